@@ -1,4 +1,4 @@
-// Walks every endpoint of the toolbox, also those that come later: what holds for each of them without exception.
+// Rules that hold for every endpoint of the toolbox without exception, including endpoints that are added later.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { globSync, readFileSync } from 'node:fs'
@@ -17,7 +17,7 @@ const suites = globSync(['toolbox/**/*.test.ts', 'runner/api.test.ts'], { cwd: j
   .map((file) => readFileSync(join(import.meta.dirname, '..', file), 'utf8'))
   .flatMap((text) => [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!))
 
-/** Whole words: `GET /process/session` is not `GET /process/session/{sessionId}`. */
+/** Matches whole paths: `GET /process/session` is not `GET /process/session/{sessionId}`. */
 const isNamed = (title: string) => suites.some((text) => ` ${text} `.match(/[A-Z]+ \/[\w/{}-]*/g)?.includes(title))
 
 suite('every endpoint of the toolbox', () => {
@@ -29,7 +29,7 @@ suite('every endpoint of the toolbox', () => {
     await box?.[Symbol.asyncDispose]()
   })
 
-  /** With names that mean nothing in it. */
+  /** Fills the parameters with names that do not exist. */
   const pathOf = ({ path }: Route, of: string, name = 'no-such') => `/toolbox/${of}${path.replaceAll(/:\w+/g, name)}`
 
   const ask = async ({ method }: Route, path: string, body?: string): Promise<Reply> => {
@@ -47,11 +47,11 @@ suite('every endpoint of the toolbox', () => {
     }
   }
 
-  test('bounds every text, list and map that it takes', () => {
+  test('has a limit for every text, list and map that it accepts', () => {
     assert.deepEqual(findUnbounded(toolboxEndpoints), [])
   })
 
-  test('stands in the table once, says what it does, and is named by a specification of its own', () => {
+  test('is in the table once, has a summary, and has a test file whose titles name it', () => {
     const titles = toolboxEndpoints.map(titleOf)
     assert.deepEqual(
       titles.filter((title, i) => titles.indexOf(title) !== i),
@@ -64,7 +64,7 @@ suite('every endpoint of the toolbox', () => {
     )
   })
 
-  /** A refusal of the toolbox; it names the path as the toolbox knows it, without whose it is. */
+  /** Expects a refusal of the toolbox, whose path lacks the sandbox's id. */
   const isWhole = ({ method }: Route, path: string, { status, body }: Reply) => {
     const { statusCode, code, source, message, timestamp, error, ...rest } = body
     assert.deepEqual(
@@ -74,7 +74,7 @@ suite('every endpoint of the toolbox', () => {
     assert.ok([code, message, error].every((text) => typeof text === 'string') && !Number.isNaN(Date.parse(timestamp)))
   }
 
-  test('404 for a sandbox that is not here, with the whole body of an error', async () => {
+  test('404 for a sandbox that is not on this host, with a complete error body', async () => {
     await walk(async (route) => {
       const path = pathOf(route, 'box-2')
       const reply = await ask(route, path)
@@ -83,7 +83,7 @@ suite('every endpoint of the toolbox', () => {
     })
   })
 
-  test('409 for one that is not started, and for one that is paused unless it needs nothing inside', async () => {
+  test('409 for a sandbox that is not started, or paused if the call needs it to run', async () => {
     try {
       for (const status of ['stopped', 'archived', 'error', 'paused'] as const) {
         box.held.status = status
@@ -108,21 +108,21 @@ suite('every endpoint of the toolbox', () => {
     return answer.statusCode
   }
 
-  test('404 for an upgrade to a sandbox of somebody else, before the socket opens', async () => {
+  test('404 for an upgrade to somebody else’s sandbox, before the socket opens', async () => {
     await walk(
       async (route) => assert.equal(await refusalOf(pathOf(route, 'box-2')), 404),
       (route) => 'socket' in route,
     )
   })
 
-  test('400 for an upgrade where there is no socket', async () => {
+  test('400 for an upgrade at an endpoint without a WebSocket', async () => {
     await walk(
       async (route) => assert.equal(await refusalOf(pathOf(route, 'box-1')), 400),
       (route) => route.method === 'GET' && !('socket' in route),
     )
   })
 
-  test('4xx for names that mean nothing, of whatever kind, and for bodies and queries that are none', async () => {
+  test('4xx for unknown or invalid names, bodies and queries of every kind', async () => {
     for (const name of ['no-such', '%20', '%00', '..%2f..', '%F0%9F%A6%8A', '%ff', 'x'.repeat(2000), '-1'])
       await walk(
         async (route) => {

@@ -1,4 +1,4 @@
-// Every endpoint of the toolbox on one page. Paths are relative to `/toolbox/{sandboxId}`.
+// All endpoints of the toolbox. Paths are relative to `/toolbox/{sandboxId}`.
 import { codeRunRoutes } from './code-run/routes.ts'
 import { execRoutes } from './exec/routes.ts'
 import { fileRoutes } from './files/routes.ts'

@@ -11,14 +11,14 @@ import { startToolbox, type Toolbox } from './testing/toolbox.ts'
 const MiB = 1024 * 1024
 const execute = '/process/execute'
 
-/** A sandbox that hears nothing, until the test is over or says so. */
+/** Stops the sandbox's agent until `hear` is called or the result is disposed of. */
 const deafen = (box: Toolbox) => {
   process.kill(box.native.pid, 'SIGSTOP')
   const hear = () => process.kill(box.native.pid, 'SIGCONT')
   return { hear, [Symbol.dispose]: hear }
 }
 
-/** `mark`: of a language's comments. */
+/** `mark`: what starts a comment in the language. */
 const withComment = (text: string, bytes: number, mark = '#') => `${text} ${mark} ${'x'.repeat(bytes)}`
 
 const hasRoom = (sandboxId: string, size: number): boolean => {
@@ -30,7 +30,7 @@ const hasRoom = (sandboxId: string, size: number): boolean => {
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-/** Bytes, of which nothing is garbage. */
+/** Bytes of memory in use after a garbage collection. */
 const heldHere = () => {
   collect()
   const { heapUsed, arrayBuffers } = process.memoryUsage()
@@ -38,7 +38,7 @@ const heldHere = () => {
 }
 
 suite('bodies of calls that wait for their sandbox', () => {
-  test('what was passed on is neither counted nor kept, however long the call goes on', async () => {
+  test('a body that was passed on is neither counted nor kept, however long the call lasts', async () => {
     await using box = await startToolbox()
     const stop = new AbortController()
     const begin = (path: string, body: () => object, headers = {}) => {
@@ -71,7 +71,7 @@ suite('bodies of calls that wait for their sandbox', () => {
     stop.abort()
   })
 
-  test('nothing is kept for callers who have given up waiting', async () => {
+  test('no body is kept for callers that stopped waiting', async () => {
     await using box = await startToolbox()
     await box.post(execute, { command: 'true' })
     using _ = deafen(box)
@@ -83,7 +83,7 @@ suite('bodies of calls that wait for their sandbox', () => {
     await until(() => heldHere() - before < 10 * MiB, '28 MiB let go')
   })
 
-  test('429 for one more than 16 MiB, whatever it asks for; when they were passed on there is room', async () => {
+  test('429 above 16 MiB, for every kind of call; when the bodies were passed on there is room again', async () => {
     await using box = await startToolbox()
     using deaf = deafen(box)
     const run = (code: string) =>
@@ -104,7 +104,7 @@ suite('bodies of calls that wait for their sandbox', () => {
     assert.equal(heldBodies.has('box-1'), false)
   })
 
-  test('429 where other sandboxes take up the runner; 64 KiB of each have room all the same', async (t) => {
+  test('429 if other sandboxes use all the room, but each sandbox always has 64 KiB', async (t) => {
     await using box = await startToolbox()
     for (let other = 0; other < 16; other++) {
       assert.ok(heldBodies.take(`other-${other}`, 16 * MiB))

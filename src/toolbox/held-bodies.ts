@@ -1,12 +1,12 @@
-// What the bodies of calls bring lies in the gate's memory until it has been passed on, and a sandbox that does not listen may
-// let it lie for long. So what is held has a bound: of each sandbox, and of all of them.
+// The body of a call stays in the gate's memory until it was passed on, and a sandbox that does not read may delay that for long.
+// So the memory of held bodies is limited: per sandbox, and in total.
 import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 
-/** In characters. So few as are sure are taken of a sandbox also where the others have taken all the room. */
+/** Limits in characters: per sandbox, in total, and the share that each sandbox always gets. */
 export const heldBodies = new Bound({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
-/** What a value takes besides its characters, about. */
+/** Approximate size of a value besides its characters. */
 const valueSize = 32
 
 const sizeOf = (value: unknown): number => {
@@ -15,16 +15,16 @@ const sizeOf = (value: unknown): number => {
   return Object.entries(value).reduce((sum, [name, item]) => sum + name.length + sizeOf(item), valueSize)
 }
 
-/** What a call has brought. Whoever goes on for long calls `letGo` once `body` was passed on, and keeps nothing of it. */
+/** The body of a call. A handler that runs for long calls `letGo` after it has passed `body` on, and keeps no reference to it. */
 export type Given<Body> = { readonly body: Body; letGo?: () => void }
 
-/** A body that is kept nowhere else, so that letting go of it frees what it takes. */
+/** Holds the only reference to a body, so that letting go frees its memory. */
 export class HeldBody<Body> implements Disposable {
   readonly #sandboxId: string
   readonly #size: number
   #body: { is: Body } | undefined
 
-  /** Throws a 429 where there is no room. */
+  /** Throws a 429 if there is no room. */
   constructor(sandboxId: string, body: Body) {
     this.#sandboxId = sandboxId
     this.#size = sizeOf(body)

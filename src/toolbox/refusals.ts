@@ -1,4 +1,4 @@
-// What stood between us and a job in the sandbox, in words for the caller.
+// Translates failures of jobs in the sandbox into Problems for the caller.
 import { notStarted, Problem } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from './agent/agent.ts'
 import { callersFault } from './running/start-failure.ts'
@@ -7,7 +7,7 @@ import { callersFault } from './running/start-failure.ts'
 export const asTold = (error: unknown): Problem => {
   if (error instanceof Problem) return error
   if (error instanceof AgentGone) return notStarted('The sandbox is stopping.', { cause: error })
-  // Larger than a request to the agent can be, which is far more than the kernel takes.
+  // The request exceeds the maximum of the agent's protocol, which is far more than the kernel accepts.
   if (error instanceof RangeError) {
     return new Problem('bad_request', 'The environment variables are larger than the kernel accepts.')
   }
@@ -20,7 +20,7 @@ export const asTold = (error: unknown): Problem => {
   return new Problem('unprocessable', `The sandbox cannot do that: ${error.errno}.`, { cause: error })
 }
 
-/** Why a program could not start; `missing` is the sentence for one that is not there. */
+/** Why a program could not start. `missing` is the sentence for a program that does not exist. */
 export const asNotStarted = (error: unknown, cwd: string, user: string, missing: string): Problem => {
   if (!(error instanceof StartFailed)) return asTold(error)
   const fault = callersFault(error, { argv: [], env: {}, cwd, user, mergeOutput: false })

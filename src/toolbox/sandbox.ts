@@ -1,4 +1,4 @@
-// What every room of the toolbox knows about the sandbox that a call is for.
+// The sandbox of a call, as all endpoints of the toolbox know it.
 
 import { type Route, routesOf } from '#src/http/route.ts'
 import type { KnownAssignment, MemoryKillsHere } from '#src/wire/gate-link.ts'
@@ -11,24 +11,27 @@ export type ToolboxSandbox = {
   id: string
   assignment: KnownAssignment
   agent: Agent
-  /** Absent where nobody can know. */
+  /** Absent if the number of memory kills cannot be known. */
   memoryKills?: () => Promise<MemoryKillsHere>
-  /** Working directory of the image, absolute; undefined: the user's home. */
+  /** Working directory of the image, absolute. Default: the user's home. */
   workDirectory?: string | undefined
 }
 
 export type ToolboxContext = {
   sandbox: ToolboxSandbox
-  /** What it uses; undefined when it has ended meanwhile. */
+  /** Reads the sandbox's current use; undefined if it has ended. */
   measure: () => Promise<MeterReading | undefined>
   compiler: Compiler
-  /** Limit in seconds of an execute that names none and comes from no SDK; 0: none. */
+  /** Timeout in seconds of an execute without a timeout that does not come from an SDK. 0: no timeout. */
   executeTimeoutSeconds: number
-  /** For a call with a body: releases it, once it is not needed any more (held-bodies.ts). */
+  /** Releases the body of a call when it is no longer needed (held-bodies.ts). Absent without a body. */
   letGo?: () => void
 }
 
-/** `sandbox`: the caller was let in, and the sandbox is started; or else it may be paused, and its agent not answer. */
+/**
+ * `sandbox`: the sandbox must be started. `sandbox, also paused`: it may be paused, so that its agent does not answer. The caller
+ * was let in.
+ */
 export type ToolboxNeeds = 'sandbox' | 'sandbox, also paused'
 
 type ToolboxRoute = Route<ToolboxContext, ToolboxNeeds>
@@ -38,7 +41,7 @@ const untilOver = async (held: HeldBody<unknown>, work: () => unknown): Promise<
   return await work()
 }
 
-/** Nothing in here may outlive its first step but what is held, which is why it is not asynchronous. */
+/** Not async on purpose: an async frame would keep `call.body` alive, and the limit of held bodies would not hold. */
 const runHolding = (run: ToolboxRoute['run'], call: Parameters<ToolboxRoute['run']>[0]): Promise<unknown> => {
   const held = new HeldBody(call.sandbox.id, call.body)
   call.request.body = undefined
@@ -54,7 +57,7 @@ const runHolding = (run: ToolboxRoute['run'], call: Parameters<ToolboxRoute['run
 
 const rowOf = routesOf<ToolboxContext, ToolboxNeeds>()
 
-/** A row of the toolbox. The body of a call counts for its sandbox while it is held, at most until the call is over. */
+/** A route of the toolbox. While the body of a call is held, at most until the call ends, it counts for its sandbox. */
 export const route: typeof rowOf = (row) => {
   const made = rowOf(row)
   return made.body === undefined ? made : { ...made, run: (call) => runHolding(made.run, call) }

@@ -1,4 +1,4 @@
-// The toolbox of every sandbox of this host, as a server that does not listen: the gate hands it the calls that it has let in.
+// The toolbox of all sandboxes of this host. The server does not listen: the gate passes it the calls that it has let in.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { posix } from 'node:path'
@@ -15,7 +15,7 @@ import type { Compiler } from './compiler.ts'
 import { toolboxEndpoints } from './endpoints.ts'
 import type { ToolboxContext, ToolboxNeeds, ToolboxSandbox } from './sandbox.ts'
 
-/** A sandbox that somebody calls, and what only its runner can do for it. */
+/** The sandbox of a call, with the functions that only its runner can provide. */
 export type Called = {
   sandbox: SandboxHere
   measure: () => Promise<MeterReading | undefined>
@@ -24,14 +24,16 @@ export type Called = {
 }
 
 type ToolboxParts = {
-  /** The sandbox that this call was let in to. Throws for a call that was not; nothing for a sandbox that is not here. */
+  /**
+   * Returns the sandbox that the call was let in to, or undefined if it is not on this host. Throws if the call was not let in.
+   */
   calledBy: (request: IncomingMessage, sandboxId: string) => Promise<Called | undefined> | Called | undefined
-  /** Default limit of `process/execute`, in seconds; 0: none. */
+  /** Default timeout of `process/execute`, in seconds. 0: no timeout. */
   executeTimeoutSeconds: number
   log: Logger
 }
 
-/** The server, not listening. */
+/** Creates the server without listening. */
 export const createToolboxServer = ({ calledBy, executeTimeoutSeconds, log }: ToolboxParts): Promise<FastifyInstance> =>
   createServer<ToolboxContext, ToolboxNeeds>({
     routes: toolboxEndpoints,
@@ -45,7 +47,7 @@ export const createToolboxServer = ({ calledBy, executeTimeoutSeconds, log }: To
       const called = await calledBy(raw, sandboxId)
       if (called === undefined) throw noSandbox(sandboxId)
       const { sandbox, measure, memoryKills, compiler } = called
-      // At once: whoever asks a sandbox that is frozen would wait until someone resumes it.
+      // Refuse at once: a call to a frozen sandbox would wait until somebody resumes it.
       const mayBePaused = needs === 'sandbox, also paused'
       if (sandbox.status === 'paused' && !mayBePaused) throw notStarted('The sandbox is paused.')
       if (sandbox.status !== 'started' && sandbox.status !== 'paused') throw notStarted('The sandbox is not started.')
@@ -61,16 +63,16 @@ export const createToolboxServer = ({ calledBy, executeTimeoutSeconds, log }: To
 const sandboxOf = ({ id, assignment, socketPath, config }: SandboxHere): ToolboxSandbox => {
   const agent = agentAt(socketPath)
   if (config === undefined) return { id, assignment, agent }
-  // What a sandbox has of its own comes before what its image says.
+  // Variables of the sandbox override those of the image.
   const known = { id, assignment: { ...assignment, env: { ...config.env, ...assignment.env } } }
   const directory = posix.resolve('/', config.workdir)
-  // An image that names none says so: then it is the home, and not the root of all files.
+  // An image without a working directory reports `/`. Commands then start in the home, not in `/`.
   return directory === '/'
     ? { ...known, agent }
     : { ...known, agent: agentIn(agent, directory), workDirectory: directory }
 }
 
-/** A toolbox that is asked in this process. */
+/** The toolbox, called within this process. */
 export class Toolbox {
   readonly #server: FastifyInstance
   readonly #answered = new WeakMap<IncomingMessage, (status: number) => void>()
@@ -100,7 +102,9 @@ export class Toolbox {
     this.#server.routing(request, response)
   }
 
-  /** Answers the status that was said; 101 once it is a WebSocket. Throws the refusal of one that is none, as a Problem. */
+  /**
+   * Returns the status of the answer; 101 for a WebSocket. Throws the refusal of a call that becomes no WebSocket, as a Problem.
+   */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#answered.set(request, resolve)
@@ -110,7 +114,7 @@ export class Toolbox {
     })
   }
 
-  /** Sockets are told. */
+  /** Closes the server and notifies open sockets. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server.close()
   }

@@ -30,19 +30,19 @@ suite('the working directory of an image', () => {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  test('is where commands begin, and what /work-dir tells; the home stays the home', async () => {
+  test('is where commands start, and the answer of /work-dir; the home is unchanged', async () => {
     assert.equal(await run('pwd'), `${directory}\n`)
     assert.equal(await run('pwd; echo "$PWD"; echo "$FROM"'), `${directory}\n${directory}\nimage\n`)
     assert.deepEqual(await ok(box.get('/work-dir')), { dir: directory })
     assert.deepEqual(await ok(box.get('/user-home-dir')), { dir: homedir() })
   })
 
-  test('a relative cwd is below the home all the same, an absolute one is itself', async () => {
+  test('a relative cwd still starts at the home, an absolute cwd is used as it is', async () => {
     assert.equal(await run('pwd', '.'), `${homedir()}\n`)
     assert.equal(await run('pwd', '/usr'), '/usr\n')
   })
 
-  test('is where code, sessions, terminals and interpreters begin', async () => {
+  test('is where code, sessions, terminals and interpreters start', async () => {
     const code = await ok(box.post('/process/code-run', { code: 'import os; print(os.getcwd())', language: 'python' }))
     assert.equal(code['result'], `${directory}\n`)
     await ok(box.post('/process/session', { sessionId: 's' }))
@@ -52,7 +52,7 @@ suite('the working directory of an image', () => {
     assert.equal((await ok(box.post('/process/interpreter/context', {})))['cwd'], directory)
   })
 
-  test('is what relative paths of files are below', async () => {
+  test('is where relative paths of files start', async () => {
     const at = (path: string) => encodeURIComponent(path)
     const listed = (await ok(box.get(`/files?path=${at('.')}`))) as unknown as { name: string; path: string }[]
     assert.deepEqual(
@@ -72,13 +72,13 @@ suite('the working directory of an image', () => {
     assert.equal(existsSync(join(directory, 'made/note')), false)
   })
 
-  test('is where git finds relative paths', async () => {
+  test('is where relative paths of git start', async () => {
     await ok(box.post('/git/init', { path: 'repository' }))
     assert.equal(existsSync(join(directory, 'repository/.git')), true)
     assert.equal((await box.get('/git/status?path=repository')).status, 200)
   })
 
-  test('one that is gone, or cannot be entered, is the home for whatever begins', async () => {
+  test('if it is missing or cannot be entered, processes start in the home', async () => {
     await using other = await startToolbox({}, { config: configWith('/nowhere/at/all') })
     assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
     assert.equal((await other.post('/process/execute', { command: 'pwd' })).body.result, `${homedir()}\n`)
@@ -88,7 +88,7 @@ suite('the working directory of an image', () => {
     assert.match(body.message, /"\/nowhere\/at\/all" cannot be used/)
   })
 
-  test('an image that says none has the home', async () => {
+  test('an image without one has the home', async () => {
     await using other = await startToolbox({}, { config: configWith('/') })
     assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
     assert.deepEqual((await other.get('/files/info?path=.')).body.path, homedir())

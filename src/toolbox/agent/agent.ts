@@ -1,5 +1,5 @@
-// What the gate, and the runner for a sandbox's life, can ask of the agent in one sandbox. Every operation has a connection of its own
-// to the agent's socket, so a client holds nothing that a restart of ours could lose.
+// Operations of the agent in one sandbox: the gate uses them for calls, the runner for the sandbox's life. Every operation opens
+// a connection of its own, so a restart of gate or runner loses no state.
 import type { Duplex } from 'node:stream'
 import { type CommandSpec, type RunningCommand, startCommand } from './command.ts'
 import { AgentGone, Connection, requestRaw } from './connection.ts'
@@ -17,18 +17,21 @@ export type { AgentSession, CommandEvent, SessionCommand, Sessions } from './ses
 export { ListTooLong } from './sessions.ts'
 
 export interface Agent {
-  /** At the signal it is not started any more, and nothing is kept of it; once it has started that means nothing. */
+  /** `signal` cancels a command that has not started yet, and leaves nothing of it. After the start it has no effect. */
   exec(spec: CommandSpec, signal?: AbortSignal): Promise<RunningCommand>
-  /** 127.0.0.1:port inside, or ::1. Each direction ends on its own: the caller ends its own side. */
+  /**
+   * Connects to 127.0.0.1:port inside the sandbox, else to [::1]:port. Each direction ends on its own: the caller must end its
+   * side.
+   */
   dial(port: number): Promise<Duplex>
   info(): Promise<{ version: string; bootId: string }>
-  /** TERM to all, grace, KILL; settles when PID 1 has ended. */
+  /** Sends SIGTERM to all processes, waits `graceMs`, then sends SIGKILL. Settles when PID 1 has ended. */
   shutdown(graceMs: number): Promise<void>
-  /** Commands and terminals that outlive the connection, and the gate. */
+  /** Commands and terminals that survive the end of their connection, and of the gate. */
   readonly jobs: Jobs
-  /** Shells that keep their state from one command to the next, and outlive the gate too. */
+  /** Shells that keep their state between commands, and survive the end of the gate. */
   readonly sessions: Sessions
-  /** Files with the rights of this user, by name or uid; relative paths are below the user's home. */
+  /** Access to files with the rights of `user` (a name or uid). Relative paths start at the user's home. */
   files(user: string): Files
 }
 
@@ -57,7 +60,7 @@ const shutdown = async (socketPath: string, graceMs: number): Promise<void> => {
   try {
     while ((await connection.nextOrEnd()) !== undefined);
   } catch (error) {
-    // Broken off or ended in order: it is gone, as was asked.
+    // A lost connection and a clean end both mean that the agent has ended, as requested.
     if (!(error instanceof AgentGone)) throw error
   } finally {
     connection.close()

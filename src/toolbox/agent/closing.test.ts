@@ -1,4 +1,4 @@
-// Closing a connection wakes the agent, on a processor that an answer may be waiting for. So an answer goes first.
+// Closing a connection wakes the agent, possibly on the CPU that should deliver the answer. So the answer must go first.
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
 import { userInfo } from 'node:os'
@@ -16,14 +16,14 @@ const drained = async (pieces: AsyncIterable<unknown>) => {
   for await (const _ of pieces);
 }
 
-suite('no connection to an agent is closed before its answer is given', { timeout: 60_000 }, () => {
-  /** Each operation in turn: when its answer is here nothing is closed yet; afterwards everything is. */
+suite('an operation gives its answer before it closes its connection to the agent', { timeout: 60_000 }, () => {
+  /** Runs each operation: no connection is closed yet when the answer arrives, and all are closed afterwards. */
   const check = async (t: TestContext, native: NativeAgent, steps: Record<string, () => Promise<unknown>>) => {
     // Sockets only: a command opens its files and pipes after its answer.
     const sockets = () => native.openPaths.filter((path) => path.startsWith('socket:')).length
     const before = sockets()
     for (const [name, step] of Object.entries(steps)) {
-      // What was asked before is closed by now.
+      // The connections of earlier operations are closed by now.
       await nextTurn()
       const closing = t.mock.method(Socket.prototype, 'destroy')
       await step()
@@ -35,7 +35,7 @@ suite('no connection to an agent is closed before its answer is given', { timeou
     await until(() => sockets() <= before, `at most ${before} sockets`)
   }
 
-  test('commands, jobs and what is asked of the agent itself', async (t) => {
+  test('commands, jobs and info', async (t) => {
     await using native = await NativeAgent.start()
     const { agent } = native
     const { jobs } = agent

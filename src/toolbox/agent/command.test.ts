@@ -17,7 +17,7 @@ const read = async (running: RunningCommand) => {
   return { ...text, ...(await running.exit) }
 }
 
-/** Field of /proc/<pid>/stat, or undefined when the process is gone or dead. */
+/** A field of /proc/<pid>/stat; undefined if the process has ended. */
 const isAlive = (pid: number): boolean => {
   try {
     return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
@@ -27,7 +27,7 @@ const isAlive = (pid: number): boolean => {
 }
 
 suite('exec', () => {
-  test('answers both streams apart and the exit code', async () => {
+  test('the result has both streams apart, and the exit code', async () => {
     await using native = await NativeAgent.start()
     const running = await native.agent.exec(shell('echo out; echo err >&2; exit 7'))
     assert.ok(running.pid > 1)
@@ -59,12 +59,12 @@ suite('exec', () => {
     assert.deepEqual([exitCode, signal], [137, 9])
   })
 
-  test('input is at its end at once when there is none', async () => {
+  test('without input the standard input is empty', async () => {
     await using native = await NativeAgent.start()
     assert.equal((await read(await native.agent.exec(command('cat')))).stdout, '')
   })
 
-  test('the environment is the user’s base, overridden and extended', async () => {
+  test('the environment is the user’s base, which the call can override and extend', async () => {
     await using native = await NativeAgent.start()
     const spec = { ...command('env'), env: { PATH: '/usr/bin:/bin', GREETING: 'hé=y' } }
     const { username, homedir, shell: loginShell } = userInfo()
@@ -91,7 +91,7 @@ suite('exec', () => {
       .trim()
       .split('\n')
       .map((line) => line.trim())
-    // ls opens the directory itself as 3.
+    // `ls` opens the listed directory as descriptor 3.
     assert.deepEqual(lines.slice(0, 4), ['0', '1', '2', '3'])
     assert.deepEqual(lines.slice(4, 6), ['SigBlk:\t0000000000000000', 'SigIgn:\t0000000000000000'])
     assert.equal(lines[6], lines[7])
@@ -114,7 +114,7 @@ suite('exec', () => {
     ['exec', 'EACCES', command('/etc/passwd')],
     ['exec', 'E2BIG', command('true', 'x'.repeat(200_000))],
   ] as const) {
-    test(`a start that fails says ${stage} and ${errno}`, async () => {
+    test(`a failed start reports ${stage} and ${errno}`, async () => {
       await using native = await NativeAgent.start()
       await assert.rejects(native.agent.exec(spec), (error: unknown) => {
         assert.ok(error instanceof StartFailed)
@@ -152,7 +152,7 @@ suite('exec', () => {
     assert.equal(stdout.slice(0, 64), createHash('sha256').update(stdin).digest('hex'))
   })
 
-  test('input that comes back as output does not get stuck', async () => {
+  test('a command that copies much input to its output does not get stuck', async () => {
     await using native = await NativeAgent.start()
     const stdin = Buffer.alloc(3 * 1024 * 1024, 'echo ')
     assert.equal((await read(await native.agent.exec({ ...command('cat'), stdin }))).stdout.length, stdin.length)
@@ -210,7 +210,7 @@ suite('exec', () => {
     assert.equal((await read(running)).signal, 9)
   })
 
-  test('a child in the background holds neither the exit nor loses its life', async () => {
+  test('a background child does not delay the exit, and is not killed by it', async () => {
     await using native = await NativeAgent.start()
     const [go, trace] = [join(native.directory, 'go'), join(native.directory, 'trace')]
     const script = `mkfifo ${go}; while read line; do echo still here; echo $line >> ${trace}; done < ${go} & echo done`
@@ -220,7 +220,7 @@ suite('exec', () => {
     await until(() => existsSync(trace) && readFileSync(trace, 'utf8') === 'a\nb\nc\n', 'the child writing on')
   })
 
-  test('what was written before the exit is not lost, also behind a background child that holds the pipe', async () => {
+  test('output written before the exit is not lost, even if a background child holds the pipe', async () => {
     await using native = await NativeAgent.start()
     for (let round = 0; round < 20; round++) {
       const { stdout } = await read(await native.agent.exec(shell('sleep 5 & head -c 50000 /dev/zero')))

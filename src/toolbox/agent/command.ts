@@ -1,18 +1,21 @@
-// A command that lives with its connection to the agent.
+// A command that lives as long as its connection to the agent.
 import { AgentGone, AgentRefused, Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, inputWindowBytes, kinds } from './frames.ts'
 import { Handoff } from './handoff.ts'
 
 export type CommandSpec = {
-  /** argv[0] is looked up in PATH of the environment. */
+  /** argv[0] is searched in the PATH of the environment. */
   argv: readonly string[]
-  /** Over the base that the agent makes from the user, HOME USER LOGNAME SHELL PATH; and PWD says where it begins. */
+  /**
+   * Overrides the variables that the agent sets for the user: HOME, USER, LOGNAME, SHELL, PATH. PWD is the directory where the
+   * command starts.
+   */
   env: Record<string, string>
-  /** Absolute, or relative to the user's home; absent: home. */
+  /** Absolute, or relative to the user's home. Default: the home. */
   cwd?: string
   /** Name or numeric uid, looked up inside the sandbox. */
   user: string
-  /** Fed, then closed; absent: end of file at once. */
+  /** Bytes for the standard input, which is then closed. Default: an empty standard input. */
   stdin?: Uint8Array
   /** Uses a single pipe for both streams, so that arrival order is kept; everything is then `stdout`. */
   mergeOutput: boolean
@@ -35,16 +38,16 @@ export class StartFailed extends Error {
 }
 
 /**
- * The output of a command, for one reader; unread output stays in the sandbox and stops the command. Leaving the loop
- * early, like `close`, kills the command.
+ * The output of a command, for one reader. Unread output stays in the sandbox and blocks the command. Leaving the loop early,
+ * like `close`, kills the command.
  */
 export interface RunningCommand extends AsyncIterable<Output> {
   readonly pid: number
-  /** Told once the output has been read. Rejects with `AgentGone` if the sandbox ends first, or after `close`. */
+  /** Resolves after the output has been read. Rejects with `AgentGone` if the sandbox ends first, or after `close`. */
   readonly exit: Promise<Exit>
-  /** Settles when its standard input is held here no more: all of it was sent, or none will be. */
+  /** Settles when this process no longer holds the command's input: all bytes were sent, or none will be sent any more. */
   readonly inputGone: Promise<void>
-  /** A signal to the whole process group. */
+  /** Sends a signal to the whole process group. */
   kill(signal: number): void
   /** Ends the connection, which kills the group if the command has not ended. */
   close(): void
@@ -111,7 +114,7 @@ class Command implements RunningCommand {
     this.#unsent = stdin
     if (stdin === undefined) this.#letInputGo()
     this.exit = this.#told.promise
-    // Somebody who only reads the output need not look at the exit.
+    // A caller that reads only the output may ignore `exit`; without this its rejection would be unhandled.
     this.exit.catch(() => {})
     this.#feed()
     this.#follow().catch((error: unknown) => this.#fail(error))
@@ -148,7 +151,7 @@ class Command implements RunningCommand {
     this.#inputGone.resolve()
   }
 
-  /** Sends as much input as there is credit for; never more, so nothing piles up in the socket. */
+  /** Sends only as much input as the agent gave credit for, so that nothing piles up in the socket. */
   #feed(): void {
     while (this.#unsent !== undefined && this.#unsent.length > 0 && this.#credit > 0) {
       const chunk = this.#unsent.subarray(0, Math.min(inputChunkBytes, this.#credit))

@@ -1,4 +1,4 @@
-// A connection to an agent: frames in and out, in order, and no faster than whoever takes them.
+// A connection to an agent. Frames are read in order, and only as fast as the caller takes them.
 import { connect, type Socket } from 'node:net'
 import { constants } from 'node:os'
 import { BrokenStream, ByteReader } from '#src/kit/byte-reader.ts'
@@ -25,7 +25,7 @@ export class AgentGone extends Error {
 const stages = ['protocol', 'user', 'cwd', 'exec', 'connect', 'busy', 'ending', 'system', 'job', 'file'] as const
 export type Stage = (typeof stages)[number]
 
-/** The agent would not do it; `stage` says what stood in the way and `errno` what the kernel said, if it did. */
+/** The agent refused a request. `stage` says which step failed, `errno` what the kernel reported, if anything. */
 export class AgentRefused extends Error {
   override name = 'AgentRefused'
   readonly stage: Stage
@@ -42,7 +42,7 @@ export class AgentRefused extends Error {
 export const isRefused = (error: unknown, errno: string): boolean =>
   error instanceof AgentRefused && error.stage === 'job' && error.errno === errno
 
-// Where two names mean one number, such as EAGAIN and EWOULDBLOCK, the first stands.
+// Some errnos have two names, such as EAGAIN and EWOULDBLOCK. The first name of the list wins.
 const errnoNames = new Map(
   Object.entries(constants.errno)
     .reverse()
@@ -58,10 +58,13 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
   return new AgentRefused(stage, errnoNames.get(errno) ?? `errno ${errno}`)
 }
 
-/** The first answer is bounded: a frozen or broken sandbox accepts connections and says nothing. */
+/** Limit for the first answer: a frozen or broken sandbox accepts connections and never answers. */
 export const answerTimeoutMs = 60_000
 
-/** Most connections to one agent: those it serves, and a few that it is about to refuse. A hostile program in its place gets no more. */
+/**
+ * Maximum of connections to one agent: those that it serves, and a few that it will refuse. A hostile program in the agent's
+ * place gets no more.
+ */
 const mostOpen = 1100
 const openTo = new Map<string, number>()
 
@@ -77,13 +80,13 @@ const counted = <T extends Socket>(socketPath: string, open: () => T): T => {
   })
 }
 
-/** A socket that may still be connecting: what is written to it goes out as soon as it can. */
+/** Opens a socket that may still be connecting. Bytes written to it go out when it is connected. */
 const openFresh = (socketPath: string): Socket =>
   counted(socketPath, () => heedless(connect({ path: socketPath, allowHalfOpen: true })))
 
 let ready: ReadySockets | undefined
 
-/** From here on this program opens connections to agents ahead, until this ends. */
+/** Makes this program open connections to agents ahead, until the result is disposed of. */
 export const openAhead = (sockets = new ReadySockets()): Disposable => {
   ready = sockets
   return {
@@ -94,12 +97,12 @@ export const openAhead = (sockets = new ReadySockets()): Disposable => {
   }
 }
 
-/** The next ones are opened when this one has served its operation, so that none waits for them. */
+/** New sockets are opened ahead only after this one has served its operation, so that the operation does not wait for them. */
 const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)
   const socket = ready.take(socketPath) ?? openFresh(socketPath)
   return socket.once('close', (hadError) => {
-    // An agent that has just ended has nothing to open.
+    // After an error or an end the agent is gone, so no socket can be opened ahead.
     if (!hadError && !socket.readableEnded) fillSoon(socketPath)
   })
 }
@@ -108,24 +111,24 @@ const fillSoon = (socketPath: string) => {
   try {
     ready?.fill(socketPath, () => openFresh(socketPath))
   } catch {
-    // The agent takes no more connections now. The next operation opens one for itself.
+    // The agent accepts no more connections now. The next operation opens its own.
   }
 }
 
-/** Opens a connection on which much may come, read as it is. */
+/** Opens a connection for large amounts of raw bytes. */
 export const openInflow = (socketPath: string): Inflow =>
   counted(socketPath, () => heedless(Inflow.to({ path: socketPath, allowHalfOpen: true })))
 
-/** Whoever reads learns of an error by the end of what there is to read. */
+/** Ignores `error` events: the reader sees an error as the end of the stream. */
 const heedless = <T extends Socket>(socket: T): T => socket.on('error', () => {})
 
 /**
- * Closes a connection that has served, once what is under way has been done: closing wakes the agent, on a processor that an answer
- * may be waiting for.
+ * Closes a finished connection in the next turn of the event loop. Closing wakes the agent, possibly on the CPU that should first
+ * deliver the answer.
  */
 export const closeSoon = (socket: Socket): void => void setImmediate(() => socket.destroy())
 
-/** Frames, before others have their turn. */
+/** Number of frames that are handed out in a row before the event loop may do other work. */
 const givenInARow = 128
 
 export class Connection {
@@ -140,7 +143,7 @@ export class Connection {
     this.#bytes = new ByteReader(socket)
   }
 
-  /** Connects, sends the request and waits for the OK, until the signal comes; answers what the OK carried. */
+  /** Connects, sends the request and waits for OK. `signal` cancels. Returns the connection and the fields of the OK. */
   static async request(
     socketPath: string,
     kind: number,
@@ -160,7 +163,7 @@ export class Connection {
     }
   }
 
-  /** For a request that is answered by an OK and nothing else. */
+  /** Sends a request whose whole answer is an OK. */
   static async command(socketPath: string, kind: number, body: Uint8Array): Promise<void> {
     const [connection, answer] = await Connection.request(socketPath, kind, body)
     connection.close()
@@ -188,7 +191,7 @@ export class Connection {
     return frame
   }
 
-  /** The next frame, of an agent that has something to say: one that says nothing for long is given up. */
+  /** Like `next`, but gives up after 60 s of silence: for answers that the agent can give at once. */
   async nextSoon(): Promise<Frame> {
     if (this.#frames.length > 0) return await this.next()
     const timer = setTimeout(() => this.abort(), answerTimeoutMs)
@@ -199,7 +202,7 @@ export class Connection {
     }
   }
 
-  /** The next frame, where that may also be a refusal. */
+  /** Like `next`, but throws the refusal if the frame is one. */
   async nextOrRefusal(): Promise<Frame> {
     const frame = await this.next()
     if (frame.kind === kinds.failed) throw readRefusal(frame.payload)
@@ -207,7 +210,7 @@ export class Connection {
   }
 
   async nextOrEnd(): Promise<Frame | undefined> {
-    // Many small ones in a row must not keep all others waiting.
+    // Many small frames in a row must not block the event loop.
     if (++this.#given % givenInARow === 0) await new Promise(setImmediate)
     while (this.#frames.length === 0) {
       const chunk = await this.#chunk()
@@ -223,7 +226,7 @@ export class Connection {
     return this.#frames.shift()
   }
 
-  /** What has come since the last, which the socket does not read ahead of; `undefined` at the end. */
+  /** The bytes that arrived since the last call; `undefined` at the end. The socket does not read ahead. */
   async #chunk(): Promise<Buffer | undefined> {
     try {
       return await this.#bytes.some()
@@ -247,28 +250,28 @@ export class Connection {
     })
   }
 
-  /** The agent sees the end, and can still be heard. */
+  /** Ends our direction: the agent sees the end of the input, and can still answer. */
   sendNoMore(): void {
     if (this.#socket.writable) this.#socket.end()
   }
 
-  /** It is given up: whoever waits for a frame hears that the agent is gone. */
+  /** Breaks the connection off: a caller that waits for a frame gets `AgentGone`. */
   abort(): void {
     this.#socket.destroy()
   }
 
-  /** It has served. */
+  /** Closes the connection after its operation is complete. */
   close(): void {
     closeSoon(this.#socket)
   }
 }
 
-/** What an OK carries where raw bytes follow. */
+/** Maximum size of an OK that raw bytes follow. */
 const longestRawAnswer = 64
 
 /**
- * Sends a request whose OK is followed by raw bytes both ways, and hands over the socket just behind the OK, with what
- * the OK carried. Each direction ends on its own.
+ * Sends a request whose OK is followed by raw bytes both ways. Returns the fields of the OK, and the socket positioned after it.
+ * Each direction ends on its own.
  */
 export const requestRaw = async (
   socketPath: string,

@@ -1,4 +1,4 @@
-// An agent that hostile code has put its own in the place of: whatever it says without end, the runner keeps a bounded part of.
+// Hostile code has replaced the agent and sends answers without end: the gate keeps only a bounded part of them.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -22,7 +22,7 @@ const command = (textBytes: number, text = '') => {
   return encodeFrame(kinds.command, fields.u32(textBytes).bytes(Buffer.from(text)).done())
 }
 
-suite('an agent that never ends', () => {
+suite('an agent that sends answers without end', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-endless-'))
   const path = join(directory, 'agent')
   let says: () => Iterable<Buffer>
@@ -63,14 +63,14 @@ suite('an agent that never ends', () => {
     }
   const isBad = { name: 'BadFrame' }
 
-  test('a list of jobs ends where one says too much of itself, or they are too many', async () => {
+  test('a list of jobs is refused if one job is too large, or if there are too many jobs', async () => {
     await assert.rejects(saying(forEver(job(4096))).jobs.list(), isBad)
     assert.ok(said < 16 * 1024 * 1024)
     await assert.rejects(saying(forEver(job(100_000))).jobs.list(), isBad)
     assert.ok(said < 1024 * 1024)
   })
 
-  test('a list of sessions has less of their commands when it is long, and ends when it is very long', async () => {
+  test('a long list of sessions shows less of each command, and a very long list is refused', async () => {
     const text = 'x'.repeat(4096)
     const few = Array.from({ length: 1500 }, () => command(5000, text))
     const [listed] = await saying(() => [session('s'), ...few, encodeFrame(kinds.end)]).sessions.list()
@@ -88,14 +88,14 @@ suite('an agent that never ends', () => {
     await assert.rejects(saying(forEver(session('x'.repeat(10_000)))).sessions.list(), isBad)
   })
 
-  test('a command is no longer than one can be, and its text is no row of nothing', async () => {
+  test('a command above the maximum length is refused, and so is a row of empty texts', async () => {
     const { sessions } = saying(forEver(encodeFrame(kinds.text, Buffer.alloc(60_000)), [command(2 ** 32 - 1)]))
     await assert.rejects(sessions.command('s', 'c'), isBad)
     assert.ok(said < 1024 * 1024)
     await assert.rejects(saying(forEver(encodeFrame(kinds.text), [command(1)])).sessions.command('s', 'c'), isBad)
   })
 
-  test('a loss and a credit of nothing are none', async () => {
+  test('a loss of 0 bytes and a credit of 0 bytes are refused', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(0).done())
     const follow = async () => {
       for await (const _ of saying(forEver(lost)).jobs.attach('j', 0));
@@ -108,7 +108,7 @@ suite('an agent that never ends', () => {
     await assert.rejects(command.exit, isBad)
   })
 
-  test('many small frames leave others their turns', async () => {
+  test('many small frames do not block the event loop', async () => {
     const small = encodeFrame(kinds.stdout, Buffer.of(1))
     const events = saying(() => [Buffer.concat(Array(20_000).fill(small)), encodeFrame(kinds.end)]).jobs.attach('j', 0)
     let turns = 0
@@ -124,13 +124,13 @@ suite('an agent that never ends', () => {
     assert.ok(turns > 100, String(turns))
   })
 
-  test('one that says nothing more has so many connections of us and no further, until they are closed', async () => {
+  test('an agent that never answers holds a limited number of our connections until they are closed', async () => {
     isSilent = true
     const agent = saying(() => [])
     const calls: Promise<unknown>[] = []
     while (calls.length < 1100) {
       calls.push(agent.jobs.list().catch((error: Error) => error.name))
-      // No more on their way than a socket queues.
+      // Not more connections at once than a socket's backlog holds.
       while (calls.length - silent.size > 100) await new Promise(setImmediate)
     }
     await assert.rejects(agent.jobs.list(), { name: 'AgentRefused', stage: 'busy', errno: 'EAGAIN' })
@@ -141,7 +141,7 @@ suite('an agent that never ends', () => {
     isSilent = false
     for (const socket of silent) socket.destroy()
     assert.deepEqual([...new Set(await Promise.all(calls))], ['AgentGone'])
-    // Until the loop has closed them.
+    // Waits until the event loop has closed the connections.
     for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
     assert.deepEqual(await saying(() => [encodeFrame(kinds.end)]).jobs.list(), [])
   })

@@ -1,4 +1,4 @@
-// Starts the command that the sandbox's image or snapshot names: a job, because an image need not have a shell that a session could be.
+// Starts the command that the image or snapshot names. It is a job and no session, because an image need not have a shell.
 
 import { isRefused, type Jobs, StartFailed } from './agent.ts'
 import { type EnvironmentSource, environmentOf } from './environment.ts'
@@ -6,12 +6,15 @@ import { keptOutputBytes } from './kept-output.ts'
 import { plainWord } from './plain.ts'
 
 export const entrypointJob = 'entrypoint'
-/** Bytes of a command line that are shown: what the agent remembers of a job, and what lists show of any command. */
+/**
+ * Maximum length of a shown command line, in bytes: the agent keeps this much metadata of a job, and lists show as much of a
+ * command.
+ */
 const shownBytes = 4096
 
 type Starting = EnvironmentSource & { agent: { jobs: Pick<Jobs, 'spawn'> } }
 
-/** The command line as a person would type it. */
+/** The command line as a person would type it, with quotes where they are needed. */
 const lineOf = (argv: readonly string[]): string =>
   argv.map((word) => (plainWord.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
 
@@ -23,7 +26,9 @@ const shownLineOf = (argv: readonly string[]): Buffer => {
   return Buffer.from(cut + more)
 }
 
-/** Asked for again while the sandbox runs, it does nothing. What cannot be started says so in its own log. */
+/**
+ * Does nothing if the entrypoint was already started since the sandbox started. A failed start is reported in the job's own log.
+ */
 export const startEntrypoint = async (sandbox: Starting, argv: readonly string[], cwd?: string): Promise<void> => {
   try {
     await sandbox.agent.jobs.spawn({

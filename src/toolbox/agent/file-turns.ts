@@ -1,5 +1,5 @@
-// An agent serves 256 operations on files at a time and refuses more. What one client asks for at once is often more than
-// that, so calls wait here until there is room for them.
+// An agent serves 256 file operations at a time and refuses more. One client often asks for more at once, so calls wait here
+// until the agent has room.
 import { Bound } from '#src/kit/bound.ts'
 import { Lanes } from '#src/kit/lanes.ts'
 import { AgentRefused } from './connection.ts'
@@ -9,11 +9,14 @@ import { AgentRefused } from './connection.ts'
  * so a writer must never wait for readers.
  */
 const lanes = { write: new Lanes(Infinity, 64), read: new Lanes(Infinity, 128) }
-/** Waiting operations. */
+/** Limits of waiting operations. */
 const places = new Bound({ each: 1000, all: 10_000, sure: 10 })
 const longestWaitMs = 30_000
 
-/** The turn lasts until it is disposed of. Throws the agent's own refusal where too many wait, or one has waited for too long. */
+/**
+ * Waits for a turn, which lasts until it is disposed of. Throws the agent's refusal `busy` if too many operations wait, or after
+ * 30 s.
+ */
 export const takeTurn = async (kind: keyof typeof lanes, socketPath: string): Promise<Disposable> => {
   if (!places.take(socketPath)) throw new AgentRefused('busy', 'EAGAIN')
   const { promise: over, resolve: end } = Promise.withResolvers<void>()

@@ -63,7 +63,7 @@ suite('files: writing', () => {
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('an agent that is told to end in the middle leaves no half file either', async () => {
+  test('an agent that ends during a write leaves no half file either', async () => {
     await using box = await startWithFiles()
     const endless = async function* () {
       yield Buffer.alloc(1000)
@@ -79,7 +79,7 @@ suite('files: writing', () => {
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('a link is written through; a fifo, a device, a directory are refused without waiting', async () => {
+  test('a write follows a link; it refuses a fifo, a device and a directory without waiting', async () => {
     await using box = await startWithFiles()
     await box.files.write(box.at('link'), [Buffer.from('through')])
     assert.ok(lstatSync(box.at('link')).isSymbolicLink())
@@ -93,13 +93,13 @@ suite('files: writing', () => {
   })
 })
 
-suite('files: writing where no file can take the place of another', { skip: needsRoot }, () => {
+suite('files: writing where the old file cannot be replaced by rename', { skip: needsRoot }, () => {
   const mounted = (...what: string[]) => {
     execFileSync('mount', what)
     return { [Symbol.dispose]: () => execFileSync('umount', ['--lazy', what.at(-1)!]) }
   }
 
-  /** A directory of root with a file that everybody may write, and what was there. */
+  /** A directory of root that holds a file which everybody may write, and its old contents. */
   const withClosed = async () => {
     const box = await startWithFiles()
     for (const directory of [box.native.directory, box.at(), box.at('deep')]) chmodSync(directory, 0o755)
@@ -115,7 +115,7 @@ suite('files: writing where no file can take the place of another', { skip: need
     throw new Error('the client is gone')
   }
 
-  test('a mount point is written in place when all is there; contents that break off leave it as it was', async () => {
+  test('a mount point is written in place after all contents came; broken-off contents leave it unchanged', async () => {
     await using box = await startWithFiles()
     const before = readdirSync(box.at())
     writeFileSync(box.at('deep', 'source'), 'the file that is mounted there\n', { mode: 0o640 })
@@ -134,7 +134,7 @@ suite('files: writing where no file can take the place of another', { skip: need
     assert.deepEqual(readdirSync(box.at()), before)
   })
 
-  test('a file that the user may write, in a directory that the user may not', async () => {
+  test('a writable file in a directory that the user may not write to is written in place', async () => {
     await using box = await withClosed()
     const { ino } = statSync(box.path)
     await assert.rejects(box.nobody.write(box.path, brokenOff()), /the client is gone/)
@@ -148,12 +148,12 @@ suite('files: writing where no file can take the place of another', { skip: need
     assert.deepEqual(readdirSync(box.at('deep')).sort(), box.before)
   })
 
-  test('what the user may not write stays: by its mode, by a mode to be given, in a sticky directory', async () => {
+  test('a file that the user may not write stays: by its mode, by a requested mode, in a sticky directory', async () => {
     await using box = await withClosed()
     const one = [Buffer.from('x')]
     await assert.rejects(box.nobody.write(box.path, one, { mode: 0o777 }), refused('EPERM'))
     await assert.rejects(box.nobody.write(box.at('deep', 'new'), one), refused('EACCES'))
-    // Whoever put it there might wait for what is meant for a file of one's own.
+    // In a sticky directory a foreign user may have placed the file, to get contents that were meant for the caller's own.
     chmodSync(box.at('deep'), 0o1777)
     await assert.rejects(box.nobody.write(box.path, one), refused('EPERM'))
     for (const mode of [0o1777, 0o755]) {
@@ -165,7 +165,7 @@ suite('files: writing where no file can take the place of another', { skip: need
     await until(() => readdirSync(box.at('deep')).length === box.before.length, 'nothing beside it')
   })
 
-  test('what is put there meanwhile, a link or a fifo, is neither followed nor waited for', async () => {
+  test('a link or fifo that appears during the write is neither followed nor waited for', async () => {
     await using box = await withClosed()
     writeFileSync(box.at('victim'), 'of nobody else')
     chmodSync(box.at('victim'), 0o666)
@@ -217,7 +217,7 @@ suite('files: unpacking', { skip: needsRoot }, () => {
       Buffer.from(contents),
     ])
 
-  test('makes files, directories and links, with what is missing on the way, however the stream is cut', async () => {
+  test('makes files, directories, links and missing parents, however the stream is cut', async () => {
     await using box = await startWithFiles()
     const large = 'x'.repeat(700_000)
     const stream = Buffer.concat([
@@ -231,7 +231,7 @@ suite('files: unpacking', { skip: needsRoot }, () => {
       record({ type: 'file', path: box.at('empty'), mode: 0o600 }),
       record({ type: 'link', path: box.at('made/link'), to: '../nowhere' }),
       record({ type: 'hard link', path: box.at('made/other'), to: box.at('made/far/away') }),
-      // What is there already gives way, and a link is not written through.
+      // An existing file is replaced, and a link is not followed.
       record({ type: 'file', path: box.at('link') }, 'new'),
       record({ type: 'link', path: box.at('fifo'), to: 'plain' }),
     ])
@@ -247,7 +247,7 @@ suite('files: unpacking', { skip: needsRoot }, () => {
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('refuses what is in the way, who is unknown and what is no record, and goes on serving', async () => {
+  test('refuses an entry in the way, an unknown owner and a bad record, and keeps serving', async () => {
     await using box = await startWithFiles()
     const one = record({ type: 'file', path: box.at('x') }, 'x')
     await assert.rejects(box.files.unpack([record({ type: 'file', path: box.at('deep') })]), refused('EISDIR'))
@@ -263,7 +263,7 @@ suite('files: unpacking', { skip: needsRoot }, () => {
     const withContents = Buffer.concat([record({ type: 'link', path: box.at('l'), to: 'x' }, 'contents')])
     for (const bad of [relative, badType, withNul, withContents, one.subarray(0, 20), one.subarray(0, -1)])
       await assert.rejects(box.files.unpack([bad]), protocol)
-    // Not where it names our directory, nor the slash behind that: what is made elsewhere would stay there.
+    // The noise never changes the path of the test's directory or the slash after it: entries made elsewhere would stay there.
     const [from, size] = [one.indexOf(box.native.directory), box.native.directory.length + 1]
     assert.ok(from > 0)
     for (let round = 0; round < 50; round++) {

@@ -26,13 +26,13 @@ import { until } from './testing/native-agent.ts'
 import { provoke } from './testing/provoke.ts'
 import { all, content, me, refused, startWithFiles } from './testing/with-files.ts'
 
-/** Where a file has room for whatever 64 bits can count. */
+/** A directory whose file system allows files of any 64-bit size. */
 const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
 const loopbackMtu = '/sys/class/net/lo/mtu'
 const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms' }
 
 suite('files: looking', () => {
-  test('stat tells what lstat tells, or follows the link', async () => {
+  test('stat reports the same as lstat, or follows the link', async () => {
     await using box = await startWithFiles()
     chmodSync(box.at('plain'), 0o4751)
     const entry = await box.files.stat(box.at('plain'))
@@ -85,7 +85,7 @@ suite('files: looking', () => {
     await assert.rejects(all(box.files.list(box.at('fifo'))), refused('ENOTDIR'))
   })
 
-  test('names that are no UTF-8 come and go as bytes', async () => {
+  test('names that are not UTF-8 are passed as bytes, both ways', async () => {
     await using box = await startWithFiles()
     const name = Buffer.concat([Buffer.from(`${box.at('odd')}/`), Buffer.of(0xff, 0xfe, 0x0a, 0x22)])
     await box.files.write(name, [Buffer.from('odd')], { makeParents: true })
@@ -96,7 +96,7 @@ suite('files: looking', () => {
     assert.deepEqual(readdirSync(box.at('odd')), [])
   })
 
-  test('5000 entries stream at the reader’s pace, and a reader may leave', async () => {
+  test('5000 entries stream at the reader’s pace, and a reader may stop early', async () => {
     await using box = await startWithFiles()
     mkdirSync(box.at('many'))
     for (let i = 0; i < 5000; i++) writeFileSync(box.at('many', `file-${i}`), '')
@@ -108,7 +108,7 @@ suite('files: looking', () => {
 })
 
 suite('files: reading', () => {
-  test('a whole file, a range, past the end, through a link, and a file that does not know its size', async () => {
+  test('a whole file, a range, past the end, through a link, and a file whose size is reported as 0', async () => {
     await using box = await startWithFiles()
     const whole = await box.files.read(box.at('plain'))
     assert.deepEqual([whole.size, whole.length, await content(whole)], [11, 11, 'plain text\n'])
@@ -119,7 +119,7 @@ suite('files: reading', () => {
     assert.match(await content(await box.files.read('/proc/self/status')), /^Name:\talcove-agent/)
   })
 
-  test('a small file has the size that was read, whatever it says: of sysfs, and one that is cut meanwhile', async () => {
+  test('a small file has the size that was read, not the reported one: in sysfs, or when it is cut meanwhile', async () => {
     await using box = await startWithFiles()
     const mtu = readFileSync(loopbackMtu, 'utf8')
     assert.notEqual(statSync(loopbackMtu).size, mtu.length)
@@ -137,9 +137,9 @@ suite('files: reading', () => {
     cutting.close()
   })
 
-  test('a file that does not know its size comes whole up to 1 MiB, and is refused beyond', sizeless, async () => {
+  test('a file whose size is reported as 0 comes whole up to 1 MiB, and is refused above that', sizeless, async () => {
     await using box = await startWithFiles()
-    // The file is larger than what is read before the answer begins.
+    // The file is larger than the part that is read before the answer begins.
     const maps = await box.files.read(`/proc/${process.pid}/smaps`)
     assert.ok(maps.size > 64 * 1024 && maps.length === maps.size, String(maps.size))
     assert.match(await content(maps), /VmFlags: [^\n]*\n$/)
@@ -148,7 +148,7 @@ suite('files: reading', () => {
     }
   })
 
-  test('what is no file is refused at once: fifo, device, socket, directory, nothing', async () => {
+  test('reading is refused at once for a fifo, device, socket, directory and missing path', async () => {
     await using box = await startWithFiles()
     const server = createServer().listen(box.at('socket'))
     await once(server, 'listening')
@@ -202,7 +202,7 @@ suite('files: reading', () => {
 })
 
 suite('files: changing', () => {
-  test('mkdir makes all that is missing, and says whether', async () => {
+  test('mkdir makes missing parents, and reports whether it made the directory', async () => {
     await using box = await startWithFiles()
     assert.equal(await box.files.mkdir(box.at('a', 'b', 'c'), 0o700), true)
     assert.equal(statSync(box.at('a', 'b', 'c')).mode & 0o7777, 0o700)
@@ -222,7 +222,7 @@ suite('files: changing', () => {
     assert.equal(readFileSync(box.at('moved'), 'utf8'), 'other')
   })
 
-  test('remove takes a link and not what it points at, a directory only when told to, and never the root', async () => {
+  test('remove deletes a link but not its target, a directory only if recursive, and never the root', async () => {
     await using box = await startWithFiles()
     await assert.rejects(box.files.remove(box.at('deep')), refused('EISDIR'))
     symlinkSync(box.at('plain'), box.at('deep', 'outward'))
@@ -239,7 +239,7 @@ suite('files: changing', () => {
     }
   })
 
-  test('a directory that links race in is removed without leaving it', async () => {
+  test('removing a directory in which links appear meanwhile never leaves that directory', async () => {
     await using box = await startWithFiles()
     mkdirSync(box.at('victim'))
     writeFileSync(box.at('victim', 'keep'), 'keep')
@@ -286,7 +286,7 @@ suite('files: rights', () => {
     await assert.rejects(nobody.read('/proc/1/environ'), refused('EACCES'))
     await nobody.write(box.at('open', 'mine'), [Buffer.from('mine')])
     assert.equal(statSync(box.at('open', 'mine')).uid, 65534)
-    // Not writable for its owner: replacing it would get round that.
+    // A file that its owner may not write: replacing it would bypass its mode.
     await nobody.setPermissions(box.at('open', 'mine'), { mode: 0o444 })
     await assert.rejects(nobody.write(box.at('open', 'mine'), []), refused('EACCES'))
     await assert.rejects(box.native.agent.files('no-such-user').stat('/'), { stage: 'user', errno: 'ENOENT' })

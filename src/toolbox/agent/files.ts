@@ -1,5 +1,5 @@
-// Files of a sandbox, with the rights of one of its users: the agent forks for each call, becomes that user, and only
-// then looks at the path. Names are bytes; a name that is no UTF-8 comes and goes as it is.
+// Files of a sandbox, with the rights of one of its users. For each call the agent forks, becomes that user, and only then
+// resolves the path. Names are bytes: a name that is not UTF-8 is passed on unchanged.
 import { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { beneath, type Inflow, type Take, writeThrough } from '#src/kit/inflow.ts'
@@ -12,7 +12,7 @@ export type Path = string | Uint8Array
 const types = ['file', 'directory', 'symlink', 'fifo', 'socket', 'character', 'block'] as const
 
 export type Entry = {
-  /** Relative to the directory that was listed; empty from `stat`. */
+  /** Relative to the listed directory; empty from `stat`. */
   path: Buffer
   type: (typeof types)[number]
   size: number
@@ -21,70 +21,73 @@ export type Entry = {
   modifiedAt: Date
   uid: number
   gid: number
-  /** Empty where the sandbox has no name for the id. */
+  /** Empty if the sandbox has no name for the id. */
   owner: string
   group: string
-  /** Where a link points. */
+  /** Target of a symbolic link; `null` for other types. */
   target: Buffer | null
 }
 
 export type FileContents = {
-  /** The whole file's. */
+  /** Size of the whole file. */
   size: number
-  /** What `stream` brings; if the file turns out shorter meanwhile, it ends with an error. */
+  /** Number of bytes in `stream`. If the file becomes shorter while it is read, the stream ends with an error. */
   length: number
   stream: Readable
 }
 
-/** Every refusal is `AgentRefused`, stage `file`, with the errno of the kernel; EINVAL for what is no file and no directory. */
+/**
+ * Every refusal is an `AgentRefused` with stage `file` and the kernel's errno. EINVAL: the path is neither a file nor a
+ * directory.
+ */
 export interface Files {
-  /** What relative paths are below, absolute. */
+  /** The absolute path where relative paths start. */
   directory(): Promise<string>
   stat(path: Path, options?: { followLink?: boolean }): Promise<Entry>
-  /** What is in a directory, to a depth of 1 to 64; links are not followed. In no order, and as long as it is. */
+  /** Lists a directory to a depth of 1 to 64. Does not follow links. The entries have no order, and their number has no limit. */
   list(path: Path, depth?: number): AsyncGenerator<Entry, void, void>
   read(path: Path, options?: { offset?: number; length?: number }): Promise<FileContents>
   /**
-   * Replaces the file as a whole when everything is on the disk; if `contents` breaks off, nothing has happened. It is asked
-   * for the next piece when nothing looks at the last one any more.
+   * Replaces the whole file after all contents are on the disk; if `contents` breaks off, the old file stays. Asks `contents` for
+   * the next piece only when the memory of the last piece is free again.
    */
   write(path: Path, contents: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, options?: WriteOptions): Promise<void>
   /**
-   * Makes files, directories and links out of a stream of records (`unpackRecord`, agent/PROTOCOL.md). What breaks off is left
-   * as it is. An owner whom the sandbox does not know is `AgentRefused`, stage `user`.
+   * Makes files, directories and links from a stream of records (`unpackRecord`, agent/PROTOCOL.md). If the stream breaks off,
+   * the entries made so far stay. An unknown owner is an `AgentRefused` with stage `user`.
    */
   unpack(
     records: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
     owner?: { owner?: string; group?: string },
   ): Promise<void>
-  /** With all that is missing on the way; false when it was there already. */
+  /** Makes the directory and its missing parents. Returns false if the directory already existed. */
   mkdir(path: Path, mode?: number): Promise<boolean>
-  /** EEXIST when there is something already, unless it may be overwritten. EXDEV between file systems. */
+  /** Fails with EEXIST if the target exists and `overwrite` is not set, and with EXDEV between file systems. */
   move(from: Path, to: Path, options?: { overwrite?: boolean }): Promise<void>
-  /** EISDIR for a directory, unless recursive. */
+  /** Fails with EISDIR for a directory if `recursive` is not set. */
   remove(path: Path, options?: { recursive?: boolean }): Promise<void>
   setPermissions(path: Path, change: { mode?: number; owner?: string; group?: string }): Promise<void>
 }
 
-/** Without a mode an old file keeps its own, and a new one gets 0644. */
+/** Without `mode` an existing file keeps its mode, and a new file gets 0644. */
 export type WriteOptions = { mode?: number; makeParents?: boolean }
 
 export type UnpackRecord = {
   type: 'file' | 'directory' | 'link' | 'hard link'
   path: Uint8Array
-  /** Target of a symbolic link; for a hard link the path of the other name. */
+  /** Target of a symbolic link. For a hard link: the path of its other name. */
   target?: Uint8Array
   mode?: number
   uid?: number
   gid?: number
   modifiedSeconds?: number
-  /** Bytes that follow the record of a file. */
+  /** Size of a file: as many bytes follow the record. */
   size?: number
 }
 
 const unpackTypes = ['file', 'directory', 'link', 'hard link'] as const
 
-/** What goes before the contents of a file, and is all there is of anything else. */
+/** Encodes one record. The contents of a file follow it; other types have no contents. */
 export const unpackRecord = (record: UnpackRecord): Buffer => {
   const { type, path, target = new Uint8Array(0), mode = type === 'directory' ? 0o755 : 0o644 } = record
   const head = Buffer.alloc(37)
@@ -129,11 +132,11 @@ async function* entries(socketPath: string, kind: number, body: Buffer): AsyncGe
   }
 }
 
-/** Passes on exactly as much as was promised. */
+/** A stream of exactly `length` bytes; any other amount is an error. */
 class Contents extends Readable {
   readonly #from: Inflow
   #left: number
-  /** Whether `_read` is to be heeded; the other way out has a pace of its own. */
+  /** False after `pipe` to a response, which sets its own pace; then `_read` does nothing. */
   #isRead = true
   #isUnderWay = false
 
@@ -164,14 +167,14 @@ class Contents extends Readable {
     else this.#passOn((bytes) => this.push(Buffer.from(bytes)))
   }
 
-  /** A response gets the bytes without a copy. */
+  /** Writes the bytes to a response without a copy. */
   override pipe<T extends NodeJS.WritableStream>(to: T): T {
     if (!(to instanceof ServerResponse)) return super.pipe(to)
     const socket = beneath(to)
     this.#isRead = false
     this.once('end', () => to.end())
     this.#passOn((bytes) => writeThrough(socket, bytes, () => this.#from.resume()))
-    // Whoever waits for the end of this stream hears of it.
+    // Makes this stream emit `end` for its listeners.
     this.resume()
     return to
   }
@@ -200,7 +203,10 @@ const read = async (socketPath: string, body: Buffer): Promise<FileContents> => 
   }
 }
 
-/** In a sandbox that was paused meanwhile nothing is removed until it goes on. */
+/**
+ * How long a broken-off write waits for the agent to remove the new file, in ms. A paused sandbox removes it only after it
+ * resumes.
+ */
 const removalMs = 1000
 
 const write = async (
@@ -215,12 +221,13 @@ const write = async (
   const answer = connection.nextOrRefusal().finally(() => {
     isAnswered = true
   })
-  // It is awaited below, when all is sent or as soon as it is there.
+  // The answer is awaited below: after the last byte, or as soon as it arrives.
   answer.catch(() => {})
   try {
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
-        // An agent that has refused reads on until we close. Racing with the answer would leave a trace in it for every chunk.
+        // An agent that has refused keeps reading until we close. A `Promise.race` with `answer` would add a reaction to it for
+        // every chunk.
         await connection.sendWhole(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
       }
       if (isAnswered) break
@@ -229,7 +236,7 @@ const write = async (
     const { kind } = await answer
     if (kind !== kinds.end) throw new BadFrame(`kind ${kind} for a file that was written`)
   } catch (error) {
-    // The new file goes away before anybody hears that it did not come about.
+    // The agent removes the unfinished file before the caller gets the error.
     const waiting = setTimeout(() => connection.abort(), removalMs)
     connection.sendNoMore()
     await answer.catch(() => {}).finally(() => clearTimeout(waiting))
@@ -265,7 +272,7 @@ export const filesAt = (socketPath: string, user: string): Files => {
     }
   }
   return {
-    // Each call is served by a process that stands in the user's home, and may ask where it stands.
+    // The agent serves each call in a process whose working directory is the user's home.
     directory: async () => (await stat('/proc/self/cwd')).target?.toString('utf8') ?? '/',
     stat,
     list: (path, depth = 1) => entries(socketPath, kinds.fileList, as(path).u32(depth).done()),

@@ -1,9 +1,9 @@
-// The frames that gate and agent exchange (agent/PROTOCOL.md). What comes from the agent is as untrusted as the
-// sandbox it sits in: every size is checked before memory is spent on it, every field before it is believed.
+// The frames between gate and agent (agent/PROTOCOL.md). The agent is as untrusted as its sandbox: check every size before memory
+// is allocated for it, and every field before it is used.
 
 export const maxPayloadBytes = 1024 * 1024
 export const maxRequestBytes = 8 * 1024 * 1024
-/** Standard input that may be sent before the agent gives credit for more. */
+/** Bytes of standard input that may be sent before the agent gives more credit. */
 export const inputWindowBytes = 256 * 1024
 export const headerBytes = 5
 
@@ -55,10 +55,10 @@ export const kinds = {
   text: 0x8c,
 } as const
 
-/** These always bring something: without, an endless row of them would never reach any bound on what they bring. */
+/** Kinds whose payload must not be empty: an endless row of empty frames would never reach a limit on bytes. */
 const bringing: ReadonlySet<number> = new Set([kinds.stdout, kinds.stderr, kinds.text])
 
-/** Before memory is spent on a payload. */
+/** Call this before memory is allocated for the payload. */
 export const checkSize = (kind: number, payloadBytes: number, most = maxPayloadBytes): void => {
   if (payloadBytes > most || (payloadBytes === 0 && bringing.has(kind)))
     throw new BadFrame(`a frame of kind ${kind} with ${payloadBytes} bytes`)
@@ -66,12 +66,12 @@ export const checkSize = (kind: number, payloadBytes: number, most = maxPayloadB
 
 export type Frame = { kind: number; payload: Buffer }
 
-/** The agent said something that is no frame, or not the frame it may say now. */
+/** The agent sent bytes that are no frame, or a frame that is not allowed at this point. */
 export class BadFrame extends Error {
   override name = 'BadFrame'
 }
 
-/** What stands before the payload of a frame. */
+/** The header of a frame: payload length and kind. */
 export const frameHeader = (kind: number, payloadBytes: number): Buffer => {
   if (payloadBytes > maxPayloadBytes) throw new RangeError(`a frame holds at most ${maxPayloadBytes} bytes`)
   const header = Buffer.allocUnsafe(headerBytes)
@@ -83,7 +83,7 @@ export const frameHeader = (kind: number, payloadBytes: number): Buffer => {
 export const encodeFrame = (kind: number, payload: Uint8Array = Buffer.alloc(0)): Buffer =>
   Buffer.concat([frameHeader(kind, payload.length), payload])
 
-/** A request, in as many frames as its size needs. */
+/** Encodes a request as one frame, or as several if it is larger than one frame may be. */
 export const encodeRequest = (kind: number, body: Uint8Array): Buffer[] => {
   if (body.length > maxRequestBytes) throw new RangeError(`a request holds at most ${maxRequestBytes} bytes`)
   const frames: Buffer[] = []
@@ -96,8 +96,8 @@ export const encodeRequest = (kind: number, body: Uint8Array): Buffer[] => {
 }
 
 /**
- * Cuts a byte stream into frames, however the stream was cut before. What it is given is copied, so its memory can be given
- * back at once; a large payload has memory of its own, so whoever takes it can do the same. Holds at most one unfinished frame.
+ * Cuts a byte stream into frames, however it was cut before. `push` copies its chunk, so the caller can reuse that memory at
+ * once. Each payload has memory of its own. Holds at most one unfinished frame.
  */
 export class FrameDecoder {
   readonly #header = Buffer.alloc(headerBytes)
@@ -129,7 +129,7 @@ export class FrameDecoder {
     return frames
   }
 
-  /** True when the stream may end here. */
+  /** True if no frame is unfinished, so the stream may end here. */
   get isBetweenFrames(): boolean {
     return this.#headerSize === 0
   }
@@ -162,7 +162,7 @@ export class FieldWriter {
     return this.#add(piece)
   }
 
-  /** A NUL cannot stand in a name, an argument or a variable, so it is refused here and not cut off there. */
+  /** Refuses NUL: the agent would cut a name, an argument or a variable off at it. */
   string(value: string | Uint8Array): this {
     const bytes = typeof value === 'string' ? Buffer.from(value) : Buffer.from(value)
     if (bytes.includes(0)) throw new TypeError('a string with a NUL inside')
@@ -185,7 +185,7 @@ export class FieldWriter {
     return this
   }
 
-  /** What was written, which is then kept here no more. */
+  /** Returns the written bytes and clears the writer. */
   done(): Buffer {
     const written = Buffer.concat(this.#pieces)
     this.#pieces = []
@@ -193,10 +193,10 @@ export class FieldWriter {
   }
 }
 
-/** In milliseconds from 1970, both ways (ECMA-262, "Time Values"). */
+/** Largest time that a `Date` holds, in ms before or after 1970 (ECMA-262, "Time Values"). */
 const farthestTime = 8.64e15
 
-/** Reads the fields of an answer; throws `BadFrame` where they are not there. */
+/** Reads the fields of an answer; throws `BadFrame` if one is missing. */
 export class FieldReader {
   #at = 0
   readonly #payload: Buffer
@@ -229,12 +229,12 @@ export class FieldReader {
     return Number(value)
   }
 
-  /** What a file system says of itself may be larger than numbers are whole: then the largest of those. */
+  /** For sizes that a file system reports: a value above `Number.MAX_SAFE_INTEGER` becomes that maximum. */
   u64OrMost(): number {
     return Math.min(Number(this.#take(8).readBigUInt64LE()), Number.MAX_SAFE_INTEGER)
   }
 
-  /** Milliseconds since 1970 in 64 bits; of a time that no `Date` holds, the nearest. */
+  /** Reads milliseconds since 1970 (64 bits). A time outside the range of `Date` becomes the nearest `Date`. */
   time(): Date {
     const milliseconds = Number(this.#take(8).readBigInt64LE())
     return new Date(Math.max(-farthestTime, Math.min(farthestTime, milliseconds)))
@@ -254,7 +254,7 @@ export class FieldReader {
     return this.rawString().toString()
   }
 
-  /** To be called when every field was taken. */
+  /** Call after the last field: throws `BadFrame` if bytes are left. */
   end(): void {
     if (this.#at !== this.#payload.length) throw new BadFrame('a payload that is too long')
   }

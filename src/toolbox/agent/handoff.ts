@@ -1,7 +1,4 @@
-/**
- * A short queue between one giver and one taker. Giving waits while it is full, so a taker that is slow slows down
- * where the items come from.
- */
+/** A short queue between one giver and one taker. `give` waits while the queue is full, so a slow taker slows down the source. */
 export class Handoff<T> implements AsyncIterableIterator<T> {
   readonly #capacity: number
   readonly #abandoned: () => void
@@ -28,7 +25,7 @@ export class Handoff<T> implements AsyncIterableIterator<T> {
     this.#wakeTaker?.()
   }
 
-  /** No more items; with an error, the taker is told it after the items that are still there. */
+  /** Ends the queue. The taker still gets the remaining items, and then `error` if there is one. */
   end(error?: unknown): void {
     if (this.#ended) return
     this.#ended = true

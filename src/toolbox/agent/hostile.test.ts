@@ -1,5 +1,5 @@
-// What a broken or hostile peer can send. The agent runs under the sanitizers, and `NativeAgent` fails the test if they
-// complain, if the agent leaks, or if it ends in any other way than by being asked to.
+// Input from a broken or hostile peer. The agent runs under the sanitizers. `NativeAgent` fails the test if they complain, if the
+// agent leaks, or if it ends without being asked to.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -17,7 +17,7 @@ const exec = (...argv: string[]): Buffer => {
   return encodeFrame(kinds.exec, body)
 }
 
-// Not SHUTDOWN, which would do what it says, and no DIAL that is complete: its port would be anybody's.
+// SHUTDOWN is left out because it would end the agent, and a complete DIAL because it would connect to a random port.
 const anyFrame = fc
   .tuple(fc.nat(255), fc.uint8Array({ maxLength: 60 }))
   .filter(([kind, payload]) => kind !== kinds.shutdown && !(kind === kinds.dial && payload.length === 2))
@@ -29,7 +29,7 @@ const changedExec = fc.tuple(fc.nat(40), fc.nat(255)).map(([at, value]) => {
   return frame
 })
 const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => {
-  // A length that is announced and never comes would only wait for its time to run out.
+  // A payload that never comes would only wait for its timeout.
   if (bytes.length > 3) bytes[3] = 0xff
   return bytes
 })
@@ -75,7 +75,7 @@ suite('a hostile peer', () => {
     }
   })
 
-  test('who is gone before it is told that there is no such thing ends nothing, whatever it asked for', async () => {
+  test('a client that leaves before its refusal ends nothing, whatever it asked for', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const named = () => new FieldWriter().string('nobody')
@@ -90,7 +90,7 @@ suite('a hostile peer', () => {
       encodeFrame(kinds.closeInput, named().done()),
       encodeFrame(kinds.remove, named().done()),
     ]
-    // It hears of them only when they are gone.
+    // The agent reads these requests only after the clients have left.
     process.kill(native.pid, 'SIGSTOP')
     try {
       for (const request of requests) {
@@ -121,7 +121,7 @@ suite('a hostile peer', () => {
     assert.equal(seen.at(-1), kinds.failed)
   })
 
-  test('more connections than the bound are refused, and room comes back when they go', async () => {
+  test('connections above the limit are refused, and accepted again when others close', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const idle = await Promise.all(

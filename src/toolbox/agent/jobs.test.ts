@@ -27,7 +27,7 @@ const text = (events: JobEvent[], stream?: 'stdout' | 'stderr'): string =>
 const lost = (events: JobEvent[]): number =>
   events.reduce((sum, event) => sum + (event.type === 'truncated' ? event.lostBytes : 0), 0)
 
-/** Follows until what came matches. */
+/** Follows until the output matches. */
 const untilOutput = async (jobs: Jobs, id: string, wanted: RegExp, from = 0): Promise<string> => {
   let seen = ''
   for await (const event of jobs.attach(id, from)) {
@@ -51,7 +51,7 @@ suite('jobs', () => {
     assert.equal(text(await collect(jobs.attach('a', 7))), '2\ne2\no3\ne3\n')
   })
 
-  test('a job outlives the client that started it; another one finds it by its metadata and goes on', async () => {
+  test('a job outlives its client; another client finds it by its metadata and reads on', async () => {
     await using native = await NativeAgent.start()
     const metadata = Buffer.from(JSON.stringify({ session: 'über' }))
     await native.agent.jobs.spawn(
@@ -74,7 +74,7 @@ suite('jobs', () => {
     assert.ok(ended!.endedAt! >= ended!.createdAt)
   })
 
-  test('a ring that keeps the beginning loses the middle, and tells the streams apart on both sides', async () => {
+  test('a ring that keeps the beginning loses the middle, and keeps the streams apart on both sides', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const script = (lines: number) => `i=0; while [ $i -lt ${lines} ]; do echo o$i; echo e$i >&2; i=$((i + 1)); done`
@@ -98,9 +98,9 @@ suite('jobs', () => {
         assert.deepEqual(last, all.slice(all.length - last.length), `${id} ${stream}`)
         wholeLinesKept += last.length
       }
-      // Not of each stream: the agent may hear much of one before it hears of the other.
+      // This counts both streams together, because the agent may read much of one before it reads the other.
       assert.ok(wholeLinesKept > 16, id)
-      // From any offset the sum of what is told is the way to the end.
+      // From any offset, the bytes read and the bytes lost add up to the end offset.
       for (const offset of [0, 100, 255, 256, 257, 1000, endOffset - 1].filter((at) => at < endOffset)) {
         const told = await collect(jobs.attach(id, offset))
         assert.equal(text(told).length + lost(told), endOffset - offset, `${id} from ${offset}`)
@@ -108,7 +108,7 @@ suite('jobs', () => {
     }
   })
 
-  test('streams that alternate all the time have a shorter beginning, and nothing is told wrongly', async () => {
+  test('streams that alternate all the time have a shorter beginning, and every byte keeps its stream', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const program = 'import os\nfor i in range(40000):\n os.write(1, b"o"); os.write(2, b"e")'
@@ -126,7 +126,7 @@ suite('jobs', () => {
     assert.equal(events[0]?.type, 'output')
   })
 
-  test('a ring that was passed says how much is lost, and the rest is intact', async () => {
+  test('a ring that overflowed reports how much is lost, and the rest is intact', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('big', 'seq 1 100000', { ringBytes: 10_000 }))
@@ -139,7 +139,7 @@ suite('jobs', () => {
     assert.equal(text(events), all.slice(-10_000))
   })
 
-  test('a slow follower never slows the job; what it got and what it lost is everything', async () => {
+  test('a slow follower never slows the job; the bytes it got and the bytes it lost add up to all', async () => {
     await using native = await NativeAgent.start('release')
     const { jobs } = native.agent
     const total = 32 * 1024 * 1024
@@ -174,7 +174,7 @@ suite('jobs', () => {
     assert.equal(one, await hash())
   })
 
-  test('streams that alternate byte by byte lose their oldest, but say so and keep the order', async () => {
+  test('streams that alternate byte by byte lose their oldest output, report it and keep the order', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const script = `import os\nfor i in range(50000):\n os.write(1 + i % 2, b'%05d' % i)`
@@ -191,7 +191,7 @@ suite('jobs', () => {
     }
   })
 
-  test('without follow the attach ends at what is there', async () => {
+  test('without follow the attach ends at the end of the present output', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('idle', 'echo here; sleep 1000'))
@@ -224,14 +224,14 @@ suite('jobs', () => {
     await stuck
     await collect(jobs.attach('stuck', 0))
     await assert.rejects(jobs.input('stuck', Buffer.from('x')), { stage: 'job', errno: 'ESRCH' })
-    // What is dead and not yet reaped can still be signalled.
+    // A process that is dead but not yet reaped can still be signalled.
     const signalUntilRefused = async () => {
       for (;;) await jobs.signal('stuck', 9)
     }
     await assert.rejects(signalUntilRefused, { stage: 'job', errno: 'ESRCH' })
   })
 
-  test('what is to be kept although it cannot start has ended with 127 and says why', async () => {
+  test('a failed job with keepFailed has ended with 127 and says why', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     for (const [id, more, stage, reason] of [
@@ -261,7 +261,7 @@ suite('jobs', () => {
     assert.deepEqual(await jobs.list(), [])
   })
 
-  test('output that is poured comes whole, and stops at what is there unless it is followed', async () => {
+  test('pour gives the whole output, and stops at its present end unless it follows', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const poured = async (follow: boolean): Promise<string> => {
@@ -288,7 +288,7 @@ suite('jobs', () => {
     )
   })
 
-  test('what is not there, twice there or could not start is said', async () => {
+  test('a missing job, a taken id and a failed start are reported', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('twin', 'sleep 1000'))
@@ -310,7 +310,7 @@ suite('jobs', () => {
     )
   })
 
-  test('a background child goes on after the exit, and what it says is still kept', async () => {
+  test('a background child continues after the exit, and its output is still kept', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const go = `${native.directory}/go`
@@ -340,7 +340,7 @@ suite('jobs', () => {
     await jobs.spawn(job('family', 'true'))
   })
 
-  test('100 busy jobs and 100 followers that do not read leave the agent small', async () => {
+  test('100 busy jobs and 100 followers that do not read need little memory in the agent', async () => {
     await using native = await NativeAgent.start('release')
     const { jobs } = native.agent
     const ids = Array.from({ length: 100 }, (_, i) => `busy-${i}`)
@@ -383,7 +383,7 @@ suite('jobs', () => {
 suite('terminals', () => {
   const terminal = { cols: 80, rows: 24 }
 
-  test('a job with a terminal has it as its controlling terminal, of its size, with a TERM', async () => {
+  test('a job with a terminal has a controlling terminal of the right size, and TERM', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(
@@ -410,13 +410,13 @@ suite('terminals', () => {
     assert.deepEqual([record!.isTerminal, record!.cols, record!.rows], [true, 132, 50])
   })
 
-  test('an interactive shell echoes, runs, is interrupted by byte 3, and tells its exit code', async () => {
+  test('an interactive shell echoes, runs commands, is interrupted by byte 3, and reports its exit code', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const argv = ['bash', '--norc', '--noprofile', '-i']
     await jobs.spawn(job('shell', '', { argv, terminal, env: { PS1: '> ' } }))
     await untilOutput(jobs, 'shell', /> /)
-    // A shell between fork and exec swallows a byte 3, so the program itself says that it is there.
+    // A shell between fork and exec swallows byte 3, so the program itself reports that it runs.
     const program = `python3 -c 'import time; print("fore" + "ground", flush=True); time.sleep(1000)'`
     await jobs.input('shell', Buffer.from(`${program}\n`))
     await untilOutput(jobs, 'shell', /foreground\r\n/)
@@ -428,7 +428,7 @@ suite('terminals', () => {
     assert.deepEqual(events.at(-1), { type: 'exit', exitCode: 5, signal: null })
   })
 
-  test('the last words of a terminal are not lost', async () => {
+  test('the last output of a terminal is not lost', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     for (let round = 0; round < 20; round++) {
@@ -450,7 +450,7 @@ suite('terminals', () => {
     assert.equal(text(await collect(jobs.attach('owned', 0))), 'nobody 620\r\nopened\r\n')
   })
 
-  test('closing its input is refused: a terminal’s end of input is a character', async () => {
+  test('closing a terminal’s input is refused: its end of input is a character', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('cat', 'cat', { terminal }))

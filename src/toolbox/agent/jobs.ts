@@ -1,5 +1,5 @@
-// Jobs: commands and terminals that the agent keeps, with their output, whoever is connected. Each call stands alone, so
-// a restarted gate goes on where the last one stopped: `list` says what there is, `attach` goes on from any offset.
+// Jobs: commands and terminals that the agent keeps with their output, independent of connections. Each call stands alone, so a
+// restarted gate can continue: `list` shows the jobs, and `attach` reads on from any offset.
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { AgentGone, Connection } from './connection.ts'
 import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.ts'
@@ -8,17 +8,17 @@ import { pourOutput, type TakePiece } from './pour-output.ts'
 export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
   /** Chosen by the caller: 1 to 64 printable ASCII characters without space. */
   id: string
-  /** How much of the output is kept: 4 KiB to 256 MiB, on the sandbox's disk. */
+  /** Maximum of kept output: 4 KiB to 256 MiB, on the sandbox's disk. */
   ringBytes: number
-  /** A controlling terminal instead of pipes; its output is all `stdout`. */
+  /** Gives the job a controlling terminal instead of pipes. All its output is then `stdout`. */
   terminal?: { cols: number; rows: number }
-  /** Input stays open for `input`; without, it is at its end. A terminal's is always open. */
+  /** Keeps the input open for `input`. Default: the input is empty. A terminal's input is always open. */
   keepInput?: boolean
-  /** Keeps a job that could not be started: it has ended with 127, with the reason on its `stderr`. */
+  /** Keeps a job that could not start, as ended with exit code 127 and the reason on its `stderr`. */
   keepFailed?: boolean
   /** Whether the first bytes of the output are kept too, in a sixteenth of the ring. */
   keepBeginning?: boolean
-  /** At most 4 KiB, told again by `list`. */
+  /** Data of the caller that `list` returns; at most 4 KiB. */
   metadata?: Uint8Array
 }
 
@@ -27,9 +27,9 @@ export type Job = {
   isTerminal: boolean
   state: 'starting' | 'running' | 'ended'
   pid: number
-  /** Only when it has ended. */
+  /** `null` until the job has ended. */
   exit: Exit | null
-  /** Offsets of the first byte of output that is still there, and of the next to come. */
+  /** Offset of the first output byte that is still kept. `endOffset` is the offset of the next byte to come. */
   startOffset: number
   endOffset: number
   createdAt: Date
@@ -39,7 +39,7 @@ export type Job = {
   metadata: Buffer
 }
 
-/** `offset` is where the piece starts; what follows it starts `data.length` or `lostBytes` later. */
+/** `offset` is the start of this piece. The next piece starts at `offset + data.length`, or `offset + lostBytes`. */
 export type OutputEvent =
   | { type: 'output'; stream: 'stdout' | 'stderr'; offset: number; data: Buffer }
   | { type: 'truncated'; offset: number; lostBytes: number }
@@ -47,29 +47,29 @@ export type ExitEvent = { type: 'exit' } & Exit
 export type JobEvent = OutputEvent | ExitEvent
 
 export type AttachOptions = {
-  /** Goes on until the job ends (the default), or stops at what is there now. */
+  /** True (the default): follow until the job ends. False: stop at the end of the present output. */
   follow?: boolean
-  /** Called when the agent has taken the request. */
+  /** Called when the agent has accepted the request. */
   onTaken?: (() => void) | undefined
   /** Ends the iteration. */
   signal?: AbortSignal
 }
 
-/** What is asked of a job that is not there, or not like that, is refused: `AgentRefused` with stage `job`. */
+/** A call for a missing job, or for a job in the wrong state, is refused: `AgentRefused` with stage `job`. */
 export interface Jobs {
   /** Throws `StartFailed` like `exec`; `AgentRefused` (job, EEXIST) when the id is taken. */
   spawn(spec: JobSpec): Promise<{ pid: number }>
   attach(id: string, offset: number, options?: AttachOptions): AsyncGenerator<JobEvent, void, void>
-  /** Pours the output from the beginning, as `Sessions` pours what a command wrote. */
+  /** Gives the output from its beginning to `take`; see `Sessions.pour`. */
   pour(id: string, take: TakePiece, options: { follow: boolean; signal: AbortSignal }): Promise<void>
-  /** Settles when the job's pipe or terminal has taken every byte. Calls for one job keep their order. */
+  /** Settles when the job's pipe or terminal has accepted every byte. Calls for one job keep their order. */
   input(id: string, data: Uint8Array): Promise<void>
   closeInput(id: string): Promise<void>
   resize(id: string, cols: number, rows: number): Promise<void>
-  /** To the whole process group. */
+  /** Sends a signal to the whole process group. */
   signal(id: string, signal: number): Promise<void>
   list(): Promise<Job[]>
-  /** Kills what is left of it and forgets it. */
+  /** Kills the job's remaining processes and forgets the job. */
   remove(id: string): Promise<void>
 }
 
@@ -107,7 +107,7 @@ const readOutput = ({ kind, payload }: Frame, offset: number): OutputEvent => {
   return { type: 'truncated', offset, lostBytes }
 }
 
-/** The kept output of something, from an offset on; `names` are the fields that say of what, `readEnd` its EXIT. */
+/** Reads kept output from `offset` on. `names` identify the job or command; `readEnd` reads the payload of its EXIT frame. */
 export const followOutput = <End extends { type: 'exit' }>(
   socketPath: string,
   kind: number,
@@ -118,13 +118,13 @@ export const followOutput = <End extends { type: 'exit' }>(
 ): AsyncGenerator<OutputEvent | End, void, void> =>
   followRequest(socketPath, kind, names.u64(offset).u8(follow ? 1 : 0), offset, readEnd, options)
 
-/** Apart from what follows, which would keep what was sent until the end. */
+/** A function of its own: inside the generator, the sent request would stay in memory until the end of the output. */
 const connectBy = async (socketPath: string, kind: number, request: FieldWriter): Promise<Connection> => {
   const [connection] = await Connection.request(socketPath, kind, request.done())
   return connection
 }
 
-/** Follows any request that is answered by output, whose first byte is at `offset`. */
+/** Sends a request that is answered by output, and yields it. `offset` is the offset of the first byte. */
 export async function* followRequest<End extends { type: 'exit' }>(
   socketPath: string,
   kind: number,
@@ -180,7 +180,7 @@ const readJob = (payload: Buffer): Job => {
 }
 
 const jobsMax = 1024
-/** With its metadata. */
+/** Maximum size of a job in a list, with its metadata. */
 const jobBytes = 8 * 1024
 
 const list = async (socketPath: string): Promise<Job[]> => {
@@ -200,10 +200,10 @@ const list = async (socketPath: string): Promise<Job[]> => {
 }
 
 export const jobsAt = (socketPath: string): Jobs => {
-  /** The last input of each job that is still on its way. */
+  /** The latest unfinished input of each job. */
   const sending = new Map<string, Promise<void>>()
 
-  /** Each input has its own connection, and only one after the other keeps them in order. */
+  /** Each input has its own connection, so inputs are sent one after the other to keep their order. */
   const inTurn = async (id: string, send: () => Promise<void>): Promise<void> => {
     const before = sending.get(id)
     const turn = (async () => {

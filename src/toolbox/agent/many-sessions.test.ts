@@ -18,7 +18,7 @@ suite('sessions, many and hostile', () => {
     await sessions.remove('s')
   })
 
-  test('remove asks every process to end, tells followers, gives the id and every descriptor back', async () => {
+  test('remove ends every process, tells followers, and frees the id and every descriptor', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     const before = native.openDescriptors
@@ -40,7 +40,7 @@ suite('sessions, many and hostile', () => {
     await sessions.open(spec('s'))
   })
 
-  test('remove kills what does not listen, and the agent answers others meanwhile', async () => {
+  test('remove kills processes that ignore SIGTERM, and the agent answers others meanwhile', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('deaf'))
@@ -59,7 +59,7 @@ suite('sessions, many and hostile', () => {
     assert.deepEqual(await run(sessions, 'deaf', 'echo new'), ['new\n', '', 0])
     assert.ok(!isGone && existsSync(`/proc/${pid}`))
     await removing
-    // Orphans become the agent's children, so nobody of the removed session can hide elsewhere.
+    // Orphans become the agent's children, so no process of the removed session can hide elsewhere.
     const children = readFileSync(`/proc/${native.pid}/task/${native.pid}/children`, 'utf8').trim()
     assert.equal(children, String(shell.pid))
     assert.ok(!existsSync(`/proc/${pid}`))
@@ -82,7 +82,7 @@ suite('sessions, many and hostile', () => {
     await native.downTo(before)
   })
 
-  test('100 busy commands and 100 followers that do not read leave the agent small', async () => {
+  test('100 busy commands and 100 followers that do not read need little memory in the agent', async () => {
     await using native = await NativeAgent.start('release')
     const { sessions } = native.agent
     const ids = Array.from({ length: 100 }, (_, i) => `busy-${i}`)

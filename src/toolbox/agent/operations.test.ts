@@ -35,7 +35,7 @@ suite('dial', () => {
     await native.downTo(before)
   })
 
-  test('the far end may finish first and still listen', async () => {
+  test('the server may end its direction first and still receive', async () => {
     await using native = await NativeAgent.start()
     const heard = Promise.withResolvers<string>()
     await using server = await listen((socket) => {
@@ -84,7 +84,7 @@ suite('dial', () => {
     await native.downTo(before)
   })
 
-  test('a client that goes away while the server floods it is let go', async () => {
+  test('the agent drops a client that leaves while the server floods it', async () => {
     await using native = await NativeAgent.start()
     const closed = Promise.withResolvers<void>()
     await using server = await listen((socket) => {
@@ -112,7 +112,7 @@ suite('info and shutdown', () => {
     assert.notEqual((await second.agent.info()).bootId, bootId)
   })
 
-  test('shutdown lets those end that listen to TERM and kills the rest; a running command is told', async () => {
+  test('shutdown lets processes end by SIGTERM, kills the rest, and tells a running command', async () => {
     await using native = await NativeAgent.start()
     const spec = { env: {}, user: userInfo().username, mergeOutput: false }
     const polite = await native.agent.exec({ ...spec, argv: ['sleep', '1000'] })
@@ -136,17 +136,17 @@ suite('info and shutdown', () => {
     const argv = ['bash', '--norc', '-i']
     const spec = { id: 'shell', argv, env: { PS1: 'ready> ' }, user: userInfo().username, terminal, ringBytes: 65_536 }
     await native.agent.jobs.spawn(spec)
-    // Not before its prompt: a shell that still starts has not yet made itself deaf, nor taken its terminal.
+    // Wait for the prompt: a shell that is still starting does not ignore SIGTERM yet, and has no terminal yet.
     let shown = ''
     for await (const event of native.agent.jobs.attach('shell', 0)) {
       if ('data' in event) shown += event.data.toString()
       if (shown.includes('ready> ')) break
     }
-    // Far beyond the test's own bound: only a shell that hears of it ends in time.
+    // This grace is longer than the test's own limit: the shell ends in time only if it gets SIGHUP.
     await native.agent.shutdown(600_000)
   })
 
-  test('an agent that is not there is AgentGone, one that is ending refuses', async () => {
+  test('a missing agent is AgentGone, and an ending agent refuses', async () => {
     await assert.rejects(agentAt('/tmp/no-such-agent.sock').info(), AgentGone)
     await using native = await NativeAgent.start()
     const deaf = await native.agent.exec({
@@ -158,7 +158,7 @@ suite('info and shutdown', () => {
     const outputs = deaf[Symbol.asyncIterator]()
     await outputs.next()
     const gone = native.agent.shutdown(2000)
-    // Until it has heard of its end, on a connection of its own, what it refuses is the port, where nobody listens.
+    // Before the agent reads SHUTDOWN, which came on another connection, it refuses only because nobody listens on the port.
     let refused: unknown
     do refused = await native.agent.dial(9).catch((error: unknown) => error)
     while (refused instanceof AgentRefused && refused.stage === 'connect')

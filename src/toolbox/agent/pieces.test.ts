@@ -33,13 +33,13 @@ suite('an answer in pieces', { timeout: 30_000 }, () => {
       let from = 0
       for (const to of [...cuts, bytes.length]) {
         socket.write(bytes.subarray(from, to))
-        // A reader that spins on half an answer never lets this go on.
+        // A reader that spins on half an answer would block this.
         await delay(5)
         from = to
       }
     }
 
-  test('of a tunnel: it is waited for, wherever it is cut, and what follows is the tunnel’s', async () => {
+  test('of a tunnel: the reader waits for all pieces, and the bytes after it belong to the tunnel', async () => {
     for (const cut of [1, 2, 4]) {
       answer = async (socket) => {
         await inPieces(encodeFrame(kinds.ok), cut)(socket)
@@ -55,7 +55,7 @@ suite('an answer in pieces', { timeout: 30_000 }, () => {
     tunnel.destroy()
   })
 
-  test('of a refusal: it is whole, wherever it is cut', async () => {
+  test('of a refusal: it is read whole, however it is cut', async () => {
     for (const cut of [2, 5, 7]) {
       answer = inPieces(refused, cut)
       await assert.rejects(agent.dial(80), AgentRefused)
@@ -63,7 +63,7 @@ suite('an answer in pieces', { timeout: 30_000 }, () => {
     }
   })
 
-  test('an agent that closes in the middle of one is gone; one that says too much is not believed', async () => {
+  test('an agent that closes in mid-answer is AgentGone; an answer that is too long is refused', async () => {
     for (const cut of [2, 7]) {
       answer = async (socket) => void socket.end(refused.subarray(0, cut))
       await assert.rejects(agent.dial(80), AgentGone)

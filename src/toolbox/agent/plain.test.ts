@@ -12,7 +12,7 @@ suite('a command that needs no shell', () => {
     for (const command of ['true', 'python3 -V', '/bin/echo a']) assert.ok(plainWordsOf(command, {}), command)
   })
 
-  test('needs one as soon as it has anything that a shell would read, do itself or have prepared', () => {
+  test('a command needs a shell if it has anything that a shell would interpret, run itself or prepare', () => {
     const meant = [
       'a;b',
       'a&',
@@ -38,7 +38,7 @@ suite('a command that needs no shell', () => {
       assert.equal(plainWordsOf('ls', { [name]: '' }), undefined, name)
   })
 
-  test('ends as it would from bash: with its code, or the words of bash about what cannot be started', async () => {
+  test('ends as it would from bash: with the same code, or the same message if it cannot be started', async () => {
     await using box = await startToolbox()
     const make = (name: string, text: string, mode = 0o755) => {
       writeFileSync(join(box.directory, name), text)
@@ -60,7 +60,7 @@ suite('a command that needs no shell', () => {
     ]
     for (const command of commands) {
       const plain = await box.post('/process/execute', { command, cwd: box.directory, envs: { GIVEN: '1' } })
-      // For a shell: a word in quotes says the same.
+      // Quotes around a word force a shell, and mean the same.
       const [program, ...words] = command.split(' ')
       const quoted = [`'${program}'`, ...words].join(' ')
       const shell = await box.post('/process/execute', { command: quoted, cwd: box.directory, envs: { GIVEN: '1' } })
@@ -69,7 +69,7 @@ suite('a command that needs no shell', () => {
     }
   })
 
-  test('ends with the code of its signal, which a shell says in a line as well', async () => {
+  test('ends with the code of its signal; a shell would print a line as well', async () => {
     await using box = await startToolbox()
     const killed = join(box.directory, 'killed')
     writeFileSync(killed, '#!/bin/sh\nkill -9 $$', { mode: 0o755 })

@@ -1,10 +1,10 @@
-// Commands that a shell would do nothing to but start. Those are started without one, as make does: it takes half the time, and
-// an image need not have a shell. Whatever could mean more to a shell than it says is left to the shell.
+// Commands that a shell would only start are started without a shell, as `make` does: it takes half the time, and an image need
+// not have a shell. A command with anything that a shell might interpret still gets one.
 
-/** Letters that mean nothing to a shell wherever they stand. */
+/** A word of characters that no shell interprets. */
 export const plainWord = /^[\w@%+=:,./-]+$/
 
-/** What the shell does itself, or reads as its grammar. Of `true` and `false` the programs do the same. */
+/** Builtins and keywords of shells. `true` and `false` are missing because their programs do the same. */
 const ofShell: ReadonlySet<string> = new Set(
   `. : alias bg bind break builtin caller case cd command compgen complete compopt continue coproc declare dirs disown do done
   echo elif else enable esac eval exec exit export fc fg fi for function getopts hash help history if in jobs kill let local
@@ -12,10 +12,10 @@ const ofShell: ReadonlySet<string> = new Set(
   times trap type typeset ulimit umask unalias unset until wait while`.split(/\s+/),
 )
 
-/** By these a shell is told to do something before the command, or brings functions that may be called like it. */
+/** Variables that make a shell do something before the command, or that define functions which could replace the command. */
 const preparesShell = (name: string) => name === 'ENV' || name === 'SHELLOPTS' || name.startsWith('BASH')
 
-/** The words of a command that needs no shell; `undefined`: it may. */
+/** The words of a command that needs no shell; `undefined` if it may need one. */
 export const plainWordsOf = (command: string, env: Readonly<Record<string, string>>): string[] | undefined => {
   const words = command.split(/[ \t]+/).filter((word) => word !== '')
   const [program] = words

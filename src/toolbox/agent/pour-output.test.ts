@@ -18,7 +18,7 @@ const frame = fc.record(
   { noNullPrototype: true },
 )
 
-/** Who said what, with neighbours of one stream as one; other frames by their kind. */
+/** Joins neighbouring output of one stream; other frames appear by their kind. */
 const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
   said.reduce<[string, string][]>((all, [who, bytes]) => {
     const text = Buffer.from(bytes).toString('hex')
@@ -28,10 +28,10 @@ const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
     return all
   }, [])
 
-/** A chunk as a connection gives it: with room before it. */
+/** A chunk with free room before it, as a connection gives it. */
 const chunkOf = (bytes: Uint8Array): Buffer => Buffer.concat([Buffer.alloc(headerBytes), bytes]).subarray(headerBytes)
 
-/** What comes out, for a taker that uses up each piece and the room before it. */
+/** The output as seen by a taker that overwrites each piece and the room before it. */
 const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
   const finder = new PartFinder()
   const at = [0, ...cuts.map((cut) => cut % (stream.length + 1)).sort((a, b) => a - b), stream.length]
@@ -59,7 +59,7 @@ suite('parts of a stream of frames', () => {
     )
   })
 
-  test('are as few as they can be: what one stream wrote in a row is one, over the ends of frames', () => {
+  test('are as few as possible: output of one stream in a row is one part, across frames', () => {
     const said = [
       ...([
         [kinds.stdout, 'long begin'],
@@ -103,7 +103,7 @@ suite('parts of a stream of frames', () => {
     assert.throws(() => [...new PartFinder().parts(encodeFrame(kinds.stdout))], BadFrame)
   })
 
-  test('a frame that announces too much is refused before its payload, and sooner where it is no output', () => {
+  test('a too long frame is refused before its payload comes; only output may be long', () => {
     for (const [kind, most] of [[kinds.stdout, maxPayloadBytes] as const, [kinds.exit, 4096] as const]) {
       const header = Buffer.alloc(5)
       header.writeUInt32LE(most + 1)
@@ -128,7 +128,7 @@ suite('pouring output', () => {
   })
   const pour = (take: TakePiece, signal = new AbortController().signal) =>
     pourOutput(path, kinds.commandAttach, new FieldWriter().u8(0), take, signal)
-  /** Each piece when others have had their turn. */
+  /** Takes each piece in a later turn of the event loop. */
   const slowly =
     (take: (piece: Piece) => void): TakePiece =>
     (piece, done) => {
@@ -162,7 +162,7 @@ suite('pouring output', () => {
     const payload = await pour((piece, done) => {
       assert.equal(piece.type, 'output')
       const { data } = piece as { data: Buffer }
-      // What a taker writes there harms nobody.
+      // Overwriting the room before a piece must do no harm.
       Buffer.from(data.buffer, data.byteOffset - 3, 3).fill(1)
       return take(piece, done)
     })
@@ -171,7 +171,7 @@ suite('pouring output', () => {
     assert.ok(Buffer.concat(taken).equals(whole))
   })
 
-  test('what was lost is a piece of its own; END ends without an exit', async () => {
+  test('lost output is a piece of its own; END ends the output without an exit', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(12).done())
     answer = (socket) => void socket.end(Buffer.concat([ok, lost, encodeFrame(kinds.end)]))
     const pieces: Piece[] = []
@@ -179,7 +179,7 @@ suite('pouring output', () => {
     assert.deepEqual(pieces, [{ type: 'truncated', lostBytes: 12 }])
   })
 
-  test('nothing that is said behind the end is taken', async () => {
+  test('frames after the end are ignored', async () => {
     const more = encodeFrame(kinds.stdout, Buffer.from('more'))
     for (const end of [exit, encodeFrame(kinds.end)]) {
       answer = (socket) => {
@@ -193,7 +193,7 @@ suite('pouring output', () => {
     }
   })
 
-  test('a refusal is thrown, and so is an agent that goes away or says what it must not', async () => {
+  test('a refusal, a lost agent and a wrong frame are thrown', async () => {
     const never = () => assert.fail('nothing was to be taken')
     answer = (socket) => void socket.end(encodeFrame(kinds.failed, Buffer.of(8, 3, 0, 0, 0)))
     await assert.rejects(pour(never), { name: 'AgentRefused', stage: 'job', errno: 'ESRCH' })
@@ -205,7 +205,7 @@ suite('pouring output', () => {
     await assert.rejects(pour(never), BadFrame)
   })
 
-  test('the signal ends it, also while nothing comes', async () => {
+  test('the signal ends the pouring, even while no output comes', async () => {
     answer = (socket) => void socket.write(ok)
     const gone = new AbortController()
     const pouring = pour(() => true, gone.signal)

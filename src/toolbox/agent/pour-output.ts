@@ -1,5 +1,4 @@
-// Kept output for whoever takes it at once: it is read into the same memory over and over and never copied to any other, and
-// nothing more is read before the last pieces were taken.
+// Reads kept output without a copy: always into the same memory, and only after the last pieces were taken.
 import { AgentGone, answerTimeoutMs, closeSoon, openInflow, readRefusal } from './connection.ts'
 import {
   BadFrame,
@@ -13,29 +12,29 @@ import {
 } from './frames.ts'
 
 /**
- * The memory of `data` is read into again when it has been taken. As many bytes before it as a frame's header has are the
- * taker's to write over, which saves a copy where something stands before it.
+ * The memory of `data` is reused after the piece was taken. The taker may also overwrite the `headerBytes` bytes before `data`:
+ * this saves a copy when the taker puts a header there.
  */
 export type Piece =
   | { type: 'output'; stream: 'stdout' | 'stderr'; data: Buffer }
   | { type: 'truncated'; lostBytes: number }
 
-/** True when it needs the piece no more; else it says so by `done`, once. */
+/** Takes a piece. Returns true if the piece is no longer needed; otherwise it calls `done` once, later. */
 export type TakePiece = (piece: Piece, done: () => void) => boolean
 
-/** What is no output is short. */
+/** Maximum payload of a frame that is no output, in bytes. */
 const longestOther = 4096
 
 const streams: Record<number, 'stdout' | 'stderr'> = { [kinds.stdout]: 'stdout', [kinds.stderr]: 'stderr' }
 
 type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 
-/** Output that lies at these places of a chunk. */
+/** Output of one stream between two positions of a chunk. */
 type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
 
 /**
- * Makes one stretch of it and the next ones of the same stream, over the headers between them. Whatever is passed on costs
- * more by the piece than the shorter of two costs to be moved.
+ * Joins a stretch with the next output of the same stream, over the header between them. Moving the shorter of the two is cheaper
+ * than passing on one more piece.
  */
 const join = (chunk: Buffer, stretch: Stretch, from: number, to: number): void => {
   if (to - from < stretch.to - stretch.from) {
@@ -52,11 +51,14 @@ const pieceOf = (chunk: Buffer, { stream, from, to }: Stretch): Piece => ({
   ...{ type: 'output', stream, data: chunk.subarray(from, to) },
 })
 
-/** Finds the parts of a stream of frames, however it was cut: output as long as one stream has it, other frames whole. */
+/**
+ * Finds the parts of a stream of frames, however the stream was cut. Output of one stream in a row is one part; other frames come
+ * whole.
+ */
 export class PartFinder {
   readonly #header = Buffer.alloc(headerBytes)
   #headerSize = 0
-  /** Bytes of the payload that are still to come. */
+  /** Bytes of the current payload that have not arrived yet. */
   #left = 0
   #other: Buffer[] = []
 
@@ -64,7 +66,7 @@ export class PartFinder {
     return streams[this.#header[4]!]
   }
 
-  /** The chunk is no more what it was afterwards. */
+  /** Overwrites parts of the chunk, so the caller must not use the chunk afterwards. */
   *parts(chunk: Buffer): Generator<Part, void, void> {
     let stretch: Stretch | undefined
     for (let at = 0; at < chunk.length; ) {
@@ -98,8 +100,8 @@ export class PartFinder {
 }
 
 /**
- * Sends a request that is answered by OK and output, and gives that to `take`. Answers the payload of EXIT; `undefined`
- * where it ended without, or `signal` ended it.
+ * Sends a request that is answered by OK and output, and gives the output to `take`. Returns the payload of EXIT, or `undefined`
+ * if the output ended without EXIT or `signal` ended it.
  */
 export const pourOutput = async (
   socketPath: string,

@@ -30,7 +30,7 @@ const startServer = async () => {
 }
 
 suite('connections that are opened ahead', () => {
-  test('an operation takes one, and the next are opened when it is over; each serves one operation', async () => {
+  test('an operation takes one socket; new ones are opened when it is over; each serves one operation', async () => {
     await using native = await NativeAgent.start('release')
     using sockets = new ReadySockets()
     using _ahead = openAhead(sockets)
@@ -43,7 +43,7 @@ suite('connections that are opened ahead', () => {
     await until(async () => sockets.size === 2, 'two are ready')
   })
 
-  test('none is taken of an agent that has ended, or that has refused it', async () => {
+  test('no socket is taken of an agent that has ended or refused it', async () => {
     await using server = await startServer()
     using sockets = new ReadySockets()
     sockets.fill(server.path, server.open)
@@ -54,7 +54,7 @@ suite('connections that are opened ahead', () => {
     assert.equal(sockets.take(server.path), undefined)
   })
 
-  test('they are given back when nobody uses them, and there are never more than so many', async () => {
+  test('unused sockets are closed, and their number is limited', async () => {
     await using server = await startServer()
     using sockets = new ReadySockets({ each: 2, all: 3, idleMs: 200 })
     sockets.fill(server.path, server.open)

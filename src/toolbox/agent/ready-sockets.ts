@@ -1,11 +1,11 @@
-// Connections to agents that are in use, opened ahead, so that an operation does not wait for one. Each still serves one operation.
-// They are given back soon when nobody uses the sandbox any more.
+// Connections to recently used agents, opened ahead so that an operation need not wait for one. Each serves one operation. Unused
+// connections are closed after `idleMs`.
 import type { Socket } from 'node:net'
 
 type Bounds = {
-  /** Most ready sockets to one agent. */
+  /** Maximum of ready sockets to one agent. Default: 2. */
   each?: number
-  /** Beyond it the oldest are given back. */
+  /** Maximum of ready sockets to all agents; above it the oldest are closed. Default: 256. */
   all?: number
   idleMs?: number
 }
@@ -29,7 +29,7 @@ export class ReadySockets {
     return this.#ready.size
   }
 
-  /** Nothing where none is ready; then the caller opens one. */
+  /** Returns a ready socket; `undefined` if there is none, and the caller must open one. */
   take(socketPath: string): Socket | undefined {
     for (const socket of this.#byPath.get(socketPath) ?? []) {
       this.#remove(socket)
@@ -39,7 +39,7 @@ export class ReadySockets {
     return undefined
   }
 
-  /** Opens as many as are missing. */
+  /** Opens the missing sockets to one agent. */
   fill(socketPath: string, open: () => Socket): void {
     while ((this.#byPath.get(socketPath)?.size ?? 0) < this.#each) this.#add(socketPath, open().unref())
     for (const socket of this.#ready.keys()) {
@@ -50,7 +50,7 @@ export class ReadySockets {
   }
 
   #add(socketPath: string, socket: Socket) {
-    // An agent says nothing of its own accord: it has ended, or refuses.
+    // An agent never speaks first: any event here means that it has ended or refuses.
     const giveUp = () => {
       this.#remove(socket)
       socket.destroy()

@@ -1,4 +1,4 @@
-// The agent where it belongs: PID 1 of a real sandbox. Needs root; elsewhere it is skipped and says so.
+// The agent as PID 1 of a real sandbox. Needs root; skipped otherwise, with a message.
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'
@@ -35,7 +35,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     return seen
   }
 
-  test('root inside can neither end it, nor look into it', async () => {
+  test('root inside the sandbox can neither end the agent nor inspect it', async () => {
     const { bootId } = await agent.info()
     await box.run(id, 'kill -TERM 1; kill -KILL 1; kill -INT 1; kill -STOP 1; kill -HUP 1')
     for (const look of [
@@ -51,13 +51,13 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     assert.equal((await agent.info()).bootId, bootId)
   })
 
-  test('its commands are killed for memory before it is', async () => {
+  test('when memory runs out, its commands are killed before the agent', async () => {
     const score = (pid: number | string) => Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'))
     const inside = Number((await box.run(id, 'cat /proc/self/oom_score_adj')).output)
     assert.ok(score(box.pidOf(id)) < inside)
   })
 
-  test('a terminal belongs to the user and is its controlling terminal', async () => {
+  test('a terminal belongs to the user and is the job’s controlling terminal', async () => {
     const script =
       'stat -c "%U %a" $(readlink /proc/self/fd/0 2>/dev/null || echo /dev/pts/0); echo word > /dev/tty; id -u'
     const spec = { ...job('terminal', script, 'daytona', MiB), terminal: { cols: 80, rows: 24 } }
@@ -67,7 +67,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     assert.deepEqual(last, { type: 'exit', exitCode: 0, signal: null })
   })
 
-  test('output that is larger than the sandbox’s memory is kept without costing it', async () => {
+  test('output larger than the sandbox’s memory is kept without using that memory', async () => {
     const total = 320 * MiB
     await agent.jobs.spawn(job('large', `dd if=/dev/zero bs=65536 count=${total / 65536}`, 'daytona', 256 * MiB))
     const { lost, last } = await follow('large')
@@ -78,7 +78,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     await agent.jobs.remove('large')
   })
 
-  test('a full disk loses output and says so; the job and the agent go on', async () => {
+  test('a full disk loses output and reports the loss; the job and the agent continue', async () => {
     await box.run(id, 'dd if=/dev/urandom of=/root/fill bs=1M count=3000', 'root')
     await agent.jobs.spawn(
       job('full', `dd if=/dev/zero bs=65536 count=${(64 * MiB) / 65536}; echo end`, 'root', 128 * MiB),
@@ -93,7 +93,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     await box.run(id, 'rm /root/fill')
   })
 
-  test('a disk that fills up under a command’s log loses output and says so; earlier output is intact', async () => {
+  test('a disk that fills up under a command’s log loses output and reports it; earlier output is intact', async () => {
     const { sessions } = agent
     const ringBytes = 16 * MiB
     await sessions.open({ id: 'disk', env: { PATH: '/bin' }, user: 'root', shell: 'sh', ringBytes })
@@ -113,11 +113,11 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
       return await attached(commandId)
     }
     const write = (bytes: number) => `dd if=/dev/zero bs=65536 count=${bytes / 65536} 2> /dev/null`
-    // What was written first is on the disk when that is full: writing over it needs room again.
+    // The first output is on the disk when the disk becomes full. Overwriting it would need room again.
     const fill = 'dd if=/dev/urandom of=/root/fill bs=1M count=3000 2> /dev/null'
     const filling = await run('filling', `${write(24 * MiB)}; ${fill}; ${write(24 * MiB)}`)
     assert.deepEqual([filling.exitCode, filling.kept + filling.lost, filling.wrong], [0, 48 * MiB, 0])
-    // Who followed has what came through without the disk; who asks later gets no more than that had room for.
+    // A follower also got the output that bypassed the full disk. A later reader gets only the output that is on the disk.
     const filled = await attached('filling')
     assert.deepEqual([filled.exitCode, filled.kept + filled.lost, filled.wrong], [0, 48 * MiB, 0])
     assert.ok(filled.lost > 48 * MiB - ringBytes, `${filled.lost} bytes were lost`)
@@ -128,7 +128,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     await sessions.remove('disk')
   })
 
-  test('a sandbox that may start no more processes is told so, and works again when it may', async () => {
+  test('a sandbox at its process limit reports it, and works again when processes have ended', async () => {
     const bomb = await agent.exec({
       argv: ['/bin/sh', '-c', 'while :; do sleep 1000 & done'],
       ...{ env: { PATH: '/bin' }, user: 'daytona', mergeOutput: true },
@@ -144,7 +144,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     assert.equal(stage, 'system EAGAIN')
     bomb.close()
     await assert.rejects(bomb.exit)
-    // All of them end, and not only as many as one more needs.
+    // Wait until all of them have ended, not only as many as one more process needs.
     const count = () => box.run(id, 'set -- /proc/[0-9]*; echo $#').then(({ output }) => Number(output))
     await until(
       () =>
@@ -166,8 +166,8 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     await assert.rejects(agent.files('root').read('/proc/1/environ'), { stage: 'file', errno: 'EACCES' })
   })
 
-  // The last, because nothing is left behind it.
-  test('TERM from outside ends it in order', async () => {
+  // This test must be the last: it ends the sandbox.
+  test('SIGTERM from outside ends the sandbox in order', async () => {
     const pid = box.pidOf(id)
     await agent.jobs.spawn(job('polite', 'sleep 1000 & wait', 'daytona', MiB))
     process.kill(pid, 'SIGTERM')

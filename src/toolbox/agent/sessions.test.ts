@@ -19,7 +19,7 @@ for (const shell of ['bash', 'sh'] as const) {
       assert.deepEqual((await run(sessions, 's', 'sh -c "echo \\$Y"'))[0], '1\n')
     })
 
-    test('streams are apart, exit codes are told, and a false one ends nothing', async () => {
+    test('streams are apart, exit codes are reported, and a failing command does not end the session', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -48,7 +48,7 @@ for (const shell of ['bash', 'sh'] as const) {
       })
     }
 
-    test('text of every kind comes through: lines, quotes, comments, documents, 1 MiB', async () => {
+    test('every kind of text is run unchanged: lines, quotes, comments, here-documents, 1 MiB', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -63,7 +63,7 @@ for (const shell of ['bash', 'sh'] as const) {
       assert.deepEqual([listed.text, listed.isWholeText], [long.slice(0, 4096), false])
     })
 
-    test('exit N ends the session with that code; what waited never ran, and no more is taken', async () => {
+    test('exit N ends the session with that code; queued commands never run, and no more are accepted', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -104,7 +104,7 @@ for (const shell of ['bash', 'sh'] as const) {
       }
     })
 
-    test('a background child that holds the pipes delays nobody; its output stays with its own command', async () => {
+    test('a background child that holds the pipes delays no command; its output stays with its own command', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       const go = `${native.directory}/go`
@@ -120,7 +120,7 @@ for (const shell of ['bash', 'sh'] as const) {
       )
     })
 
-    test('input reaches the command that it is for, also before it starts, and none is left for the next', async () => {
+    test('input reaches its command, even before the command starts, and none is left for the next', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -166,7 +166,7 @@ suite('sessions', () => {
     )
   })
 
-  test('another client finds everything: what runs, its output so far, and goes on', async () => {
+  test('another client finds the running commands and their output so far, and can continue', async () => {
     await using native = await NativeAgent.start()
     await native.agent.sessions.open(spec('über'))
     const id = await queue(native.agent.sessions, 'über', 'echo one; read x; echo "two $x"; exit 4', true)
@@ -193,7 +193,7 @@ suite('sessions', () => {
     assert.equal((await run(sessions, 's', `printf '${octal}'`))[0], every)
   })
 
-  test('a busy command leaves time to who follows and takes what comes, so that it gets most of it', async () => {
+  test('a busy command leaves its follower enough time to get most of the output', async () => {
     await using native = await NativeAgent.start('release')
     const { sessions } = native.agent
     await sessions.open(spec('s', { ringBytes: 16 * 1024 * 1024 }))
@@ -209,14 +209,14 @@ suite('sessions', () => {
     assert.ok(lost < total / 2, `${lost} bytes were lost`)
   })
 
-  test('much output comes whole and in order to who follows, as to who asks later, both streams apart', async () => {
+  test('large output is whole and in order for followers and for later readers, both streams apart', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
-    // Room for all of it, so that nothing has to be lost however slow this machine is.
+    // The ring holds all output, so that none is lost even on a slow machine.
     await sessions.open(spec('s', { ringBytes: 64 * 1024 * 1024 }))
     const numbers = (from: number, to: number) =>
       Array.from({ length: to - from + 1 }, (_, i) => `${from + i}\n`).join('')
-    // From a file it is written in large pieces, from `seq` in small ones.
+    // `cat` of a file writes large pieces, `seq` writes small ones.
     const file = `${native.directory}/numbers`
     writeFileSync(file, numbers(1, 3_000_000))
     const text = `cat ${file}; seq 3000001 5000000 >&2; printf between; seq 1 500000 >&2; seq 5000001 6000000`
@@ -236,7 +236,7 @@ suite('sessions', () => {
     }
   })
 
-  test('output never waits for a reader that does not read; what was lost is counted', async () => {
+  test('output never waits for a reader that does not read; lost output is counted', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s', { ringBytes: 65_536 }))
@@ -259,7 +259,7 @@ suite('sessions', () => {
     assert.equal((await read(sessions.attach('s', 'c', 0))).stdout, 'hello\ngot hello\n')
   })
 
-  test('input that the command is slow to read is kept up to a bound, in order', async () => {
+  test('input for a slow command is kept up to a limit, in order', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))
@@ -272,7 +272,7 @@ suite('sessions', () => {
     assert.equal((await read(sessions.attach('s', id, 0))).stdout, '3\n')
   })
 
-  test('what is not there, twice there, over or cannot start is said', async () => {
+  test('a missing or ended command, a taken id and a failed start are reported', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))

@@ -1,5 +1,5 @@
-// Sessions: shells that the agent keeps, each with its queue of commands and what these wrote. Each call stands alone, so
-// a restarted gate knows everything that the last one knew.
+// Sessions: shells that the agent keeps, each with a queue of commands and their output. Each call stands alone, so a restarted
+// gate finds everything again.
 import { jsonBytes } from '#src/kit/json-size.ts'
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { Connection } from './connection.ts'
@@ -11,7 +11,7 @@ export type SessionSpec = Pick<CommandSpec, 'env' | 'cwd' | 'user'> & {
   /** Chosen by the caller: 1 to 1024 bytes without a NUL. */
   id: string
   shell: 'bash' | 'sh'
-  /** How much of each command's output is kept: 4 KiB to 256 MiB, on the sandbox's disk. */
+  /** Maximum of kept output per command: 4 KiB to 256 MiB, on the sandbox's disk. */
   ringBytes: number
 }
 
@@ -20,25 +20,25 @@ export type SessionCommandSpec = {
   id: string
   /** At most 1 MiB, without a NUL. */
   text: string
-  /** The standard input stays open for `input`; without, it is at its end. */
+  /** Keeps the standard input open for `input`. Default: the input is empty. */
   keepInput: boolean
-  /** What is given to `input` is also kept as if the command had written it. */
+  /** Keeps the bytes of `input` as output of the command, too. */
   echoInput: boolean
 }
 
-/** `null`: the session ended before it was this command's turn, or it could not be started. */
+/** `null`: the command never ran. The session ended before, or the command could not be started. */
 export type CommandEnd = Exit | null
 
 export type SessionCommand = {
   id: string
   state: 'waiting' | 'running' | 'ended'
-  /** Only when it has ended. */
+  /** `null` until the command has ended. */
   end: CommandEnd
   startOffset: number
   endOffset: number
   createdAt: Date
   endedAt: Date | null
-  /** In a list only its beginning. */
+  /** The command text; in a list only its beginning. */
   text: string
   isWholeText: boolean
 }
@@ -55,19 +55,19 @@ export type AgentSession = {
 export type CommandEvent = OutputEvent | { type: 'exit'; end: CommandEnd }
 
 /**
- * Refused, as `AgentRefused` with stage `job`: ENOENT no such session, ESRCH no such command, EEXIST there is one,
- * EPIPE the session has ended, EALREADY the command has ended, ENOTTY the command takes no input.
+ * Refusals are `AgentRefused` with stage `job`: ENOENT no such session, ESRCH no such command, EEXIST the id is taken, EPIPE the
+ * session has ended, EALREADY the command has ended, ENOTTY the command takes no input.
  */
 export interface Sessions {
   /** Throws `StartFailed` like `exec`. */
   open(spec: SessionSpec): Promise<{ pid: number }>
   list(): Promise<AgentSession[]>
   get(id: string): Promise<AgentSession>
-  /** SIGTERM to everything of it, after 5 s SIGKILL; its id is free at once. */
+  /** Sends SIGTERM to all its processes, and SIGKILL after 5 s. The id is free at once. */
   remove(id: string): Promise<void>
-  /** Queues a command behind those before it. */
+  /** Adds a command to the end of the session's queue. */
   exec(sessionId: string, spec: SessionCommandSpec): Promise<void>
-  /** Runs a command and follows it from its first byte; it goes on when the caller stops following. */
+  /** Runs a command and follows its output from the first byte. The command continues if the caller stops following. */
   execAndFollow(
     sessionId: string,
     spec: SessionCommandSpec,
@@ -81,8 +81,8 @@ export interface Sessions {
     options?: AttachOptions,
   ): AsyncGenerator<CommandEvent, void, void>
   /**
-   * Gives what a command wrote to `take`, in its order, without a copy, and reads no more while a piece is not taken. Settles
-   * when all of it was given, or at `signal`.
+   * Gives the command's output to `take`, in order and without a copy. Reads no more while a piece is not taken. Settles after
+   * all output was given, or at `signal`.
    */
   pour(
     sessionId: string,
@@ -90,7 +90,7 @@ export interface Sessions {
     take: TakePiece,
     options: { follow: boolean; signal: AbortSignal },
   ): Promise<void>
-  /** Settles when the agent has it; calls that are made one after the other keep their order. */
+  /** Settles when the agent has the bytes. Sequential calls keep their order. */
   input(sessionId: string, commandId: string, data: Uint8Array, options?: { close?: boolean }): Promise<void>
 }
 
@@ -124,7 +124,7 @@ const readSession = (payload: Buffer): AgentSession => {
   return { id, state, pid, exit: state === 'ended' ? exit : null, createdAt, commands: [] }
 }
 
-/** `most` bytes of its text are read. */
+/** Keeps at most `most` bytes of the command's text. */
 const readCommand = (payload: Buffer, most = textInList): { command: SessionCommand; textBytes: number } => {
   const fields = new FieldReader(payload)
   const id = fields.string()
@@ -136,7 +136,7 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
   const beginning = fields.bytes().subarray(0, most)
   fields.end()
   const isWholeText = beginning.length === textBytes
-  // A character that was cut is not shown in part.
+  // `stream` drops a character that was cut at the end.
   const text = new TextDecoder().decode(beginning, { stream: !isWholeText })
   return {
     command: {
@@ -147,21 +147,21 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
   }
 }
 
-/** Most sessions that the agent keeps; below, more commands than it keeps of each. */
+/** Maximum of sessions that the agent keeps. `commandsMax` is more than the agent keeps of one session. */
 const sessionsMax = 1024
 const commandsMax = 16_384
-/** Most bytes of a frame that describes a session or a command. */
+/** Maximum size of a frame that describes a session or a command. */
 const frameBytes = 8 * 1024
 const textInList = 4096
 const commandTextBytes = 1024 * 1024
-/** When a list has become so long, what follows is told with less of its text; when so long, it ends. */
+/** When a list is longer than `plentyBytes`, further commands show less text. A list longer than `listBytes` is refused. */
 const plentyBytes = 4 * 1024 * 1024
 const textInLongList = 200
 const listBytes = 16 * 1024 * 1024
-/** What one takes besides its text, or a session, as an answer has it. */
+/** Estimated size in an answer of a session, or of a command without its text. */
 const bytesOfOne = 200
 
-/** There is more than one list tells; it may be asked for session by session. */
+/** All sessions together are too long for one list. The caller can ask for each session. */
 export class ListTooLong extends Error {
   override name = 'ListTooLong'
 }

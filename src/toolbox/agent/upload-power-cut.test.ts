@@ -1,5 +1,5 @@
-// An uploaded file is on the disk when its upload is answered. Needs root, as strace records what the agent syncs; elsewhere it is
-// skipped and says so.
+// An uploaded file is on the disk when its upload is answered. Needs root, because strace records the agent's syncs; skipped
+// otherwise, with a message.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,7 +16,7 @@ const contents = 'what was uploaded'
 
 type Wish = { name: string; makeParents?: boolean; old?: string }
 
-/** Uploads a file and answers what the cuts after the last answer of the agent leave of it, each with its story. */
+/** Uploads a file, and returns what every possible power cut after the agent's last answer leaves of it. */
 const uploadAndCut = async (native: NativeAgent, { name, old, ...options }: Wish) => {
   const path = join(native.directory, name)
   await using recorder = await Recorder.attach(native.pid)
@@ -40,15 +40,15 @@ const isWhole = (cuts: { text: string | undefined; after: string }[]) => {
   for (const { text, after } of cuts) assert.equal(text, contents, after)
 }
 
-suite('when an upload is answered, the power may fail', { skip: needsRoot }, () => {
-  test('a new file is there under its name, and until then there is nothing or all of it', async () => {
+suite('an answered upload survives a power cut', { skip: needsRoot }, () => {
+  test('a new file exists under its name; before the answer there is nothing or all of it', async () => {
     await using native = await NativeAgent.start('release')
     const { remains, answered } = await uploadAndCut(native, { name: 'new' })
     isWhole(answered)
     isWhole(remains.filter(({ text }) => text !== undefined))
   })
 
-  test('a new file in new directories is there', async () => {
+  test('a new file in new directories exists', async () => {
     await using native = await NativeAgent.start('release')
     isWhole((await uploadAndCut(native, { name: 'some/new/file', makeParents: true })).answered)
   })
@@ -60,7 +60,7 @@ suite('when an upload is answered, the power may fail', { skip: needsRoot }, () 
     isWhole((await uploadAndCut(native, { name: 'old', old })).answered)
   })
 
-  test('a program that runs is replaced by the new one, and is the old or the new one until then', async () => {
+  test('a running program is replaced by the new one; before the answer it is the old or the new one', async () => {
     await using native = await NativeAgent.start('release')
     const program = join(native.directory, 'program')
     copyFileSync('/bin/sleep', program)

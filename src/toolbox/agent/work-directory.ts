@@ -1,14 +1,14 @@
-// Whatever names no directory begins in the working directory of the sandbox's image, and relative paths of files are below it.
-// The agent knows homes only; so this stands before it.
+// Commands without a directory start in the working directory of the image, and relative paths of files start there too. The
+// agent knows only homes, so this wrapper sets the directory.
 import type { Agent, Files } from './agent.ts'
 import { type CommandSpec, StartFailed } from './command.ts'
 import type { Path } from './files.ts'
 
-/** A path as the agent takes it: absolute, or below the user's home where there is no `directory`. */
+/** A path for the agent: absolute, or relative to the user's home if `directory` is absent. */
 export const pathFrom = (directory: string | undefined, path: string): string =>
   directory === undefined || path.startsWith('/') ? path : `${directory}/${path}`
 
-/** An agent whose processes begin in `directory`, an absolute path, or in the user's home where that cannot be entered (any more). */
+/** An agent whose processes start in `directory` (absolute), or in the user's home if `directory` cannot be entered. */
 export const agentIn = (agent: Agent, directory: string): Agent => {
   const begin = async <Spec extends Pick<CommandSpec, 'cwd'>, Begun>(
     start: (spec: Spec) => Promise<Begun>,
@@ -18,7 +18,7 @@ export const agentIn = (agent: Agent, directory: string): Agent => {
     try {
       return await start({ ...spec, cwd: directory })
     } catch (error) {
-      // Nobody asked for it.
+      // The caller did not ask for this directory, so fall back to the home.
       if (error instanceof StartFailed && error.stage === 'cwd') return await start(spec)
       throw error
     }

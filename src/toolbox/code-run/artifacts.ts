@@ -1,5 +1,5 @@
-// Takes the chart lines out of what a program prints. A chart line is a whole line that starts
-// with the mark; all other output passes through in order, byte for byte, also where a piece ends in mid-line.
+// Takes the chart lines out of a program's output. A chart line starts with the mark and ends with a newline. All other output
+// passes through in order, byte for byte, even where a piece ends in mid-line.
 import { BoundedOutput } from '#src/toolbox/running/output.ts'
 
 export const chartMark = Buffer.from('dtn_artifact_k39fd2:')
@@ -7,7 +7,7 @@ export const chartMark = Buffer.from('dtn_artifact_k39fd2:')
 const chartBytes = 8 * 1024 * 1024
 const allChartsBytes = 32 * 1024 * 1024
 const chartCount = 64
-/** Objects and arrays of all charts: in memory one takes up to twenty times what it takes on a line. */
+/** Maximum of objects and arrays in all charts together: in memory, one takes up to twenty times its size in the line. */
 const allContainers = 250_000
 const newline = 0x0a
 
@@ -20,7 +20,7 @@ const containersIn = (text: string): number => {
   return count
 }
 
-/** A chart is what the program says it is; only its envelope is checked. */
+/** Parses a chart line. Only the envelope is checked; the program decides on the contents of `value`. */
 const chartIn = (line: string): object | undefined => {
   try {
     const { type, value } = JSON.parse(line)
@@ -33,7 +33,7 @@ const chartIn = (line: string): object | undefined => {
 export class ArtifactSieve implements Disposable {
   readonly charts: object[] = []
   readonly #rest: BoundedOutput
-  /** How much of the mark this line has shown so far; -1: the line is ordinary output. */
+  /** Number of bytes of the mark that this line has matched so far. -1: the line is ordinary output. */
   #matched = 0
   #line: BoundedOutput | undefined
   #chartBytesLeft = allChartsBytes
@@ -50,7 +50,7 @@ export class ArtifactSieve implements Disposable {
     }
   }
 
-  /** The output has ended, perhaps without a last newline. */
+  /** Call at the end of the output, which may lack a last newline. */
   end(): void {
     if (this.#matched > 0) this.#rest.add(chartMark.subarray(0, this.#matched))
     this.#matched = 0

@@ -6,7 +6,7 @@ import { makeFakeMatplotlib } from './testing/fake-matplotlib.ts'
 
 const can = (code: string) => {
   try {
-    // The one that the toolbox of a test finds.
+    // The interpreter that the toolbox of a test uses.
     execFileSync('python3', ['-c', code], { stdio: 'ignore', env: { PATH: '/usr/local/bin:/usr/bin:/bin' } })
     return true
   } catch {
@@ -44,7 +44,7 @@ const plane = {
 }
 
 suite('charts of python code', needsPython, () => {
-  test('line: points with their label; what is no finite number is null', async () => {
+  test('line: points with their label; a number that is not finite is null', async () => {
     assert.deepEqual(
       await chartOf(
         'ax = plt.axes(); ax.title = "T"; ax.plot([1, 2.5], [3, float("nan")], label="a"); ax.plot([1], [1])',
@@ -74,7 +74,7 @@ suite('charts of python code', needsPython, () => {
     assert.deepEqual([chart.x_scale, chart.elements[0].points], ['datetime', [['2024-01-02', 1]]])
   })
 
-  test('scatter: also with a fitted line', async () => {
+  test('scatter: points, with or without a fitted line', async () => {
     assert.deepEqual(await chartOf('ax = plt.axes(); ax.scatter([(1, 2)], label="s"); ax.plot([0], [0])'), {
       type: 'scatter',
       ...plane,
@@ -128,12 +128,12 @@ suite('charts of python code', needsPython, () => {
     )
   })
 
-  test('unknown: with its picture, without elements', async () => {
+  test('unknown: has a picture and no elements', async () => {
     assert.deepEqual(await chartOf('plt.axes().title = "picture"'), { type: 'unknown', title: 'picture' })
     assert.deepEqual(await chartOf('plt.axes().lines = None'), { type: 'unknown' })
   })
 
-  test('one artifact per open figure, then they are closed; what is printed keeps its order', async () => {
+  test('one artifact per open figure, which is then closed; printed output keeps its order', async () => {
     const { result, artifacts } = await run(
       'import matplotlib.pyplot as plt\nprint("a")\nplt.axes(plt.figure(1)); plt.axes(plt.figure(2))\nplt.show()\nprint("b", plt.get_fignums(), plt.backend)\nplt.show()',
     )
@@ -141,7 +141,7 @@ suite('charts of python code', needsPython, () => {
     assert.equal(artifacts.charts.length, 2)
   })
 
-  test('a program under the wrapper sees itself as the main program, with its own lines in its errors', async () => {
+  test('a program under the wrapper is the main module, and its errors show its own lines', async () => {
     const { exitCode, result } = await run(
       '"""matplotlib"""\nfrom __future__ import annotations\nimport sys\nprint(__name__, __doc__, sys.argv)\ndef f():\n  raise ValueError("x")\nf()',
     )

@@ -25,7 +25,7 @@ suite('POST /process/code-run', () => {
     assert.deepEqual(reply, { status: 200, body: { exitCode: 0, result: '2\n' } })
   })
 
-  test('400 for no code, an unknown language, wrong types, bad names of variables', async () => {
+  test('400 for no code, an unknown language, wrong types, bad variable names', async () => {
     await using box = await startToolbox()
     for (const body of [
       { code: '', language: 'python' },
@@ -43,7 +43,7 @@ suite('POST /process/code-run', () => {
     }
   })
 
-  test('without a language it is the sandbox’s own, and python where that is none of the three', async () => {
+  test('the default language is the sandbox’s own, or python if that is not one of the three', async () => {
     await using script = await startToolbox({ language: 'javascript' })
     assert.equal((await script.post(codeRun, { code: 'console.log(typeof require)' })).body.result, 'function\n')
     await using other = await startToolbox({ language: 'ruby' })
@@ -63,7 +63,7 @@ suite('POST /process/code-run', () => {
     assert.match(body.result, /python3 could not be started/)
   })
 
-  test('408 when the timeout passes; without one there is none', needsPython, async () => {
+  test('408 when the timeout passes; there is no default timeout', needsPython, async () => {
     await using box = await startToolbox()
     const { status, body } = await box.post(codeRun, { code: 'while True: pass', language: 'python', timeout: 1 })
     assert.deepEqual([status, body.code], [408, 'PROCESS_EXECUTION_TIMEOUT'])
@@ -107,7 +107,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.equal((await run(source)).result, 'def f():\n  pass  # here\n\nimport inspect\n')
   })
 
-  test('a program without a guard can spawn: children that would run it again and again run without it', async () => {
+  test('a program without a main guard can spawn: the children do not run it again without end', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python', timeout: 20 })).body
     const builtIn = 'import multiprocessing as m; print(m.get_context("spawn").Pool(2).map(abs, [-1]), __file__[:6])'
@@ -118,7 +118,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.deepEqual(await run(otherGuard), { exitCode: 0, result: '[2]\n' })
   })
 
-  test('a line that names an encoding changes nothing: the code is text already', async () => {
+  test('an encoding line has no effect, because the code is text already', async () => {
     await using box = await startToolbox()
     for (const encoding of ['utf-8', 'utf8', 'latin-1', 'cp1252'])
       for (const rest of ['print("é")', 'import os\nprint("é")']) {
@@ -128,7 +128,7 @@ suite('POST /process/code-run: python', needsPython, () => {
       }
   })
 
-  test('the program is the main module: nothing of ours is in it, and input is at its end', async () => {
+  test('the program is the main module, contains nothing of the wrapper, and its input is empty', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python' })).body
     const names = await run('print(sorted(n for n in dir() if not n.startswith("__")), __name__)')
@@ -163,7 +163,7 @@ suite('POST /process/code-run: javascript', () => {
     assert.equal((await run('console.log(process.execArgv)')).result, '[]\n')
   })
 
-  test('strict mode, a hash-bang line and the numbers of lines stay as written', async () => {
+  test('strict mode, a hash-bang line and line numbers stay as written', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'javascript' })).body
     assert.equal(
@@ -194,18 +194,18 @@ suite('POST /process/code-run: javascript modules', () => {
     assert.deepEqual(await run(code, { argv: ['a b'] }), { exitCode: 0, result: "1 function function [ 'a b' ]\n" })
   })
 
-  test('await at the beginning of a line is one, also before a parenthesis', async () => {
+  test('await at the beginning of a line is a top-level await, even before a parenthesis', async () => {
     assert.equal((await run('await (async () => console.log("in"))()\nconsole.log("out")')).result, 'in\nout\n')
     assert.equal((await run('const x = await (Promise.resolve(3))\nconsole.log(x)')).result, '3\n')
   })
 
-  test('a script that only speaks of modules stays a script', async () => {
+  test('a script that only mentions module keywords stays a script', async () => {
     const code = 'undeclared = "import x; await y"; const f = async () => { await 1; return import("node:os") }\n'
     const { result } = await run(`${code}f().then((os) => console.log(undeclared.length, typeof os.cpus))`)
     assert.equal(result, '17 function\n')
   })
 
-  test('an error and an exit code of a module are those of the program', async () => {
+  test('a module’s error and exit code are the program’s', async () => {
     assert.equal((await run('import "node:fs"; process.exit(4)')).exitCode, 4)
     const { exitCode, result } = await run('import "node:fs"\n\nthrow new Error("here")')
     assert.equal(exitCode, 1)
@@ -254,7 +254,7 @@ suite('POST /process/code-run: the file of the code', () => {
     })
   }
 
-  test('workers from text and from other files are as ever', async () => {
+  test('workers from text and from other files still work', async () => {
     using made = await make()
     writeFileSync(join(made.directory, 'w.js'), 'console.log("file")')
     await using box = await startToolbox()
@@ -264,7 +264,7 @@ suite('POST /process/code-run: the file of the code', () => {
     assert.equal((await box.post(codeRun, { code, language: 'javascript' })).body.result, 'text\nfile\n')
   })
 
-  test('typescript imports typescript files: by every way to write it, and these import further ones', async () => {
+  test('typescript imports typescript files in every notation, and these import further ones', async () => {
     using made = await make()
     const put = (name: string, text: string) => {
       mkdirSync(dirnameOf(join(made.directory, name)), { recursive: true })
@@ -314,7 +314,7 @@ suite('POST /process/code-run: standard input of javascript and typescript', () 
     ['typescript', listens, 'end\n'],
     ['typescript', reads, 'after\n'],
   ] as const) {
-    test(`is at its end for whoever listens to it: ${language}, ${code.slice(0, 20)}`, async () => {
+    test(`is empty for code that listens to it: ${language}, ${code.slice(0, 20)}`, async () => {
       await using box = await startToolbox()
       assert.deepEqual((await box.post(codeRun, { code, language })).body, { exitCode: 0, result })
     })
@@ -378,14 +378,14 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.match(failed.result, /code\.ts:4/)
   })
 
-  test('code made to exhaust the compiler is refused, and the toolbox serves on', async () => {
+  test('code made to exhaust the compiler is refused, and the toolbox keeps serving', async () => {
     const { exitCode, result } = await run('('.repeat(1_000_000))
     assert.equal(exitCode, 1)
     assert.match(result, /gave up/)
     assert.equal((await run('console.log(1)')).result, '1\n')
   })
 
-  test('413 for more than 1 MiB, which is not compiled', async () => {
+  test('413 for more than 1 MiB, without compiling it', async () => {
     await using box = await startToolbox()
     const code = `console.log(1) // ${'x'.repeat(1024 * 1024)}`
     const { status, body } = await box.post('/process/code-run', { code, language: 'typescript' })

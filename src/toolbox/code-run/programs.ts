@@ -1,31 +1,33 @@
-// How code becomes a program of its own: which interpreter is started, and what it reads on standard input. Arguments start
-// at index 1, error messages name the code's own lines, and standard input is at its end for the code.
+// Turns code into a program: which interpreter to start, and what to write to its standard input. Arguments start at index 1,
+// error messages have the line numbers of the code, and the code sees an empty standard input.
 import { readFileSync } from 'node:fs'
 
 export type Program = { argv: readonly string[]; stdin: string }
 
 const read = (name: string) => readFileSync(new URL(`./${name}`, import.meta.url), 'utf8')
 
-/** JSON text is a literal of Python and JavaScript too, once lone surrogates are gone. */
+/** A literal for Python and JavaScript: JSON text is one in both, after lone surrogates are replaced. */
 const literal = (text: string) => JSON.stringify(text.toWellFormed())
 
 /**
- * The program is read from standard input, where it is not seen in a list of processes, and run by eval: node itself, given
- * `-`, would have read `process.stdin` to its end before the code can listen to that, and would be no main module.
+ * The program comes from standard input, so that process lists do not show it, and is run by eval. With `node -`, node itself
+ * would use up `process.stdin` before the code can listen to it, and the code would not be the main module.
  */
 const reads = "process.execArgv.splice(0,2);require.main=module;(0,eval)(require('fs').readFileSync(0,'utf8'))"
 const node = ['node', '-e', reads, '--']
 const named = '\n//# sourceURL=[stdin]'
 
-/** Code without these words is a script. With them it may be one all the same. */
+/** Code without these words is a script. Code with them may still be a script. */
 const mayBeModule = /\b(?:import|export|await)\b/
 
-/** In a script `await (x)` calls a function named await; at the beginning of a line nobody means that. */
+/**
+ * Matches top-level `await` at the beginning of a line. In a script `await (x)` may call a function named await, but not there.
+ */
 const awaitsAtTop = /^(?:(?:const|let|var)\s[^=\n]*=\s*)?await\b/m
 
 /**
- * Modules have no `require`; code that was written for `node -` may use both. Their standard input has been read by node for
- * their own text: what reads it again finds its end. The `-` is no argument of theirs.
+ * Prepares a module. Modules have no `require`, but code written for `node -` may use it. Node has already read the standard
+ * input to get the module's text, so `process.stdin` is opened again, at its end. The argument `-` is removed.
  */
 const modulePrelude =
   "process.argv.splice(1,1);{const m=await import('module');globalThis.require=m.createRequire(process.cwd()+'/');" +
@@ -42,10 +44,10 @@ const runEither = expression('main.cjs')
 const runAsFile = expression('file.cjs')
 const takeTypescript = expression('local-typescript.cjs')
 
-/** Only such code can tell whether it has a file. */
+/** Only code with these words can notice whether it has a file. */
 const mayWantName = /__filename|__dirname|\bWorker\b/
 
-/** A worker that is given the module's own address runs the module again. */
+/** A worker that is started with the module's own address must run the module's text again. */
 const workersOf = (module: string) =>
   "{const threads=require('worker_threads'),{Worker}=threads,own=new Set([__filename,import.meta.url,decodeURI(import.meta.url)," +
   "require('url').fileURLToPath(import.meta.url)]);threads.Worker=class extends Worker{constructor(given,options){" +
@@ -54,7 +56,7 @@ const workersOf = (module: string) =>
 
 const names = "globalThis.__dirname=process.cwd();globalThis.__filename=process.cwd()+'/code.js';"
 
-/** What stands before a module, in its first line, so that the numbers of lines stay. */
+/** The code before a module. It goes on the module's first line, so that line numbers stay. */
 const preludeOf = (module: string): string => {
   if (!mayWantName.test(module)) return modulePrelude
   return modulePrelude + names + (/\bWorker\b/.test(module) ? workersOf(modulePrelude + names + module) : '')
@@ -73,13 +75,13 @@ export const javascriptProgram = (code: string): Program => {
   return { argv: node, stdin: `(${runEither})(${given})` }
 }
 
-/** A file by its path, as opposed to a package. */
+/** Whether the code imports a file by its path, as opposed to a package. */
 export const importsFiles = (code: string): boolean =>
   /(?:\bfrom|\bimport|\brequire)\s*\(?\s*['"`](?:\.{1,2})?\//.test(code)
 
 /**
- * With a name, so that node reads the source map in it and `require.main === module` holds. `typeRemover` is given for code that
- * imports files, which may be TypeScript.
+ * The program has a file name, so that node reads its source map and `require.main === module` holds. `typeRemover` is given for
+ * code that imports files, because these may be TypeScript.
  */
 export const typescriptProgram = (javascript: string, typeRemover?: string): Program => {
   const files = typeRemover === undefined ? '' : `(${takeTypescript})(${typeRemover});`
@@ -91,7 +93,7 @@ export const typescriptModule = (javascript: string): Program => ({
   stdin: preludeOf(javascript) + javascript,
 })
 
-/** A module that imports TypeScript files. Node's loader of modules does not read these, so it becomes a function that may await. */
+/** A module that imports TypeScript files. Node's ES module loader cannot load those, so the module becomes an async function. */
 export const typescriptFunction = (javascript: string, typeRemover: string): Program => {
   const body =
     `const transform=${typeRemover};(${takeTypescript})(transform);` +
@@ -107,12 +109,14 @@ const drawsCharts = /\b(?:matplotlib|pylab|seaborn)\b/
 const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}>','exec'),{'__name__':'<${name}>'})`
 
 /**
- * Only what is imported can ask for the program's file, and on standard input Python takes no encoding but utf-8; the rest runs
- * sooner without main.py.
+ * Code without these words runs without main.py, which is faster. Only imported code can ask for the program's file, and Python
+ * accepts no encoding but UTF-8 on standard input.
  */
 const needsMain = /import|__file__|coding[:=]/
 
-/** Under main.py the first line of standard input is ours, the rest is the code. Code that draws runs under charts.py too. */
+/**
+ * Code that needs main.py gets it as the first line of standard input, followed by the code. Code that draws also gets charts.py.
+ */
 export const pythonProgram = (code: string): Program => {
   if (!needsMain.test(code)) return { argv: ['python3', '-u', '-'], stdin: code.toWellFormed() }
   const first = [...(drawsCharts.test(code) ? [inPython(charts, 'charts')] : []), inPython(main, 'main')].join(';')

@@ -1,4 +1,4 @@
-// `process/code-run`: a program in one of three languages, in a fresh process.
+// `process/code-run`: runs a program in one of three languages, in a new process.
 
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
@@ -25,7 +25,7 @@ import {
 import { type CodeRunRequest, type CodeRunResponse, type Language, languages } from './schemas.ts'
 import { transpile } from './typescript.ts'
 
-/** Throws a 400 for what can be seen before anything is started. */
+/** Throws a 400 for errors that are visible before a process is started. */
 export const checkCode = ({ code, envs }: CodeRunRequest): void => {
   if (code.trim() === '') throw new Problem('bad_request', 'body.code must not be empty')
   checkEnvironment(envs ?? {})
@@ -53,7 +53,7 @@ const programOf = async (
     : typescriptProgram(javascript, await compiler.typeRemover())
 }
 
-/** Answers the running program, or how it ended without having run. What the caller gave is kept here no longer. */
+/** Returns the running program, or the result if it could not run. Keeps no reference to the caller's body afterwards. */
 const start = async (
   sandbox: ToolboxSandbox,
   { body }: Given<CodeRunRequest>,

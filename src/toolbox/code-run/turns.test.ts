@@ -8,7 +8,7 @@ const nobodyHangsUp = new AbortController().signal
 const start = (atOnce: number) => {
   const turns = new Turns(atOnce, new Bound({ each: 3, all: 5, sure: 1 }))
   const order: string[] = []
-  /** The owner of each turn that is being had, and how it ends. */
+  /** The owner of each running turn, and the function that ends it. */
   const having: { owner: string; end: () => void }[] = []
   const take = async (owner: string, signal = nobodyHangsUp) => {
     const turn = await turns.take(owner, signal)
@@ -23,7 +23,7 @@ const start = (atOnce: number) => {
 }
 
 suite('turns', () => {
-  test('go to the first of whomever least is done for, however many of others wait before it', async () => {
+  test('go to the owner with the fewest running turns, however many others wait before it', async () => {
     const { take, endOne, order } = start(2)
     await Promise.all([take('a'), take('a')])
     const waiting = [take('a'), take('a'), take('b'), take('c')]
@@ -32,7 +32,7 @@ suite('turns', () => {
     assert.deepEqual(order, ['a', 'a', 'b', 'a', 'c', 'a'])
   })
 
-  test('429 where too many of one wait, or of all; but one of each may', async () => {
+  test('429 if too many of one owner wait, or too many in total; but one of each owner may wait', async () => {
     const { take } = start(1)
     await take('a')
     for (let call = 0; call < 3; call++) take('a')
@@ -43,7 +43,7 @@ suite('turns', () => {
     await assert.rejects(take('c'), { status: 429 })
   })
 
-  test('whoever gives up waiting makes room at once, and is given no turn', async () => {
+  test('a caller that stops waiting frees its place at once, and gets no turn', async () => {
     const { take, endOne, order } = start(1)
     await take('a')
     const calls = new AbortController()

@@ -1,5 +1,5 @@
-// Whose turn it is where few can be served at a time: of those who wait, the first of whomever least is done for just now. So
-// many who wait for one hold up only that one.
+// Fair turns where only a few calls run at once. The next turn goes to the owner with the fewest running calls, first come first
+// served. So an owner with many waiting calls delays only itself.
 import type { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 
@@ -7,10 +7,10 @@ type Waiting = { owner: string; begin: () => void }
 
 export class Turns {
   readonly #atOnce: number
-  /** Places of those who wait. */
+  /** Limits of waiting calls. */
   readonly #places: Bound
   readonly #waiting: Waiting[] = []
-  /** The owner of each that has its turn. */
+  /** The owner of each running call. */
   readonly #running: string[] = []
 
   constructor(atOnce: number, places: Bound) {
@@ -18,7 +18,7 @@ export class Turns {
     this.#places = places
   }
 
-  /** Waits for a turn, which lasts until it is disposed of. Throws a 429 where too many wait, and the signal's reason. */
+  /** Waits for a turn, which lasts until it is disposed of. Throws a 429 if too many calls wait, or the signal's reason. */
   async take(owner: string, signal: AbortSignal): Promise<Disposable> {
     if (this.#running.length < this.#atOnce) this.#running.push(owner)
     else {
@@ -48,7 +48,7 @@ export class Turns {
     return promise
   }
 
-  /** Hands the turn to the next, who has it from now on. */
+  /** Ends a turn and passes it to the next waiting call. */
   #end(owner: string): void {
     this.#running.splice(this.#running.indexOf(owner), 1)
     const countOf = ({ owner }: Waiting) => this.#running.filter((running) => running === owner).length

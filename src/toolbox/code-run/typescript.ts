@@ -1,5 +1,5 @@
-// TypeScript → CommonJS, or a module where it awaits at its top, outside of the sandbox, because images need not have a compiler. It
-// runs confined, so whoever is root on this host starts it (src/runner/gate-link/compiler.ts).
+// Compiles TypeScript to CommonJS, or to an ES module if it has top-level `await`. This happens outside the sandbox, because
+// images need not have a compiler. The compiler is confined, so the runner starts it, as root (src/runner/gate-link/compiler.ts).
 import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
@@ -14,12 +14,12 @@ const sourceBytes = 1024 * 1024
 
 type Transpiled = { javascript: string; isModule: boolean } | { complaint: string }
 
-/** What esbuild exits with when it has read the code and found it wrong. */
+/** Exit code of esbuild for code with errors. */
 const foundWrong = 1
 const needsModule = /Top-level await is currently not supported with the "cjs" output format/
 const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'
 
-/** A complaint is about the caller's code and belongs into the result. Throws the deadline's reason. */
+/** Compiles code. A complaint concerns the caller's code and belongs into the result. Throws the deadline's reason. */
 export const transpile = async (
   { compile }: Compiler,
   owner: string,

@@ -12,7 +12,7 @@ import { Answers, answersOf } from './repeated-commands.ts'
 
 const execute = '/process/execute'
 
-/** Alive, and not a zombie. */
+/** Whether the process is alive and not a zombie. */
 const isAlive = (pid: number) => {
   try {
     return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
@@ -41,37 +41,37 @@ suite('POST /process/execute', () => {
     assert.equal((await box.post(execute, { command: 'kill -9 $$' })).body.exitCode, 137)
   })
 
-  test('both streams come combined, in the order of their arrival, word for word', async () => {
+  test('both streams are combined in order of arrival, byte for byte', async () => {
     await using box = await startToolbox()
     const { body } = await box.post(execute, { command: 'echo 1; echo 2 >&2; printf " 3\\t\\n\\n"; printf 4 >&2' })
     assert.equal(body.result, '1\n2\n 3\t\n\n4')
   })
 
-  test('the text is given to a shell as it is: several lines, quotes, here-documents', async () => {
+  test('the shell gets the text unchanged: several lines, quotes, here-documents', async () => {
     await using box = await startToolbox()
     const command = `x="a  'b'"\nfor i in 1 2; do\n  echo "$i $x"\ndone\ncat <<'END'\n$x\nEND`
     assert.equal((await box.post(execute, { command })).body.result, "1 a  'b'\n2 a  'b'\n$x\n")
   })
 
-  test('the text is not in the arguments of its own shell, so that pkill -f of a name in it spares the call', async () => {
+  test('the text is not in the shell’s arguments, so `pkill -f` of a word in it does not end the call', async () => {
     await using box = await startToolbox()
     const name = `nothing-is-called-so-${process.pid}`
     const command = `pkill -f "${name}"; pgrep -af ${name} || echo "after, exit $?"`
     assert.deepEqual((await box.post(execute, { command })).body, { exitCode: 0, result: 'after, exit 1\n' })
   })
 
-  test('programs of the command find nothing of how it was handed to its shell', async () => {
+  test('programs of the command do not see how the text reached the shell', async () => {
     await using box = await startToolbox()
     const { body } = await box.post(execute, { command: 'env | grep -i "command" || echo "$# $-"', envs: { A: 'b' } })
     assert.match(body.result, /^0 [a-zA-Z]+\n$/)
   })
 
-  test('the shell is bash where there is one', async () => {
+  test('the shell is bash if the image has it', async () => {
     await using box = await startToolbox()
     assert.match((await box.post(execute, { command: 'echo $BASH_VERSION' })).body.result, /^\d/)
   })
 
-  test('the shell is sh where there is no bash', async () => {
+  test('the shell is sh if the image has no bash', async () => {
     await using box = await startToolbox()
     symlinkSync('/bin/sh', join(box.directory, 'sh'))
     const { body } = await box.post(execute, { command: 'echo "[$BASH_VERSION]"', envs: { PATH: box.directory } })
@@ -85,28 +85,28 @@ suite('POST /process/execute', () => {
     assert.match(body.result, /neither bash nor sh/)
   })
 
-  test('standard input is at its end', async () => {
+  test('standard input is empty', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: 'cat; read x || echo end' })).body.result, 'end\n')
   })
 
-  test('a command of 1 MiB runs, and its input is at its end too', async () => {
+  test('a command of 1 MiB runs, and its input is empty too', async () => {
     await using box = await startToolbox()
     const command = `x='${'y'.repeat(1024 * 1024)}'; echo \${#x}; cat; echo done`
     assert.equal((await box.post(execute, { command })).body.result, '1048576\ndone\n')
   })
 
-  test('413 for a body beyond the limit', async () => {
+  test('413 for a body above the limit', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: 'x'.repeat(9 * 1024 * 1024) })).status, 413)
   })
 
-  test('what is no UTF-8 is replaced', async () => {
+  test('invalid UTF-8 is replaced', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: "printf 'a\\377b\\0c'" })).body.result, 'a\ufffdb\0c')
   })
 
-  test('output of 1 GiB keeps its beginning and its end, says what is missing, and is not held in memory', async () => {
+  test('output of 1 GiB keeps its beginning and end, says what is missing, and is not held in memory', async () => {
     await using box = await startToolbox()
     const before = process.memoryUsage.rss()
     const { status, body } = await box.post(execute, {
@@ -119,7 +119,7 @@ suite('POST /process/execute', () => {
     assert.ok(process.memoryUsage.rss() - before < 400 * 1024 * 1024, 'the memory of the runner stays bounded')
   })
 
-  test('a child in the background does not hold the answer back', async () => {
+  test('a background child does not delay the answer', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'pid')
     const { body } = await box.post(execute, { command: `sleep 300 & echo $! > ${file}; echo started`, timeout: 0 })
@@ -141,7 +141,7 @@ suite('POST /process/execute: timeout', () => {
     await until(() => !isAlive(pid), 'the end of the group')
   })
 
-  test('408 carries what the command wrote until then, also when it is asked for again', async () => {
+  test('408 carries the output so far, also when the command is sent again with its key', async () => {
     await using box = await startToolbox()
     const again = { 'idempotency-key': 'same' }
     for (const headers of [{}, again, again]) {
@@ -150,7 +150,7 @@ suite('POST /process/execute: timeout', () => {
     }
   })
 
-  test('10 seconds when none is given', async (t) => {
+  test('the default timeout is 10 seconds', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const { deadlineOf } = await import('#src/toolbox/running/deadline.ts')
     const { defaultExecuteTimeoutSeconds } = await import('#src/gate/config.ts')
@@ -180,14 +180,14 @@ suite('POST /process/execute: timeout', () => {
     assert.equal((await box.post(execute, { command: 'sleep 300', timeout: 1 }, sdk)).status, 408)
   })
 
-  test('0 means none, and so does more than a timer can hold', async () => {
+  test('0 means no timeout, and so does a value that no timer can hold', async () => {
     await using box = await startToolbox()
     for (const timeout of [0, 1e12, null]) {
       assert.equal((await box.post(execute, { command: 'sleep 0.1; echo ok', timeout })).body.result, 'ok\n')
     }
   })
 
-  test('400 when it is negative or no number', async () => {
+  test('400 for a negative timeout, or one that is no number', async () => {
     await using box = await startToolbox()
     for (const timeout of [-1, '5', {}]) assert.equal((await box.post(execute, { command: 'ls', timeout })).status, 400)
   })
@@ -207,7 +207,7 @@ suite('POST /process/execute: timeout', () => {
 suite('POST /process/execute: Idempotency-Key', () => {
   const key = (name: string) => ({ 'idempotency-key': name })
 
-  test('200 with the first answer, and the command runs once, however often and however soon it is sent', async () => {
+  test('200 with the first answer, and the command runs once, however often it is sent', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'ran')
     const body = { command: `echo x >> ${file}; sleep 0.2; wc -l < ${file}; exit 3` }
@@ -229,7 +229,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
     assert.deepEqual((await box.post(execute, body, key('lost'))).body, { exitCode: 0, result: 'done\n' })
   })
 
-  test('408 again for a command whose timeout had passed; another sandbox’s keys are its own', async () => {
+  test('408 again for a command that timed out; each sandbox has its own keys', async () => {
     await using box = await startToolbox()
     const body = { command: 'sleep 60', timeout: 0.1 }
     for (let call = 0; call < 2; call++) assert.equal((await box.post(execute, body, key('late'))).status, 408)
@@ -237,7 +237,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
     assert.equal(answersOf('box-of-another').isEmpty, true)
   })
 
-  test('422 for another body, 400 for what is no key', async () => {
+  test('422 for another body, 400 for an invalid key', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: 'true' }, key('used'))).status, 200)
     assert.equal((await box.post(execute, { command: 'false' }, key('used'))).status, 422)
@@ -247,10 +247,10 @@ suite('POST /process/execute: Idempotency-Key', () => {
   })
 })
 
-suite('what is known of commands with a key', () => {
+suite('remembered answers of commands with a key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('is bounded: the oldest answers go first, and one that is too long is 409', async () => {
+  test('are limited: the oldest are evicted first, and a too long answer is 409', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0
@@ -266,7 +266,7 @@ suite('what is known of commands with a key', () => {
     await assert.rejects(answers.once('long', 'long', rerun), { status: 409 })
   })
 
-  test('lets go of what it has no room for', async () => {
+  test('free the memory of evicted answers', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     const answers = new Answers()
@@ -277,7 +277,7 @@ suite('what is known of commands with a key', () => {
     assert.equal(first.deref(), undefined)
   })
 
-  test('429 for one more than can be remembered while they run; what did not run may be sent again', async () => {
+  test('429 above the limit of running commands; a command that did not run may be sent again', async () => {
     const answers = new Answers()
     const going = Promise.withResolvers<{ exitCode: number; result: string }>()
     for (let key = 0; key < 256; key++) answers.once(String(key), key, () => going.promise)
@@ -289,7 +289,7 @@ suite('what is known of commands with a key', () => {
 })
 
 suite('POST /process/execute: where', () => {
-  test('in the user’s home when no cwd is given, or an empty one', async () => {
+  test('the default is the user’s home, also for an empty cwd', async () => {
     await using box = await startToolbox()
     for (const cwd of [undefined, null, '']) {
       assert.equal((await box.post(execute, { command: 'pwd -P', cwd })).body.result, `${homedir()}\n`)
@@ -337,7 +337,7 @@ suite('POST /process/execute: as whom and with what', () => {
     assert.equal(body.result, 'sandbox call a "b" $c\nd\n')
   })
 
-  test('the base variables say which sandbox this is, and where telemetry goes if somebody has said so', async () => {
+  test('the base variables name the sandbox, and the telemetry endpoint if one is set', async () => {
     await using box = await startToolbox({ otelEndpoint: 'http://collector.test:4318' })
     const { body } = await box.post(execute, { command: 'env | grep ^DAYTONA_ | sort' })
     assert.deepEqual(body.result.trimEnd().split('\n'), [
@@ -350,7 +350,7 @@ suite('POST /process/execute: as whom and with what', () => {
     ])
   })
 
-  test('400 for a name that no variable can have', async () => {
+  test('400 for an invalid variable name', async () => {
     await using box = await startToolbox()
     for (const name of ['', '1A', 'A-B', 'A=B', 'A B', 'é']) {
       const { status, body } = await box.post(execute, { command: 'ls', envs: { [name]: 'x' } })
@@ -359,7 +359,7 @@ suite('POST /process/execute: as whom and with what', () => {
     }
   })
 
-  test('400 for an environment that the kernel does not take', async () => {
+  test('400 for an environment that is too large for the kernel', async () => {
     await using box = await startToolbox()
     const one = await box.post(execute, { command: 'ls', envs: { A: 'x'.repeat(200_000) } })
     const all = await box.post(execute, { command: 'ls', envs: { A: 'x'.repeat(7_000_000), B: 'x'.repeat(1_300_000) } })
@@ -374,7 +374,7 @@ suite('POST /process/execute: bad bodies', () => {
     for (const command of ['', '  ', '\n\t']) assert.equal((await box.post(execute, { command })).status, 400)
   })
 
-  test('400 INVALID_REQUEST_BODY for what is no JSON, or nothing', async () => {
+  test('400 INVALID_REQUEST_BODY for invalid JSON, or an empty body', async () => {
     await using box = await startToolbox()
     for (const text of ['{"command":', '']) {
       const { status, body } = await box.post(execute, text)

@@ -1,11 +1,11 @@
-// A command that is sent again, because its answer was lost, must not run twice. What ran is known to the gate, for a while
-// and within bounds; a command does not outlive the gate either.
+// A caller that lost an answer may send the command again; it must not run twice. The gate remembers the answers for 10 minutes
+// and within limits. A restart of the gate forgets them, but it also ends the commands.
 import { createHash } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
 
 const keptMs = 10 * 60_000
-/** Each of one sandbox, so that none makes the gate forget what it knows of another. */
+/** Limits per sandbox, so that no sandbox can evict the answers of another. */
 const mostKeys = 256
 const mostBytes = 256 * 1024
 
@@ -15,14 +15,14 @@ type Known = {
   answer: Promise<Answer>
   bytes: number
   isOver: boolean
-  /** Holds the answer too, until it is cleared. */
+  /** Until it is cleared, the timer also keeps the answer in memory. */
   timer?: NodeJS.Timeout
 }
 
-/** The outcome of something that did not run, and may be sent again. */
+/** Whether the command did not run, so that it may be sent again. */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
 
-/** How much of what the command wrote its refusal holds. */
+/** Length of the command's output in a refusal. */
 const outputIn = (error: unknown) => (error instanceof Problem ? (error.fields['output']?.length ?? 0) : 0)
 
 const hashOf = (body: unknown) => createHash('sha256').update(JSON.stringify(body)).digest('hex')
@@ -31,11 +31,11 @@ const tooLong = async (): Promise<Answer> => {
   throw new Problem('conflict', 'This command has run. Its answer was too long to be kept.')
 }
 
-/** Answers that one sandbox's commands gave to idempotency keys. */
+/** The answers of one sandbox's commands, by idempotency key. */
 export class Answers {
   readonly #known = new Map<string, Known>()
 
-  /** Runs it, or answers what it answered when it ran. */
+  /** Runs the command, or returns its answer if it already ran. */
   once(key: string, body: unknown, run: () => Promise<Answer>): Promise<Answer> {
     const known = this.#known.get(key)
     if (known !== undefined) {
@@ -67,7 +67,7 @@ export class Answers {
     made.timer = setTimeout(() => this.#forget(key, made), keptMs).unref()
   }
 
-  /** The oldest go first. */
+  /** Evicts the oldest finished answers until there is room. */
   #makeRoom(bytes: number): void {
     let kept = bytes + [...this.#known.values()].reduce((sum, known) => sum + known.bytes, 0)
     for (const [key, known] of this.#known) {
@@ -90,7 +90,7 @@ export class Answers {
 
 const bySandbox = new Map<string, Answers>()
 
-/** Finds or makes the answers of a sandbox, and drops those of others that have become empty. */
+/** Returns the answers of a sandbox, and forgets sandboxes that have none. */
 export const answersOf = (sandboxId: string): Answers => {
   const found = bySandbox.get(sandboxId)
   if (found !== undefined) return found

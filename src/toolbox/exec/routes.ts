@@ -12,7 +12,7 @@ type Call = Pick<ToolboxContext, 'executeTimeoutSeconds'> & {
   request: { headers: Record<string, string | string[] | undefined> }
 }
 
-/** SDKs promise that a command without a timeout may run for ever; all other callers get the default, 10 s (src/gate/config.ts). */
+/** SDKs promise that a command without a timeout may run forever. Other callers get the default, 10 s (src/gate/config.ts). */
 const limitOf = ({ body, request, executeTimeoutSeconds }: Call): Limit => {
   if (typeof body.timeout === 'number') return { seconds: body.timeout }
   return request.headers[sdkVersionHeader] ? { seconds: 0 } : { seconds: executeTimeoutSeconds, isDefault: true }
@@ -37,7 +37,7 @@ export const execRoutes = [
       }
       const runOnce = (key: string) => answersOf(sandbox.id).once(key, call.body, () => run())
       const key = readIdempotencyKey(request.headers['idempotency-key'])
-      // Whoever may ask again may also have been cut off: the command goes on, and its answer is kept.
+      // With a key, the caller may ask again after a lost connection: the command continues, and its answer is kept.
       return await (key === undefined ? run(reply) : runOnce(key))
     },
   }),

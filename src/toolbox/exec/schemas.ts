@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import { LongText, optional, textMap } from '#src/http/shapes.ts'
 
-/** Seconds; 0 means none. */
+/** Timeout in seconds. 0: no timeout. */
 export const TimeoutSeconds = optional(Type.Number({ minimum: 0 }))
 export const Environment = optional(textMap({ names: 65_536, values: 1024 * 1024, most: 1000 }))
 
@@ -13,7 +13,10 @@ export const ExecuteRequest = Type.Object({
 })
 export type ExecuteRequest = Type.Static<typeof ExecuteRequest>
 
-/** Set where a process of the sandbox was killed for want of memory meanwhile. If the command failed, its output says so too. */
+/**
+ * Set if the kernel killed a process of the sandbox for lack of memory during the command. If the command failed, its output says
+ * so too.
+ */
 export const outOfMemory = { oom: Type.Optional(Type.Literal(true)) }
 
 export const ExecuteResponse = Type.Object({ exitCode: Type.Integer(), result: Type.String(), ...outOfMemory })

@@ -1,4 +1,4 @@
-// `process/execute`: one shell command, its whole output in arrival order, and its exit code.
+// `process/execute`: runs one shell command; returns its whole output in order of arrival, and its exit code.
 import { Problem } from '#src/problems.ts'
 import { plainWordsOf } from '#src/toolbox/agent/plain.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
@@ -15,11 +15,11 @@ import type { ExecuteRequest, ExecuteResponse } from './schemas.ts'
 
 const shells = ['bash', 'sh'] as const
 
-/** The kernel takes 128 KiB for one variable; a longer command goes in through standard input, which then is at its end. */
+/** The kernel accepts 128 KiB for one variable. A longer command is passed through standard input, which is then at its end. */
 const variableBytes = 100 * 1024
 const evalStdin = 'eval "$(cat)"'
 
-/** The shell unsets it before the command's first word, so that no program of the command inherits it. */
+/** Carries the command to the shell, which unsets it first, so that no program of the command inherits it. */
 const commandVariable = '_ALCOVE_COMMAND'
 const evalVariable = `eval "unset ${commandVariable}; $${commandVariable}"`
 
@@ -36,13 +36,13 @@ const throughShell = (shell: string, command: string): Way => {
   return { argv: [shell, '-c', evalVariable], variables: { [commandVariable]: command } }
 }
 
-/** Throws a 400 for what can be seen before anything is started. */
+/** Throws a 400 for errors that are visible before a process is started. */
 export const checkCommand = ({ command, envs }: ExecuteRequest): void => {
   if (command.trim() === '') throw new Problem('bad_request', 'body.command must not be blank')
   checkEnvironment(envs ?? {})
 }
 
-/** Answers the running command, or why there is none. What the caller gave is kept here no longer than until it has started. */
+/** Returns the running command, or why there is none. Releases the caller's body once the command has started. */
 const start = async (
   sandbox: ToolboxSandbox,
   { body }: Given<ExecuteRequest>,
@@ -69,7 +69,7 @@ const start = async (
     }
   }
   const words = plainWordsOf(command, env)
-  // What is wrong with a program that does not start, the shell says.
+  // If a program cannot start, run the command through a shell, which prints the reason.
   const alone = words && (await startBy({ argv: words }))
   if (alone && !(alone instanceof StartFailed)) return alone
   for (const shell of shells) {
@@ -96,11 +96,11 @@ export const executeGiven = async (
   )
   const shortage = await findOutOfMemory(exitCode)
   if (shortage === undefined) return { exitCode, result: output.text() }
-  // What a command says that went well may be read by a program.
+  // A program may parse the output of a successful command, so nothing is added to it.
   const line = exitCode === 0 ? '' : shortage.line
   return { exitCode, result: `${output.text()}${line}`, oom: shortage.oom }
 }
 
-/** Executes a command for a caller whose body nobody counts. */
+/** Executes a command whose body does not count for `heldBodies`. */
 export const execute = (sandbox: ToolboxSandbox, body: ExecuteRequest, deadline: Deadline): Promise<ExecuteResponse> =>
   executeGiven(sandbox, { body }, deadline)

@@ -1,4 +1,5 @@
-// Many files in one answer: a multipart form with a part per path, in order, each a file or an error.
+// Many files in one answer: a multipart form with one part per path, in the order of the request. Each part is a file or an
+// error.
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -7,10 +8,10 @@ import type { FileContents, Files } from '../agent/agent.ts'
 import { formData } from './disposition.ts'
 import { problemOf } from './failures.ts'
 
-/** Who says so, as in every error of the toolbox. */
+/** The `source` field of every toolbox error. */
 const source = 'DAYTONA_DAEMON'
 
-/** Clients show their progress by the length of each part. */
+/** The header of a part. It has a length, because clients show their progress by it. */
 const headerOf = (boundary: string, name: 'file' | 'error', filename: string, type: string, length: number): Buffer =>
   Buffer.from(
     `--${boundary}\r\nContent-Disposition: ${formData(name, filename)}\r\n` +
@@ -32,7 +33,7 @@ async function* parts(files: Files, paths: readonly string[], boundary: string, 
     if (file !== undefined) {
       try {
         yield headerOf(boundary, 'file', path, 'application/octet-stream', file.length)
-        // A file that turns out shorter breaks the whole answer off: nobody shall take a part of it for all.
+        // A file that becomes shorter meanwhile breaks off the whole answer, so that no client takes a part of it for the whole.
         yield* file.stream as AsyncIterable<Buffer>
       } finally {
         file.stream.destroy()

@@ -1,4 +1,4 @@
-// Making, moving, deleting, and rights.
+// Makes folders; moves and deletes files; sets permissions.
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import { BoundedOutput } from '#src/toolbox/running/output.ts'
@@ -10,7 +10,7 @@ import { modeOf } from './schemas.ts'
 
 const complaintBytes = 1024
 
-/** With all that is missing on the way; one that is there already is as good. */
+/** Makes a folder and its missing parents. An existing folder is not an error. */
 export const makeFolder = (files: Files, path: string, mode: string | undefined) =>
   told(() => files.mkdir(path, modeOf(mode).mode), { path })
 
@@ -25,8 +25,8 @@ const exists = async (files: Files, path: string): Promise<boolean> => {
 }
 
 /**
- * Where the kernel cannot rename: between two file systems, and a directory of the image in the sandbox's overlay. The
- * image's own `mv` copies and then removes; unlike a rename, it can be cut short in the middle.
+ * Moves where the kernel cannot rename: between two file systems, and for a directory of the image in the sandbox's overlay. Uses
+ * the image's `mv`, which copies and then deletes. Unlike a rename, this can break off in the middle.
  */
 const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
   const files = sandbox.agent.files(sandbox.assignment.user)
@@ -36,7 +36,7 @@ const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: strin
   using complaint = new BoundedOutput(sandbox.assignment.organizationId, complaintBytes)
   const argv = ['mv', '-n', '-T', '--', operand(from), operand(to)]
   const exitCode = await runTool(sandbox, deadline, { argv, complain: (data) => complaint.add(data) })
-  // With `-n`, one that came second is told by the source only.
+  // If another process made the destination first, `mv -n` still exits with 0: only the remaining source shows it.
   if (exitCode === 0 && (await exists(files, from))) throw taken()
   if (exitCode !== 0)
     throw new Problem('unprocessable', `The move of ${from} to ${to} failed. ${complaint.text()}`.trim())
@@ -51,10 +51,10 @@ const failsWith = async (files: Files, path: string, errno: string | undefined):
   }
 }
 
-/** Failures that may be about the directory of either path, or about the pair. */
+/** Errnos that may concern either path's directory, or the pair of paths. */
 const ofBoth: readonly string[] = ['EACCES', 'EPERM', 'EROFS', 'EBUSY', 'EINVAL']
 
-/** Which path a move failed at: the one that cannot even be looked at. Both, where that does not tell. */
+/** The path that a move failed at: the path for which `stat` fails the same way. Names both if that does not decide. */
 const failedAt = async (files: Files, error: unknown, from: string, to: string): Promise<string> => {
   const errno = errnoOf(error)
   if (errno === undefined) return `${from} to ${to}`
@@ -63,7 +63,7 @@ const failedAt = async (files: Files, error: unknown, from: string, to: string):
   return ofBoth.includes(errno) && !(await failsWith(files, to, errno)) ? `${from} to ${to}` : to
 }
 
-/** Never replaces anything. */
+/** Moves a file or directory. Never replaces anything. */
 export const move = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
   const files = sandbox.agent.files(sandbox.assignment.user)
   try {
@@ -89,6 +89,6 @@ export const setPermissions = (
     einval: ['bad_request', 'There is no such owner or group in this sandbox.'],
   })
 
-/** A link is deleted itself, not what it points at. */
+/** Deletes a file or directory. A link is deleted, but not its target. */
 export const remove = (files: Files, path: string, recursive = false): Promise<void> =>
   told(() => files.remove(path, { recursive }), { path })

@@ -1,20 +1,20 @@
-// Content-Disposition with names of every kind, once in the form that all clients read and, where that could be misread,
-// once more in the form that holds every name (RFC 6266, RFC 8187).
+// Content-Disposition with any file name: in the form that all clients read and, where that form could be misread, also in the
+// form that can hold every name (RFC 6266, RFC 8187).
 
-/** What must not get into a header. */
+/** Characters that must not get into a header. */
 const control = /[\x00-\x1f\x7f]/g
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 
 const quoted = (text: string): string => `"${text.replace(control, '_').replace(/["\\]/g, '\\$&')}"`
 
-/** RFC 8187 leaves fewer characters as they are than a URI does. */
+/** RFC 8187 escapes more characters than a URI. */
 const extended = (text: string): string =>
   `UTF-8''${encodeURIComponent(text).replace(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16)}`)}`
 
 const filenames = (filename: string, simple: string): string =>
   plain.test(filename) ? `filename=${quoted(filename)}` : `filename=${quoted(simple)}; filename*=${extended(filename)}`
 
-/** `Content-Disposition` of an answer: HTTP's headers are Latin-1 at best, so the simple form is ASCII. */
+/** `Content-Disposition` of an answer. HTTP headers are at best Latin-1, so the simple form is ASCII. */
 export const attachment = (filename: string): string =>
   `attachment; ${filenames(filename, filename.replace(/[^\x20-\x7e]/g, '_'))}`
 

@@ -11,13 +11,13 @@ import { until } from '../agent/testing/native-agent.ts'
 import { bulkDownload } from './bulk-download.ts'
 import { FilesRoom, refusal } from './testing/files-room.ts'
 
-/** It says that it has 4096 bytes. */
+/** A sysfs file whose reported size is 4096 bytes. */
 const loopbackMtu = '/sys/class/net/lo/mtu'
 const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms' }
 const sum = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
 suite('GET /files/download', () => {
-  test('200 answers the bytes, their number and a name', async () => {
+  test('200 with the contents, their length and a file name', async () => {
     await using room = await FilesRoom.start()
     const bytes = Buffer.from([0, 255, 13, 10, 128])
     writeFileSync(room.at('bin é".dat'), bytes)
@@ -37,7 +37,7 @@ suite('GET /files/download', () => {
     assert.match((await room.get('/download', { path: '/proc/self/status' })).text, /alcove-agent/)
   })
 
-  test('206 for one range, 416 for one behind the end, 200 for what is no single range', async () => {
+  test('206 for one range, 416 for a range after the end, 200 for anything else', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('ten'), '0123456789')
     const ask = (range: string) => room.get('/download', { path: room.at('ten') }, { range })
@@ -66,7 +66,7 @@ suite('GET /files/download', () => {
     }
   })
 
-  test('HEAD says the size and nothing else', async () => {
+  test('HEAD reports the size without contents', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('ten'), '0123456789')
     const { status, headers, bytes } = await room.settle(
@@ -75,7 +75,7 @@ suite('GET /files/download', () => {
     assert.deepEqual([status, headers['content-length'], bytes.length], [200, '10', 0])
   })
 
-  test('a file of sysfs has the size of what it holds, also for HEAD and for a range from its end', async () => {
+  test('a sysfs file has the size of its contents, also for HEAD and for a range from its end', async () => {
     await using room = await FilesRoom.start()
     const text = readFileSync(loopbackMtu, 'utf8')
     const whole = await room.get('/download', { path: loopbackMtu })
@@ -99,7 +99,7 @@ suite('GET /files/download', () => {
     },
   )
 
-  test('a caller who leaves ends the process that reads', async () => {
+  test('when the caller leaves, the reading process ends', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('large'), '')
     truncateSync(room.at('large'), 256 * 1024 * 1024)
@@ -115,18 +115,18 @@ suite('GET /files/download', () => {
 })
 
 suite('POST /files/bulk-download', () => {
-  test('a caller who leaves before a file has begun leaves it closed', async () => {
+  test('when the caller leaves before a file is sent, the file is closed', async () => {
     const stream = Readable.from([Buffer.from('x')])
     const files = { read: async () => ({ length: 1, stream }) } as unknown as Files
     const reply = { header: () => reply } as unknown as FastifyReply
-    // The name of the file alone is more than is read ahead.
+    // The name of the file alone is longer than the bytes that are read ahead.
     const answer = bulkDownload(files, ['x'.repeat(200_000)], {} as FastifyRequest, reply)
     await once(answer, 'readable')
     await once(answer.destroy(), 'close')
     assert.equal(stream.destroyed, true)
   })
 
-  test('200 answers a part per path, in order, with lengths, and errors among them', async () => {
+  test('200 with one part per path, in order, with lengths; errors are parts too', async () => {
     await using room = await FilesRoom.start()
     const [one, missing, odd, empty] = ['one', 'missing', 'odd é.txt', 'empty'].map((name) => room.at(name)) as [
       string,
@@ -159,7 +159,7 @@ suite('POST /files/bulk-download', () => {
     )
   })
 
-  test('files whose size is not what they say break nothing off: the others are there', async () => {
+  test('files with a wrong reported size do not break off the answer: the other files are there', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('behind'), 'behind')
     const { headers, bytes } = await room.send('/bulk-download', { paths: [loopbackMtu, room.at('behind')] })
@@ -172,7 +172,7 @@ suite('POST /files/bulk-download', () => {
     ])
   })
 
-  test('the name of a part is the path as it was asked for, in a form that holds every name', async () => {
+  test('the name of a part is the requested path, in a form that can hold every name', async () => {
     await using room = await FilesRoom.start()
     const path = room.at('o"d\\d é\r\n\'(*).txt')
     writeFileSync(path, 'x')

@@ -1,4 +1,4 @@
-// A file that goes out, whole or one range of it (RFC 9110 §14), as fast as the caller takes it.
+// Sends a file, whole or one range of it (RFC 9110 §14), at the caller's pace.
 import type { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Files } from '../agent/agent.ts'
@@ -9,7 +9,10 @@ type Range = { from: number; length?: number } | { last: number }
 
 const maxOffset = 2 ** 53 - 1
 
-/** Several ranges, other units and nonsense are as good as none, and so is one under a condition that we cannot check. */
+/**
+ * Reads a single byte range. Ignores several ranges, other units, malformed ranges, and ranges with `If-Range`, which we cannot
+ * check.
+ */
 const rangeOf = ({ headers }: FastifyRequest): Range | undefined => {
   const [, first = '', last = ''] = /^bytes=(\d*)-(\d*)$/i.exec(headers.range?.trim() ?? '') ?? []
   if (headers['if-range'] !== undefined || (first === '' && last === '')) return undefined
@@ -22,7 +25,7 @@ const rangeOf = ({ headers }: FastifyRequest): Range | undefined => {
 const open = async (files: Files, path: string, range: Range | undefined) => {
   if (range === undefined) return { offset: 0, ...(await files.read(path)) }
   if ('last' in range) {
-    // Not by `stat`: what a file says of its size need not be true.
+    // Opens the file to get its size, because the size in `stat` may be wrong.
     const { size, stream } = await files.read(path, { length: 0 })
     stream.destroy()
     const offset = Math.max(0, size - range.last)
@@ -36,7 +39,7 @@ export const download = (files: Files, path: string, request: FastifyRequest, re
   told(
     async () => {
       const range = request.method === 'GET' ? rangeOf(request) : undefined
-      // Who asks for the head only is told the size, and not one byte comes.
+      // HEAD gets the size without reading any contents.
       const wanted = request.method === 'HEAD' ? { from: 0, length: 0 } : range
       const { offset, size, length, stream } = await open(files, path, wanted)
       if (range !== undefined && length === 0) {

@@ -1,4 +1,4 @@
-// What a failure inside means to the caller: the only place that turns an errno about a file into a Problem.
+// Translates failures about files for the caller. This is the only place that turns an errno of a file into a Problem.
 import { Problem, type ProblemCode, problems } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from '../agent/agent.ts'
 
@@ -33,18 +33,18 @@ const meanings: Record<string, readonly [code: ProblemCode, sentence?: string]> 
   ],
 }
 
-/** These begin with the words that clients match, and then name the path, as kernels and other toolboxes do. */
+/** Sentences of these codes start with words that clients match, followed by the path, as in kernels and other toolboxes. */
 const openings: Partial<Record<ProblemCode, readonly [words: string, sentence: string]>> = {
   file_not_found: ['file not found', 'There is no such file or directory.'],
   file_access_denied: ['permission denied', problems.file_access_denied[2]],
 }
 
-/** Longest path in a sentence. */
+/** Maximum length of a path in a sentence. */
 const mostLetters = 1024
 
 const shown = (path: string) => (path.length > mostLetters ? `${path.slice(0, mostLetters)}…` : path)
 
-/** A failure in the toolbox's words. `path`: what it is about, as the caller wrote it; empty where the caller named none. */
+/** A Problem about a path. `path`: as the caller wrote it; empty if the caller named none. */
 export const aboutPath = (code: ProblemCode, path: string, sentence?: string, cause?: unknown): Problem => {
   const [words, standard] = openings[code] ?? []
   const said = sentence ?? standard ?? problems[code][2]
@@ -57,7 +57,7 @@ export const aboutPath = (code: ProblemCode, path: string, sentence?: string, ca
 const meaningOf = (errno: string): readonly [code: ProblemCode, sentence?: string] =>
   meanings[errno] ?? ['unprocessable', `The sandbox could not do that: ${errno}.`]
 
-/** The errno of a failure about a file, or about the directory that a program was to start in. */
+/** The errno of a failure about a file, or about the start directory of a program. */
 export const errnoOf = (error: unknown): string | undefined => {
   if (error instanceof AgentRefused && error.stage === 'file') return error.errno
   return error instanceof StartFailed && error.stage === 'cwd' ? error.errno : undefined
@@ -88,7 +88,7 @@ const meaning = (error: unknown): readonly [code: ProblemCode, sentence?: string
 type About = {
   /** The path that the caller named. */
   path?: string | undefined
-  /** What `EINVAL` means here: the kernel says it to many things. */
+  /** The meaning of `EINVAL` in this call: the kernel uses it for many failures. */
   einval?: readonly [code: ProblemCode, sentence: string]
 }
 

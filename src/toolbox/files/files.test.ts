@@ -23,7 +23,7 @@ import { FilesRoom, type Reply, refusal } from './testing/files-room.ts'
 const names = ({ body }: Reply): string[] => body.map(({ name }: { name: string }) => name)
 
 suite('GET /files', () => {
-  test('200 describes what a directory holds, sorted, links as links', async () => {
+  test('200 describes the entries of a directory, sorted, links as links', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), 'hello')
     chmodSync(room.at('file'), 0o4640)
@@ -49,7 +49,7 @@ suite('GET /files', () => {
     assert.deepEqual([reply.body[2].isDir, reply.body[2].mode], [false, 'Lrwxrwxrwx'])
   })
 
-  test('depth goes as deep as asked, and never through a link', async () => {
+  test('depth limits the listing, which never follows a link', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('a', 'b', 'c'), { recursive: true })
     symlinkSync('/etc', room.at('a', 'etc'))
@@ -65,7 +65,7 @@ suite('GET /files', () => {
     }
   })
 
-  test('without a path, and with a relative one, it is about the home; `~` is a name like any other', async () => {
+  test('no path and a relative path start at the home; `~` is an ordinary name', async () => {
     await using room = await FilesRoom.start()
     const inHome = mkdtempSync(join(homedir(), 'alcove-files-'))
     try {
@@ -81,7 +81,7 @@ suite('GET /files', () => {
     }
   })
 
-  test('20000 entries are listed and no more, and the answer says so', async () => {
+  test('at most 20000 entries are listed, and the answer says that it is cut', async () => {
     await using room = await FilesRoom.start()
     for (let at = 0; at < 20_001; at++) writeFileSync(room.at(String(at)), '')
     const { body, headers } = await room.get('', { path: room.directory })
@@ -93,7 +93,7 @@ suite('GET /files', () => {
 })
 
 suite('GET /files/info', () => {
-  test('200 follows a link, and describes what is no file too', async () => {
+  test('200 follows a link, and also describes directories and special files', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), '123')
     symlinkSync('file', room.at('link'))
@@ -109,7 +109,7 @@ suite('GET /files/info', () => {
 })
 
 suite('POST /files/folder', () => {
-  test('201 makes it and what is above it; one that is there is as good', async () => {
+  test('201 makes the folder and its missing parents; an existing folder is not an error', async () => {
     await using room = await FilesRoom.start()
     for (const [mode, wanted] of [
       ['700', 0o700],
@@ -139,7 +139,7 @@ suite('POST /files/move', () => {
     assert.deepEqual(readdirSync(room.directory), ['renamed', 'two'])
   })
 
-  test('409 where something is, even a link that leads nowhere; and both stay as they are', async () => {
+  test('409 if the destination exists, even as a dangling link; both stay unchanged', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('one'), '1')
     mkdirSync(room.at('directory'))
@@ -151,7 +151,7 @@ suite('POST /files/move', () => {
     assert.deepEqual(readdirSync(room.directory), ['dangling', 'directory', 'one'])
   })
 
-  test('404 without a source or a place for the destination, 400 into itself', async () => {
+  test('404 for a missing source or destination directory, 400 for a move into itself', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory'))
     const move = (source: string, destination: string) => room.post('/move', { source, destination })
@@ -162,7 +162,7 @@ suite('POST /files/move', () => {
     assert.equal((await room.post('/move', { source: room.at('directory') })).status, 400)
   })
 
-  test('200 from one file system to another, with everything in it, and still 409 and 404', {
+  test('200 between file systems, with all contents, and still 409 and 404', {
     skip: statSync('/dev/shm').dev === statSync('/tmp').dev && 'needs two file systems',
   }, async () => {
     await using room = await FilesRoom.start()
@@ -197,7 +197,7 @@ suite('POST /files/permissions', () => {
     assert.deepEqual([owner, group], ['nobody', '4242'])
   })
 
-  test('400 for an unknown owner and for what is no mode', async () => {
+  test('400 for an unknown owner or an invalid mode', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), '')
     const change = (query: Record<string, string>) => room.post('/permissions', { path: room.at('file'), ...query })
@@ -209,7 +209,7 @@ suite('POST /files/permissions', () => {
 })
 
 suite('DELETE /files', () => {
-  test('204 deletes a file, a link and not its target, and a directory only when told to', async () => {
+  test('204 deletes a file, a link but not its target, and a directory only if recursive', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory', 'below'), { recursive: true })
     writeFileSync(room.at('file'), '')

@@ -1,4 +1,4 @@
-// Lines that hold a text, found by the image's own `grep`. The text is literal, as it is for `replace`.
+// Finds lines that contain a text, with the image's own `grep`. The text is literal, as it is for `replace`.
 
 import { jsonBytes } from '#src/kit/json-size.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
@@ -9,20 +9,20 @@ import { answerBytes, Records } from './records.ts'
 import { operand, runTool } from './run-tool.ts'
 import type { Match } from './schemas.ts'
 
-/** More matches are left out, and said to be. */
+/** Maximum of matches. More are left out, and the answer says so. */
 export const findLength = 10_000
-/** Longest name of a file, and longest line, in bytes. */
+/** Maximum length of a file name, and of a line, in bytes. */
 const recordBytes = 16 * 1024
 
-/** `--no-messages`: what may not be read is passed over. A fifo, a device or a binary file is passed over too. */
+/** `--no-messages`: unreadable files are skipped. Fifos, devices and binary files are skipped too. */
 const options = ['-F', '-n', '-H', '-I', '--null', '--no-messages', '--devices=skip', '--color=never']
 
-/** A grep that knows all of these finds nothing here, with exit code 1; another refuses them. */
+/** With these arguments a `grep` that knows all options exits with 1; another `grep` refuses them with a different code. */
 const isKnownBy = ['grep', ...options, '-e', 'x', '--', '/dev/null']
 
 /**
- * Searches one file after the other, where `grep` is BusyBox's: its answer would not tell where the name of a file ends, and
- * it does not know binary files. After the text come the files, and the first `grep` asks whether it is in any of them.
+ * Searches file by file if the `grep` is BusyBox's: its output does not mark the end of a file name, and it does not know binary
+ * files. `$1` is the text, the files follow. The first `grep` checks whether any of the files contains the text.
  */
 const slowly = `p=$1
 shift
@@ -33,14 +33,14 @@ for f do
   grep -nF -e "$p" -- "$f" | while IFS= read -r line; do printf '%s\\000%s\\n' "$f" "$line" || exit; done
 done`
 
-/** `number : line`. */
+/** Parses `number:line`. */
 const readLine = (record: Buffer): Omit<Match, 'file'> => {
   const numberEnd = record.indexOf(':')
   const content = record.subarray(numberEnd + 1).toString('utf8')
   return { line: Number(record.toString('latin1', 0, numberEnd)), content: content.replace(/\r$/, '') }
 }
 
-/** Looks through a file, or through all files below a directory; links below it are not followed. */
+/** Searches a file, or all files below a directory. Links below it are not followed. */
 export const find = async (
   sandbox: ToolboxSandbox,
   deadline: Deadline,
@@ -54,7 +54,7 @@ export const find = async (
     throw aboutPath('invalid_file_path', path, 'This is neither a regular file nor a directory.')
   }
   const matches: Match[] = []
-  // The name of a file may hold anything but a NUL, so that ends it; what follows is one line.
+  // A file name may contain anything but NUL, so NUL ends it. One line follows.
   const records = new Records([0, 0x0a], recordBytes)
   let file: string | undefined
   let bytes = 0
@@ -76,7 +76,7 @@ export const find = async (
   const where = isDirectory ? ['-r', '--', '.'] : ['--', operand(path)]
   const argv = ['grep', ...options, '-e', pattern, ...where]
   let exitCode = await runTool(sandbox, deadline, { ...cwd, argv, take })
-  // grep says 2 also where a file could not be read.
+  // `grep` also exits with 2 if it could not read a file.
   const mayBeOther = exitCode !== undefined && exitCode > 1 && matches.length === 0
   if (mayBeOther && (await runTool(sandbox, deadline, { argv: isKnownBy })) !== 1) {
     const script = ['sh', '-c', slowly, 'sh', pattern]

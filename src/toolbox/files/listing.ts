@@ -1,4 +1,4 @@
-// What is there: one file, or what a directory holds.
+// Describes one file, or lists a directory.
 
 import { jsonBytes } from '#src/kit/json-size.ts'
 import type { Files } from '../agent/agent.ts'
@@ -6,16 +6,16 @@ import { absolute, below, fileInfo } from './file-info.ts'
 import { answerBytes } from './records.ts'
 import type { FileInfo } from './schemas.ts'
 
-/** Longer listings are cut, and said to be. */
+/** Maximum of entries in a listing. A longer one is cut, and the answer says so. */
 export const listingLength = 20_000
-/** Deepest directory that the agent lists. */
+/** Maximum depth of the agent's listings. */
 const deepest = 64
 
-/** Follows links: it describes what a download would bring. */
+/** Describes a file. Follows links, because a download would follow them too. */
 export const describe = async (files: Files, path: string): Promise<FileInfo> =>
   fileInfo(await files.stat(path, { followLink: true }), await absolute(files, path))
 
-/** Links are listed as links, and not followed below `path`. */
+/** Lists a directory. Links below `path` are listed as links and not followed. */
 export const list = async (files: Files, path: string, depth = 1): Promise<{ infos: FileInfo[]; isCut: boolean }> => {
   const directory = await absolute(files, path)
   const infos: FileInfo[] = []

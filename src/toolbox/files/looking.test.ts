@@ -24,7 +24,7 @@ const busybox = '/bin/busybox'
 const needsBusybox = existsSync(busybox) ? false : 'needs busybox-static'
 
 suite('GET /files/find', () => {
-  test('200 answers file, line and content, sorted; the text is literal', async () => {
+  test('200 with file, line number and content, sorted; the text is literal', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('src'))
     writeFileSync(room.at('src', 'b.ts'), 'first\nsome TODO: a.b* é\r\nlast')
@@ -43,7 +43,7 @@ suite('GET /files/find', () => {
     assert.deepEqual(await ask('$(touch x); `id` \'"'), [])
   })
 
-  test('binary files, fifos, links and what may not be read are passed over', async () => {
+  test('binary files, fifos, links and unreadable files are skipped', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('binary'), Buffer.from('word\0word'))
     execFileSync('mkfifo', [room.at('fifo')])
@@ -57,7 +57,7 @@ suite('GET /files/find', () => {
     )
   })
 
-  test('200 answers the same where the tools are BusyBox’s', { skip: needsBusybox }, async (t) => {
+  test('200 with the same result if the tools are BusyBox’s', { skip: needsBusybox }, async (t) => {
     const tools = mkdtempSync(join(tmpdir(), 'alcove-busybox-'))
     for (const name of ['cmp', 'find', 'grep', 'sh', 'tr']) symlinkSync(busybox, join(tools, name))
     t.after(() => rmSync(tools, { recursive: true }))
@@ -89,7 +89,7 @@ suite('GET /files/find', () => {
     assert.deepEqual(await answersOf(busy), expected)
   })
 
-  test('10000 matches are answered and no more, and the answer says so; long lines are cut', async () => {
+  test('at most 10000 matches are returned, and the answer says that it is cut; long lines are cut', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('many'), 'match\n'.repeat(10_001))
     const { body, headers } = await room.get('/find', { path: room.directory, pattern: 'match' })
@@ -100,7 +100,7 @@ suite('GET /files/find', () => {
     assert.deepEqual([short.line, short.content], [2, 'match'])
   })
 
-  test('400 for an empty text and for one of several lines', async () => {
+  test('400 for an empty text and for a text of several lines', async () => {
     await using room = await FilesRoom.start()
     for (const pattern of ['', 'a\nb']) {
       assert.equal((await room.get('/find', { path: room.directory, pattern })).status, 400)
@@ -117,7 +117,7 @@ suite('GET /files/find', () => {
 })
 
 suite('GET /files/search', () => {
-  test('200 answers names that fit, at any depth, sorted', async () => {
+  test('200 with matching names at any depth, sorted', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('src', 'deep.ts'), { recursive: true })
     for (const name of ['a.ts', 'src/b.ts', 'src/c.js', 'src/-x.ts', 'src/new\nline.ts'])
@@ -152,14 +152,14 @@ suite('GET /files/search', () => {
     assert.equal((await ask(`${'**/a/'.repeat(7)}b`)).status, 400)
   })
 
-  test('10000 names are answered and no more, and the answer says so', async () => {
+  test('at most 10000 names are returned, and the answer says that it is cut', async () => {
     await using room = await FilesRoom.start()
     for (let at = 0; at < 10_001; at++) writeFileSync(room.at(`${at}.x`), '')
     const { body, headers } = await room.get('/search', { path: room.directory, pattern: '*.x' })
     assert.deepEqual([body.files.length, headers['x-alcove-truncated']], [10_000, 'true'])
   })
 
-  test('of long names, 16 MiB of JSON are answered, listed and found in, and the answers say so', async () => {
+  test('find, search and listing are cut at 16 MiB of JSON, and the answers say so', async () => {
     await using room = await FilesRoom.start()
     const deep = room.at(...Array<string>(15).fill('\x01'.repeat(250)))
     mkdirSync(deep, { recursive: true })
@@ -176,7 +176,7 @@ suite('GET /files/search', () => {
 })
 
 suite('POST /files/replace', () => {
-  test('200 answers a result per file, in order; the text is literal and the mode stays', async () => {
+  test('200 with one result per file, in order; the text is literal and the mode stays', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('one'), 'a.b a.b axb $&')
     chmodSync(room.at('one'), 0o750)
@@ -193,12 +193,12 @@ suite('POST /files/replace', () => {
     ])
     assert.equal(readFileSync(room.at('one'), 'utf8'), '$&é $&é axb $&')
     assert.equal(statSync(room.at('one')).mode & 0o7777, 0o750)
-    // Without the text in it, a file is not even written again.
+    // A file without the text is not written at all.
     assert.equal(statSync(room.at('two')).ino, ino)
     assert.deepEqual(readdirSync(room.directory).sort(), ['one', 'two'])
   })
 
-  test('a binary file stays as it is, even when the text comes first', async () => {
+  test('a binary file stays unchanged, even if the text comes before its first NUL', async () => {
     await using room = await FilesRoom.start()
     const bytes = Buffer.concat([Buffer.from('word '.repeat(100_000)), Buffer.of(0)])
     writeFileSync(room.at('binary'), bytes)
@@ -230,7 +230,7 @@ suite('POST /files/replace', () => {
     }
   })
 
-  test('however a text is cut into pieces, it is replaced as one', async () => {
+  test('a text is replaced however it is cut into pieces', async () => {
     const word = fc.array(fc.constantFrom('a', 'b', '.'), { maxLength: 30 }).map((letters) => letters.join(''))
     await fc.assert(
       fc.asyncProperty(fc.array(word), word.filter(Boolean), word, async (pieces, from, to) => {

@@ -5,7 +5,7 @@ import { boundaryOf, readParts } from './multipart.ts'
 
 type Read = { name: string; contents: Buffer }
 
-/** Pieces whose memory is used for something else when the next one is asked for. */
+/** Yields pieces and overwrites each one when the next is requested. */
 async function* cut(bytes: Buffer, sizes: readonly number[]) {
   for (let at = 0, index = 0; at < bytes.length; index++) {
     const piece = Buffer.from(bytes.subarray(at, at + (sizes[index] ?? bytes.length)))
@@ -36,8 +36,8 @@ const write = (parts: readonly Read[], boundary: string): Buffer =>
   ])
 
 suite('multipart bodies', () => {
-  test('every body is read as it was written, however it is cut', async () => {
-    // Contents of the very bytes that a boundary is made of.
+  test('every body is read correctly, however it is cut', async () => {
+    // The contents consist of the characters of the boundary.
     const contents = fc
       .array(fc.constantFrom('\r', '\n', '-', '--', 'b', 'bo', '\r\n--b', 'x'), { maxLength: 20 })
       .map((pieces) => Buffer.from(pieces.join('')))
@@ -54,7 +54,7 @@ suite('multipart bodies', () => {
     )
   })
 
-  test('what is before the first part, behind the last, and not taken is passed over', async () => {
+  test('bytes before the first part, after the last part, and unread contents are skipped', async () => {
     const body = Buffer.from(
       'preamble\r\n--b  \r\nContent-Type: text/plain\r\ncontent-disposition: FORM-DATA; filename="name=x"; name=plain\r\n\r\n1\r\n--b\r\n\r\nnameless\r\n--b--epilogue\r\n--b\r\n',
     )
@@ -67,7 +67,7 @@ suite('multipart bodies', () => {
     assert.deepEqual(names, ['plain', ''])
   })
 
-  test('a part whose header does not end is refused before it fills the memory', async () => {
+  test('a header without an end is refused before it fills the memory', async () => {
     let given = 0
     const endless = async function* () {
       yield Buffer.from('--b\r\n')

@@ -1,5 +1,5 @@
-// Reads a multipart body (RFC 2046 §5.1, RFC 7578) part by part, as a stream: it asks for the next bytes only when whoever
-// takes the contents of a part asks, and holds one chunk. A chunk, and what was taken of it, is gone when the next is there.
+// Reads a multipart body (RFC 2046 §5.1, RFC 7578) as a stream, part by part. It reads more only when the consumer of a part asks
+// for more, and holds one chunk. The memory of a chunk is reused once the next chunk has come.
 import { Problem } from '#src/problems.ts'
 
 const headerBytes = 16 * 1024
@@ -8,13 +8,13 @@ const noBytes = Buffer.alloc(0)
 const carriageReturn = 13
 
 export type Part = {
-  /** Name of the form's field. */
+  /** Name of the form field. */
   name: string
-  /** To be taken before the next part is asked for; what is not taken is passed over. */
+  /** Must be read before the next part is requested. Unread contents are skipped. */
   contents: AsyncIterable<Buffer>
 }
 
-/** `undefined`: this is not a multipart form. */
+/** The boundary of a multipart form; `undefined` for another content type. */
 export const boundaryOf = (contentType: string | undefined): string | undefined => {
   if (!/^multipart\/form-data(?:;|$)/i.test(contentType?.trim() ?? '')) return undefined
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;"]+))/i.exec(contentType!) ?? []
@@ -34,7 +34,7 @@ const nameOf = (header: Buffer): string => {
 class Reader {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #delimiter: Buffer
-  // The first delimiter may be the very first bytes, and the others follow a line break.
+  // All delimiters follow a line break, except that the first may be at the very start. This line break makes that one equal.
   #held: Buffer = Buffer.from('\r\n')
   #isInContents = true
 
@@ -50,7 +50,7 @@ class Reader {
     this.#held = held.length === 0 ? value : Buffer.concat([held, value])
   }
 
-  /** How much at the end of what is held could be the beginning of a delimiter. */
+  /** Number of bytes at the end of the held chunk that may be the start of a delimiter. */
   #doubtfulBytes(): number {
     for (let size = Math.min(this.#held.length, this.#delimiter.length - 1); size > 0; size--) {
       const end = this.#held.subarray(-size)
@@ -59,7 +59,7 @@ class Reader {
     return 0
   }
 
-  /** What is left of a part, whoever took the beginning. */
+  /** The contents of the current part that were not read yet. */
   async *contents(): AsyncGenerator<Buffer, void, void> {
     while (this.#isInContents) {
       const at = this.#held.indexOf(this.#delimiter)
@@ -74,7 +74,7 @@ class Reader {
     }
   }
 
-  /** The header of the next part, or `undefined` behind the last one. */
+  /** The header of the next part; `undefined` after the last one. */
   async header(): Promise<Buffer | undefined> {
     for await (const _ of this.contents());
     while (this.#held.length < 2) await this.#more()
@@ -100,12 +100,12 @@ class Reader {
     }
   }
 
-  /** Whoever reads away the rest of the body must not find a reader there. */
+  /** Releases the body, so that other code can drain the rest of it. */
   async letGo(): Promise<void> {
     await this.#chunks.return?.()
   }
 
-  /** What follows the last part means nothing, but the caller wants to have it sent. */
+  /** Reads and ignores the bytes after the last part, because the client wants to finish sending. */
   async #readOff(): Promise<void> {
     this.#held = noBytes
     while (!(await this.#chunks.next()).done);
@@ -130,7 +130,7 @@ export async function* readParts(
   }
 }
 
-/** A short text; the bytes as they came. */
+/** Reads a short text part, as raw bytes. */
 export const readText = async ({ name, contents }: Part, maxBytes: number): Promise<Buffer> => {
   const pieces: Buffer[] = []
   let size = 0

@@ -10,8 +10,8 @@ import { FilesRoom, type Reply, refusal } from './testing/files-room.ts'
 
 const names = ({ body }: Reply): string[] => body.map(({ name }: { name: string }) => name)
 
-suite('what is no ordinary file', () => {
-  /** Every call that takes one path, and what it answers for a path that is wrong in this way. */
+suite('paths that are not ordinary files', () => {
+  /** Calls every endpoint that takes one path, and returns each answer for this bad path. */
   const answers = async (room: FilesRoom, path: string) => {
     const [list, info, download, find, search] = await Promise.all([
       room.get('', { path }),
@@ -20,7 +20,7 @@ suite('what is no ordinary file', () => {
       room.get('/find', { path, pattern: 'x' }),
       room.get('/search', { path, pattern: 'x' }),
     ])
-    // After the others, as it may make what they are asked for.
+    // These calls run last, because they may create the path.
     const replies = { list, info, download, find, search, upload: await room.upload(path, 'x') }
     return Object.fromEntries(Object.entries(replies).map(([name, reply]) => [name, refusal(reply)] as const))
   }
@@ -28,7 +28,7 @@ suite('what is no ordinary file', () => {
   const wrong = [400, 'INVALID_FILE_PATH']
   const fine = [200, undefined]
 
-  test('fifo, socket, device: refused at once where contents are meant', async () => {
+  test('fifo, socket and device: refused at once by calls that need contents', async () => {
     await using room = await FilesRoom.start()
     execFileSync('mkfifo', [room.at('fifo')])
     const server = createServer().listen(room.at('socket'))
@@ -61,7 +61,7 @@ suite('what is no ordinary file', () => {
     assert.equal((await room.send('/bulk-download', { paths: ['\ud800'] })).status, 400)
   })
 
-  test('a name that is no UTF-8 is listed, and asking for it with a broken query is no accident', async () => {
+  test('a name that is not UTF-8 is listed; a request for it with a malformed query is no server error', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(Buffer.concat([Buffer.from(`${room.directory}/`), Buffer.of(0xff, 0x0a)]), 'odd')
     assert.deepEqual(names(await room.get('', { path: room.directory })), ['\ufffd\n'])
@@ -71,7 +71,7 @@ suite('what is no ordinary file', () => {
     assert.ok([400, 404].includes(reply.status), String(reply.status))
   })
 
-  test('`..` and links are the kernel’s: intermediate, final, in a circle, leading nowhere', async () => {
+  test('`..` and links are resolved by the kernel: intermediate, final, circular, dangling', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('a', 'b'), { recursive: true })
     writeFileSync(room.at('a', 'file'), 'found')
@@ -79,7 +79,7 @@ suite('what is no ordinary file', () => {
     symlinkSync('circle', room.at('circle'))
     symlinkSync('nowhere', room.at('dangling'))
     symlinkSync('a', room.at('to-a'))
-    // The parent of what the link points at, which no folding of the text would find.
+    // `..` after a link means the parent of its target; normalizing the text would not find it.
     assert.equal((await room.get('/download', { path: `${room.directory}/to-b/../file` })).text, 'found')
     assert.equal((await room.get('/download', { path: `${room.at('to-a')}/file` })).text, 'found')
     assert.equal((await room.get('/download', { path: `/../../..${room.at('a', 'file')}` })).text, 'found')
@@ -92,7 +92,7 @@ suite('what is no ordinary file', () => {
 })
 
 suite('rights', () => {
-  test('every call has those of the sandbox’s user, through links as well', { skip: needsRoot }, async () => {
+  test('every call has the rights of the sandbox’s user, also through links', { skip: needsRoot }, async () => {
     await using room = await FilesRoom.start({ user: 'nobody' })
     writeFileSync(room.at('shadow'), 'root:secret\n')
     chmodSync(room.at('shadow'), 0o600)

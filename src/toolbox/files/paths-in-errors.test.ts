@@ -137,7 +137,7 @@ suite('An error about a file names its path', () => {
       assert.ok(text.includes(JSON.stringify(isDirectory(directory))), text)
     }))
 
-  test('once, and without flooding: a very long one is cut', () =>
+  test('once; a very long path is cut', () =>
     withPlace(async ({ room }) => {
       symlinkSync('loop', room.at('loop'))
       const { body } = await room.get('/info', { path: room.at('loop') })
@@ -146,7 +146,7 @@ suite('An error about a file names its path', () => {
       assert.deepEqual([long.status, long.body.message.length < 1200], [400, true])
     }))
 
-  test('where the sandbox’s user may not', { skip: needsRoot }, () =>
+  test('if the sandbox’s user has no permission', { skip: needsRoot }, () =>
     withPlace(async (place) => {
       const { room, inClosed, closed, file, directory } = place
       for (const [call, path] of [

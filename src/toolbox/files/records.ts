@@ -1,6 +1,6 @@
-// Cuts a stream into records, and keeps no more of one than its bound.
+// Cuts a stream into records, and keeps at most `bound` bytes of each.
 
-/** An answer is at an end with the first of its parts that makes it longer than this, in JSON. */
+/** Maximum of an answer in bytes of JSON. The first entry that exceeds it is the last. */
 export const answerBytes = 16 * 1024 * 1024
 
 export class Records {
@@ -10,13 +10,13 @@ export class Records {
   #size = 0
   #count = 0
 
-  /** The bytes that end a first record, a second one, and so on, and then from the beginning. */
+  /** `ends`: the end byte of the first record, of the second, and so on, in a cycle. */
   constructor(ends: readonly number[], bound: number) {
     this.#ends = ends
     this.#bound = bound
   }
 
-  /** The records that are complete now, without their ends; of a longer one its beginning. */
+  /** Returns the records that are now complete, without their end bytes. Of a record longer than `bound` only the beginning. */
   *push(data: Buffer): Generator<Buffer> {
     for (let from = 0; from < data.length; ) {
       const at = data.indexOf(this.#ends[this.#count % this.#ends.length]!, from)

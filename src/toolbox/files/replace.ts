@@ -1,4 +1,4 @@
-// Replaces a text in files, as a stream and each file as a whole or not at all. The text is literal.
+// Replaces a text in files. Files are streamed, and each is replaced as a whole or not at all. The text is literal.
 
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import type { Files } from '../agent/agent.ts'
@@ -7,7 +7,7 @@ import type { ReplaceRequest, ReplaceResult } from './schemas.ts'
 
 const pieceBytes = 64 * 1024
 
-/** Thrown where the new file is still being made, so that the old one stays. */
+/** Thrown while the new file is being written, so that the old file stays. */
 class Untouched extends Error {
   readonly isFailure: boolean
 
@@ -17,12 +17,12 @@ class Untouched extends Error {
   }
 }
 
-/** Small pieces on their way to being one. */
+/** Joins small pieces into a larger one. */
 class Gathered {
   #pieces: Buffer[] = []
   #size = 0
 
-  /** Answers whether it is enough to go on with. */
+  /** Returns true if the collected pieces are large enough to be written. */
   add(piece: Buffer): boolean {
     this.#pieces.push(piece)
     this.#size += piece.length
@@ -38,8 +38,8 @@ class Gathered {
 }
 
 /**
- * `from` replaced by `to` wherever it stands, however the chunks are cut. Never holds much more than a chunk, and never
- * yields one piece for each place: that would take most of the time.
+ * Replaces every `from` by `to`, however the chunks are cut. Holds little more than one chunk. Joins its output into larger
+ * pieces, because one piece per match would take most of the time.
  */
 export async function* replacing(
   chunks: AsyncIterable<Buffer>,
@@ -58,7 +58,7 @@ export async function* replacing(
       if (gathered.add(to)) yield gathered.take()
       start = at + from.length
     }
-    // What could be the beginning of one more waits for the next chunk.
+    // A possible beginning of another match waits for the next chunk.
     const rest = Math.max(start, held.length - from.length + 1)
     if (gathered.add(held.subarray(start, rest))) yield gathered.take()
     held = held.subarray(rest)
@@ -92,7 +92,7 @@ const replaceIn = async (files: Files, file: string, from: Buffer, to: Buffer, d
   }
 }
 
-/** Answers a result per file, in order; a file without the text is a success and stays as it is. */
+/** Returns one result per file, in order. A file without the text is a success and stays unchanged. */
 export const replaceInFiles = async (
   files: Files,
   { files: paths, pattern, newValue }: ReplaceRequest,

@@ -31,12 +31,12 @@ import {
 import { search, searchLength } from './search.ts'
 import { bulkUpload, upload } from './upload.ts'
 
-/** Limit of a search through many files. */
+/** Timeout of a search through many files. */
 const lookSeconds = 2 * 60
-/** Limit of a change to many files, or large ones. */
+/** Timeout of a change to many or large files. */
 const changeSeconds = 30 * 60
 
-/** With the rights of the sandbox's user, and of nobody else. */
+/** The sandbox's files, with the rights of the sandbox's user only. */
 const filesOf = ({ agent, assignment }: ToolboxSandbox) => agent.files(assignment.user)
 
 const within = <T>(
@@ -53,7 +53,7 @@ const within = <T>(
     { path },
   )
 
-/** A list that was cut has no place to say so in its body. */
+/** Reports a cut list in a header, because the body has no field for it. */
 const sayCut = (reply: FastifyReply, isCut: boolean) => {
   if (isCut) reply.header('x-alcove-truncated', 'true')
 }

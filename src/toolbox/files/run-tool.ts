@@ -1,5 +1,5 @@
-// Runs one of the image's own tools, with arguments and never through a shell, until it ends, the deadline comes, or
-// enough has been heard.
+// Runs one of the image's own tools with arguments, never through a shell. It ends by itself, at the deadline, or when `take` has
+// enough output.
 
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import { runToEnd } from '#src/toolbox/running/run.ts'
@@ -9,15 +9,15 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 
 type Tool = {
   argv: readonly string[]
-  /** Working directory; a relative path begins at the work directory. */
+  /** Working directory. A relative path starts at the sandbox's work directory. */
   cwd?: string
-  /** Sees the standard output piece by piece; `false` means that this is enough. */
+  /** Gets the standard output piece by piece. Returns `false` when it has enough. */
   take?: (data: Buffer) => boolean
-  /** Sees the standard error piece by piece. */
+  /** Gets the standard error piece by piece. */
   complain?: (data: Buffer) => void
 }
 
-/** Runs a tool and answers its exit code; `undefined` when enough had been heard. Throws what `runToEnd` throws. */
+/** Runs a tool and returns its exit code, or `undefined` if `take` had enough. Throws the errors of `runToEnd`. */
 export const runTool = async (
   sandbox: ToolboxSandbox,
   deadline: Deadline,
@@ -26,7 +26,7 @@ export const runTool = async (
   const enough = new AbortController()
   const spec = {
     argv,
-    // Bytes are bytes: no locale of the image decides what is a character.
+    // Treat text as bytes: the image's locale must not decide what a character is.
     env: environmentOf(sandbox, { LC_ALL: 'C' }),
     ...(cwd === undefined ? {} : { cwd: pathFrom(sandbox.workDirectory, cwd) }),
     user: sandbox.assignment.user,
@@ -45,5 +45,5 @@ export const runTool = async (
   }
 }
 
-/** An operand that no tool takes for an option. */
+/** A path that no tool mistakes for an option. */
 export const operand = (path: string): string => (path.startsWith('-') ? `./${path}` : path)

@@ -1,4 +1,4 @@
-// Names that fit a pattern, found by the image's own `find`.
+// Finds names that match a pattern, with the image's own `find`.
 
 import { jsonBytes } from '#src/kit/json-size.ts'
 import { Problem } from '#src/problems.ts'
@@ -8,16 +8,16 @@ import { below } from './file-info.ts'
 import { answerBytes, Records } from './records.ts'
 import { runTool } from './run-tool.ts'
 
-/** Longer answers are cut, and said to be. */
+/** Maximum of names in an answer. A longer one is cut, and the answer says so. */
 export const searchLength = 10_000
 const nameBytes = 16 * 1024
 
-/** Any number of directories, none among them. */
+/** `**` and a slash: any number of directories, or none. */
 const anyDirectories = /(?<=^|\/)(?:\*\*\/)+/
-/** In one pattern: for each of them there is a path with directories, and one without. */
+/** Maximum of these per pattern: each doubles the number of paths, one with directories and one without. */
 const anyDirectoriesMax = 6
 
-/** A pattern without `/` is about names, at any depth; with one it is about the whole path below the directory. */
+/** A pattern without `/` matches names at any depth. A pattern with `/` matches the whole path below the directory. */
 const criterion = (pattern: string): string[] => {
   const name = pattern.replace(/^(?:\*\*\/)+/, '')
   if (!name.includes('/')) return ['-name', name]
@@ -29,7 +29,7 @@ const criterion = (pattern: string): string[] => {
   return ['(', ...paths.flatMap((path) => ['-o', '-path', `./${path}`]).slice(1), ')']
 }
 
-/** Links are found and not followed. */
+/** Searches below `path`. Links are found but not followed. */
 export const search = async (
   sandbox: ToolboxSandbox,
   deadline: Deadline,

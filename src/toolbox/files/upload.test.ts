@@ -35,7 +35,7 @@ const formOf = (fields: readonly (readonly [string, string | Blob])[]) => {
 }
 
 suite('POST /files/upload-v2, POST /files/upload', () => {
-  test('200 for a raw body of whatever type, with the directories above it', async () => {
+  test('200 for a raw body of any type; missing parent directories are made', async () => {
     await using room = await FilesRoom.start()
     for (const type of ['application/octet-stream', 'application/json', 'text/plain']) {
       assert.deepEqual(refusal(await room.upload(room.at('a', 'b', 'raw'), `{ ${type}`, type)), [200, undefined])
@@ -48,7 +48,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.equal(readFileSync(room.at('empty'), 'utf8'), '')
   })
 
-  test('/files/upload-v2 answers what it has written', async () => {
+  test('/files/upload-v2 returns what it has written', async () => {
     await using room = await FilesRoom.start()
     const { body } = await room.upload(room.at('a', 'written.txt'), 'x')
     assert.deepEqual(body, { name: 'written.txt', path: room.at('a', 'written.txt'), type: 'file' })
@@ -68,7 +68,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.ok(!existsSync(room.at('x')))
   })
 
-  test('a new file has mode 0644, an old one keeps its own', async () => {
+  test('a new file has mode 0644, an existing file keeps its mode', async () => {
     await using room = await FilesRoom.start()
     await room.upload(room.at('new'), 'x')
     assert.equal(statSync(room.at('new')).mode & 0o7777, 0o644)
@@ -77,7 +77,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.equal(statSync(room.at('new')).mode & 0o7777, 0o750)
   })
 
-  test('an upload that is cut short leaves the old file, and nothing beside it', async () => {
+  test('a broken-off upload leaves the old file, and nothing beside it', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('old'), 'old')
     const boundary = 'cut'
@@ -112,7 +112,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     await until(() => halfFiles(room).length === 0, 'what was begun is removed')
   })
 
-  test('200 for a file that is mounted there, as /etc/hosts is, and its text is replaced', {
+  test('200 for a mounted file such as /etc/hosts, whose contents are replaced', {
     skip: needsRoot,
   }, async () => {
     await using room = await FilesRoom.start()
@@ -126,7 +126,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.deepEqual(readdirSync(room.directory), ['hosts', 'own'])
   })
 
-  test('a refusal is heard by a caller who is still sending', async () => {
+  test('a caller that is still sending receives the refusal', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory'))
     for (const type of ['application/octet-stream', 'multipart/form-data; boundary=b']) {
@@ -201,7 +201,7 @@ suite('POST /files/bulk-upload', () => {
     assert.deepEqual(refusal(await upload(room, room.at('roots'), room.at('roots', 'file'))), [400, 'BAD_REQUEST'])
   })
 
-  test('600 at once of one client are all taken', async () => {
+  test('600 uploads at once from one client all succeed', async () => {
     await using room = await FilesRoom.start()
     const names = Array.from({ length: 600 }, (_, at) => room.at(`many-${at}`))
     const replies = await Promise.all(names.map((name) => upload(room, name)))
@@ -210,7 +210,7 @@ suite('POST /files/bulk-upload', () => {
     assert.deepEqual(new Set(listed.map(({ status }) => status)), new Set([200]))
   })
 
-  test('400 joins what failed, and the others are there', async () => {
+  test('400 lists all failures, and the other files are written', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory'))
     const form = formOf([
@@ -236,7 +236,7 @@ suite('POST /files/bulk-upload', () => {
     assert.equal(readFileSync(room.at('good'), 'utf8'), 'good')
   })
 
-  test('400 for a form without files, for no form, and for more parts than are taken', async () => {
+  test('400 for a form without files, for a body that is no form, and for too many parts', async () => {
     await using room = await FilesRoom.start()
     assert.equal((await room.form('/bulk-upload', {}, formOf([['x', 'y']]))).status, 400)
     assert.equal((await room.send('/bulk-upload', {})).status, 400)
@@ -246,7 +246,7 @@ suite('POST /files/bulk-upload', () => {
     assert.deepEqual(refusal(await room.form('/bulk-upload', {}, long)), [400, 'BAD_REQUEST'])
   })
 
-  test('of an upload that is cut in its second file, the first is there and the second is as it was', async () => {
+  test('a bulk upload that breaks off in its second file stores the first and leaves the second unchanged', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('second'), 'old')
     const part = (name: string, value: string) =>
@@ -264,8 +264,8 @@ suite('POST /files/bulk-upload', () => {
   })
 })
 
-suite('an upload over what is there', () => {
-  test('keeps the inode, the other names and whoever reads on, for a shorter, a longer and an empty file', async () => {
+suite('an upload over an existing file', () => {
+  test('keeps the inode, hard links and open readers, for a shorter, a longer and an empty file', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), 'old '.repeat(50_000))
     linkSync(room.at('file'), room.at('other'))
@@ -281,7 +281,7 @@ suite('an upload over what is there', () => {
     }
   })
 
-  test('shows no other name in the directory, neither for a new file nor for an old one', async () => {
+  test('never shows another name in the directory, for a new file or an existing one', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('old'), 'x')
     const seen = new Set<string | null>()
@@ -292,7 +292,7 @@ suite('an upload over what is there', () => {
     assert.deepEqual([...seen].sort(), ['last', 'new', 'old'])
   })
 
-  test('a new file has the group of a directory that gives its own', { skip: needsRoot }, async () => {
+  test('a new file gets the group of a setgid directory', { skip: needsRoot }, async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('shared'))
     chownSync(room.at('shared'), 0, 1234)
@@ -301,7 +301,7 @@ suite('an upload over what is there', () => {
     assert.equal(statSync(room.at('shared', 'file')).gid, 1234)
   })
 
-  test('gives a running program a new file, as nobody can write to one that runs', async () => {
+  test('gives a running program a new inode, because a running program cannot be written to', async () => {
     await using room = await FilesRoom.start()
     copyFileSync('/bin/sleep', room.at('program'))
     chmodSync(room.at('program'), 0o755)
@@ -313,7 +313,7 @@ suite('an upload over what is there', () => {
     assert.deepEqual(readdirSync(room.directory), ['program'])
   })
 
-  test('is one of them when many come at once, and never a mixture', async () => {
+  test('many uploads at once leave one of them, never a mixture', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), 'x'.repeat(500_000))
     const contents = Array.from({ length: 24 }, (_, at) => String.fromCharCode(97 + at).repeat(1 + at * 11_000))
@@ -324,7 +324,7 @@ suite('an upload over what is there', () => {
 })
 
 suite('links and uploads', () => {
-  test('a link is written through, also one whose target, and its directory, are still to be made', async () => {
+  test('an upload follows a link, even if its target and the target’s directory do not exist yet', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('target'), 'old')
     const links = [
@@ -343,7 +343,7 @@ suite('links and uploads', () => {
     }
   })
 
-  test('400 for links that lead round in a circle or to a directory', async () => {
+  test('400 for circular links, and for links to a directory', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('directory'))
     for (const [name, to] of [

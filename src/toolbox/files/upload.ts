@@ -1,5 +1,5 @@
-// Files that come in. Nothing is changed before all of a file is on the sandbox's disk; only what is on the way between
-// two sockets is in memory.
+// Receives files. A file is changed only after all its contents are on the sandbox's disk. Memory holds only the bytes that are
+// on the way between two sockets.
 import type { IncomingMessage } from 'node:http'
 import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
@@ -7,13 +7,13 @@ import type { Files } from '../agent/agent.ts'
 import { problemOf, told } from './failures.ts'
 import { boundaryOf, type Part, readParts, readText } from './multipart.ts'
 
-/** A path and a file each. */
+/** Two parts per file: its path and its contents. */
 const maxParts = 2 * 1000
 const pathBytes = 16 * 1024
 
 /**
- * Each piece is gone when the next one is asked for. Leaving the loop must not break the connection, on which the answer is
- * still to come.
+ * The memory of each piece is reused when the next piece is requested. Leaving the loop must not close the connection, because
+ * the answer still has to be sent on it.
  */
 async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer, void, void> {
   try {
@@ -29,7 +29,7 @@ async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer, void, v
 const write = (files: Files, path: string | Buffer, contents: AsyncIterable<Buffer>): Promise<void> =>
   files.write(path, contents, { makeParents: true })
 
-/** The field `file` of a form, or else the body itself, whatever type it says it has. */
+/** Stores the field `file` of a form. A body that is no form is the file itself, whatever its type. */
 export const upload = (files: Files, path: string, request: IncomingMessage): Promise<void> =>
   told(
     async () => {
@@ -52,7 +52,7 @@ const fieldOf = ({ name }: Part) => /^files\[(\d{1,9})\]\.(path|file)$/.exec(nam
 
 const withoutPath = (sentence: string) => new Problem('bad_request', sentence)
 
-/** Answers why this file could not be written. */
+/** Stores a part. Returns the Problem if its file could not be written. */
 const storePart = async (files: Files, part: Part, paths: Paths): Promise<Problem | undefined> => {
   const [, index = '', kind] = fieldOf(part) ?? []
   if (kind === 'path') paths.set(index, await readText(part, pathBytes))
@@ -65,15 +65,15 @@ const storePart = async (files: Files, part: Part, paths: Paths): Promise<Proble
     return undefined
   } catch (error) {
     const problem = problemOf(error, { path: path.toString('utf8') })
-    // What is wrong with the body, or with the sandbox, is wrong with the files that follow, too.
+    // A failure of the body or of the sandbox also concerns all following files.
     if (error === problem || problem.status >= 500) throw problem
     return problem
   }
 }
 
 /**
- * Files that failed for one reason fail the call for it. Where the reasons differ, the call may be tried again if that may
- * help any of them.
+ * Combines failures. If all have the same code, the call fails with that code. If they differ and a retry may help any file, the
+ * code is `rate_limited`.
  */
 const together = (failures: readonly Problem[]): Problem => {
   const codes = new Set(failures.map(({ code }) => code))
@@ -83,7 +83,7 @@ const together = (failures: readonly Problem[]): Problem => {
   return new Problem(codes.size === 1 && first ? first : mixed, sentence, { cause: failures[0]?.cause })
 }
 
-/** `files[i].path` and then `files[i].file`, any number of times. One that fails does not keep the others from coming. */
+/** Stores pairs of `files[i].path` and `files[i].file`, any number of them. A failed file does not stop the others. */
 export const bulkUpload = (files: Files, request: IncomingMessage): Promise<void> =>
   told(async () => {
     const boundary = boundaryOf(request.headers['content-type'])

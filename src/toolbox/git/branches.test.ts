@@ -6,7 +6,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
 suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/checkout', () => {
-  test('a branch is made, listed, switched to and deleted', async () => {
+  test('a branch can be created, listed, checked out and deleted', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     assert.deepEqual(await room.post('/branches', { path, name: 'feature/ü' }), { status: 201, body: undefined })
@@ -17,7 +17,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.deepEqual((await room.get('/branches', { path })).body.branches, ['feature/ü'])
   })
 
-  test('a tag of the same name does not confuse', async () => {
+  test('a tag of the same name is not mistaken for the branch', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'tag', 'main')
@@ -25,7 +25,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/status', { path })).body.currentBranch, 'main')
   })
 
-  test('a branch without a commit is the current one, and none is when HEAD is detached', async () => {
+  test('a branch without a commit can be current; with a detached HEAD there is no current branch', async () => {
     await using room = await GitRoom.start()
     const fresh = join(room.home, 'new')
     await room.done('/init', { path: fresh, initial_branch: 'trunk' })
@@ -35,7 +35,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.deepEqual((await room.get('/branches', { path })).body, { branches: ['main'], current: '' })
   })
 
-  test('a branch that only the remote has is tracked when it is checked out', async () => {
+  test('checkout of a branch that only the remote has tracks it', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'next\n' }, 'next')
     const path = await room.clone()
@@ -44,7 +44,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.deepEqual([currentBranch, upstream], ['next', 'origin/next'])
   })
 
-  test('a branch is checked out also when a file has its name', async () => {
+  test('a branch is checked out even if a file has the same name', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/branches', { path, name: 'readme' })
@@ -54,7 +54,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/branches', { path })).body.current, 'readme')
   })
 
-  test('says what stands in the way', async () => {
+  test('refusals name their reason', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'next\n' }, 'next')
     const path = await room.clone()
@@ -76,7 +76,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/branches', { path })).body.current, 'main')
   })
 
-  test('a repository of somebody else is refused as git refuses it', { skip: needsRoot }, async () => {
+  test('a repository of another user is refused, as git does', { skip: needsRoot }, async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     chownSync(path, 4242, 4242)

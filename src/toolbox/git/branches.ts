@@ -5,7 +5,7 @@ import type { BranchList } from './schemas.ts'
 
 const heads = 'refs/heads/'
 
-/** `undefined` when HEAD is detached; a branch without a commit yet is one too. */
+/** The current branch, even if it has no commit yet; `undefined` if HEAD is detached. */
 export const findCurrentBranch = async (git: Git): Promise<string | undefined> => {
   const answer = await git.ask(['symbolic-ref', '--quiet', 'HEAD'])
   if (answer.exitCode === 1) return undefined
@@ -27,17 +27,17 @@ export const listBranches = async (git: Git): Promise<BranchList> => {
   return { branches: names.map((name) => name.slice(heads.length)), current: current ?? '' }
 }
 
-/** At HEAD, and without switching to it: that is what checkout is for. */
+/** Creates a branch at HEAD without switching to it; `checkout` switches. */
 export const createBranch = async (git: Git, name: string): Promise<void> => {
   await git.run(['branch', '--no-track', '--', name])
 }
 
-/** Deletes a branch, also an unmerged one: the caller has named it. Never the one that is checked out. */
+/** Deletes a branch, even an unmerged one, because the caller named it. Git refuses to delete the current branch. */
 export const deleteBranch = async (git: Git, name: string): Promise<void> => {
   await git.run(['branch', '--quiet', '-D', '--', name])
 }
 
-/** A branch, here or at the only remote that has it, or any other revision, which detaches HEAD. */
+/** Checks out a local branch, a branch of the only remote that has it, or any other revision, which detaches HEAD. */
 export const checkout = async (git: Git, branch: string): Promise<void> => {
   await git.run(['checkout', '--quiet', branch, '--'])
 }

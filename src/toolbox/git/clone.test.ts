@@ -19,7 +19,7 @@ suite('POST /git/clone', () => {
     assert.equal((await room.get('/status', { path })).body.upstream, 'origin/main')
   })
 
-  test('a relative path is below the home of the sandbox user', async () => {
+  test('a relative path starts at the home of the sandbox’s user', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'here')
     await room.done('/clone', { url: room.upstream, path: relative(homedir(), path) })
@@ -27,7 +27,7 @@ suite('POST /git/clone', () => {
     assert.equal((await room.get('/status', { path: relative(homedir(), path) })).body.currentBranch, 'main')
   })
 
-  test('a branch, and only so many commits of it', async () => {
+  test('a branch with a limited depth', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'two\n' })
     room.advance({ readme: 'three\n' }, 'next')
@@ -53,13 +53,13 @@ suite('POST /git/clone', () => {
     })
   }
 
-  test('null and empty text are as good as nothing', async () => {
+  test('null and empty text mean absent', async () => {
     await using room = await GitRoom.start()
     const nothing = { branch: '', commit_id: null, username: '', password: null, depth: null, insecure_skip_tls: null }
     await room.done('/clone', { url: room.upstream, path: join(room.home, 'work'), ...nothing })
   })
 
-  test('says what is not there, and leaves nothing behind', async () => {
+  test('a refusal names what is missing, and leaves nothing behind', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const none = await room.post('/clone', { url: `file://${room.upstream}/no`, path })
@@ -72,7 +72,7 @@ suite('POST /git/clone', () => {
     assert.deepEqual(refusal(commit), [404, 'NOT_FOUND'])
   })
 
-  test('409 where something is, which stays as it was', async () => {
+  test('409 if the target exists, which stays unchanged', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'taken')
     mkdirSync(path)
@@ -81,7 +81,7 @@ suite('POST /git/clone', () => {
     assert.equal(readFileSync(join(path, 'file'), 'utf8'), 'mine')
   })
 
-  test('502 when nobody is there', async () => {
+  test('502 if the server cannot be reached', async () => {
     await using room = await GitRoom.start()
     const reply = await room.post('/clone', { url: 'http://127.0.0.1:1/x.git', path: join(room.home, 'work') })
     assert.deepEqual(refusal(reply), [502, 'GIT_TRANSPORT_FAILED'])
@@ -101,11 +101,11 @@ suite('POST /git/clone', () => {
       assert.deepEqual((await room.post('/clone', body)).status, 400, JSON.stringify(body))
     }
     assert.ok(!existsSync(proof))
-    // A path cannot be mistaken, whatever it is.
+    // A path cannot be mistaken for an option, whatever its name.
     await room.done('/clone', { url: room.upstream, path: `${room.home}/--upload-pack=x` })
   })
 
-  test('a certificate that nobody vouches for is refused, unless this call says otherwise', async () => {
+  test('an untrusted certificate is refused, unless the call allows it', async () => {
     await using room = await GitRoom.start()
     const [key, cert] = [join(room.directory, 'key'), join(room.directory, 'cert')]
     const made = ['-keyout', key, '-out', cert, '-newkey', 'rsa:2048', '-days', '2', '-subj', '/CN=127.0.0.1']
@@ -120,7 +120,7 @@ suite('POST /git/clone', () => {
     assert.deepEqual(refusal(await room.post('/pull', { path, ...account })), [502, 'GIT_TRANSPORT_FAILED'])
   })
 
-  test('a caller who hangs up ends the clone, and what there was of it is gone', async () => {
+  test('a caller that hangs up ends the clone, and its files are removed', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const asked = Promise.withResolvers<void>()
@@ -142,7 +142,7 @@ suite('POST /git/clone', () => {
 })
 
 suite('POST /git/init', () => {
-  test('makes a repository with the branch that was named', async () => {
+  test('makes a repository with the requested branch', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'a/b')
     assert.equal((await room.done('/init', { path, initial_branch: 'trunk' })).status, 200)
@@ -157,8 +157,8 @@ suite('POST /git/init', () => {
     assert.ok(existsSync(join(room.home, 'bare/HEAD')))
   })
 
-  test('403 where the user may not write', async () => {
-    // Root may write anywhere, so where tests run as root the sandbox's user is another.
+  test('403 if the user has no permission to write', async () => {
+    // Root may write anywhere, so the sandbox's user is not root here, even if the tests run as root.
     await using room = await (isRoot
       ? GitRoom.start({ HOME: '/', GIT_CONFIG_SYSTEM: '/dev/null' }, 'nobody')
       : GitRoom.start())
@@ -166,13 +166,13 @@ suite('POST /git/init', () => {
   })
 })
 
-suite('a sandbox that cannot', () => {
+suite('a sandbox that cannot run git there', () => {
   test('422 without git', async () => {
     await using room = await GitRoom.start({ PATH: '/nowhere' })
     assert.deepEqual(refusal(await room.post('/init', { path: room.home })), [422, 'UNPROCESSABLE_ENTITY'])
   })
 
-  test('404 for a path that is no repository, is no directory or is not there', async () => {
+  test('404 for a path that is missing, no directory or no repository', async () => {
     await using room = await GitRoom.start()
     writeFileSync(join(room.home, 'file'), '')
     for (const path of [room.home, join(room.home, 'file'), join(room.home, 'none')]) {

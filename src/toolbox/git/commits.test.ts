@@ -8,7 +8,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 const author = { author: 'Ada Lovelace', email: 'ada@example.com' }
 
 suite('POST /git/add, POST /git/commit', () => {
-  test('commit what was staged, in the name of the author, and answer the hash', async () => {
+  test('commit the staged changes in the author’s name, and return the hash', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, 'a'), '1')
@@ -25,7 +25,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal(room.git(path, 'show', '--name-only', '--format=').trim(), 'a')
   })
 
-  test('a dot stages everything, deletions included', async () => {
+  test('a dot stages all changes, including deletions', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     rmSync(join(path, 'readme'))
@@ -34,7 +34,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal(room.git(path, 'diff', '--cached', '--name-status', '--no-renames'), 'A\tnew\nD\treadme\n')
   })
 
-  test('a name is a name: never a pattern, an option or magic', async () => {
+  test('a name is always literal: never a pattern, an option or pathspec magic', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const odd = ['*', '--all', ':!x', 'a b', '"q"', 'new\nline', 'ü', '\\']
@@ -44,7 +44,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.deepEqual(staged.sort(), odd.sort())
   })
 
-  test('more names than fit on any command line', async () => {
+  test('more names than fit on a command line', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const files = Array.from({ length: 4000 }, (_, index) => `${'x'.repeat(200)}${index}`)
@@ -56,7 +56,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal(room.git(path, 'diff', '--cached', '--name-only').trim().split('\n').length, 4000)
   })
 
-  test('404 for a file that is not there, 400 for none', async () => {
+  test('404 for a missing file, 400 for no files', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const reply = await room.post('/add', { path, files: ['nope'] })
@@ -66,7 +66,7 @@ suite('POST /git/add, POST /git/commit', () => {
       assert.equal((await room.post('/add', { path, files })).status, 400)
   })
 
-  test('409 when there is nothing to commit, unless that is wanted', async () => {
+  test('409 if there is nothing to commit, unless the call allows an empty commit', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const message = 'empty'
@@ -89,7 +89,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal((await room.get('/history', { path })).body.length, 1)
   })
 
-  test('a hook that refuses is told in its own words, without what paints a terminal', async () => {
+  test('a hook’s refusal is passed on in its own words, without control characters', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const hook = "#!/bin/sh\nprintf '\\033[31mno tests\\033[0m\\a\\n'; exit 1\n"
@@ -99,8 +99,8 @@ suite('POST /git/add, POST /git/commit', () => {
   })
 })
 
-suite('a caller who hangs up', () => {
-  test('ends git and its hook, and no lock stays behind', async () => {
+suite('a caller that hangs up', () => {
+  test('ends git and its hook, and leaves no lock behind', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const pidFile = join(room.home, 'pid')
@@ -139,7 +139,7 @@ suite('GET /git/history', () => {
 })
 
 suite('POST /git/reset', () => {
-  test('is mixed unless said otherwise, and to HEAD', async () => {
+  test('default: a mixed reset to HEAD', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, 'readme'), 'changed')
@@ -148,7 +148,7 @@ suite('POST /git/reset', () => {
     assert.equal(room.git(path, 'status', '--short'), ' M readme\n')
   })
 
-  test('hard to a revision takes everything back', async () => {
+  test('a hard reset to a revision undoes all changes', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'two\n' })
     const path = await room.clone()
@@ -194,7 +194,7 @@ suite('POST /git/reset', () => {
 })
 
 suite('POST /git/restore', () => {
-  test('the work tree unless said otherwise', async () => {
+  test('default: the work tree', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, 'readme'), 'changed')
@@ -215,7 +215,7 @@ suite('POST /git/restore', () => {
     assert.ok(!existsSync(join(path, 'extra')))
   })
 
-  test('404 for a file or a revision that is not there', async () => {
+  test('404 for a missing file or revision', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     assert.deepEqual(refusal(await room.post('/restore', { path, files: ['no'] })), [404, 'FILE_NOT_FOUND'])

@@ -22,14 +22,14 @@ export const commit = async (git: Git, body: CommitRequest): Promise<{ hash: str
     GIT_COMMITTER_EMAIL: body.email,
   }
   const empty = body.allow_empty ? ['--allow-empty'] : []
-  // A line that begins with `#` is part of the message, whatever the sandbox's configuration says.
+  // A line that starts with `#` stays in the message, whatever the sandbox's git configuration says.
   const args = ['commit', '--quiet', '--cleanup=whitespace', ...empty, '--file=-']
   await git.run(args, { env: who, stdin: body.message })
   const { stdout } = await git.run(['rev-parse', '--verify', 'HEAD'])
   return { hash: stdout.toString('utf8').trim() }
 }
 
-/** Newer commits than these are told; whoever wants older ones too runs `git log`. */
+/** Maximum of commits in a history, newest first. A caller that wants older ones runs `git log`. */
 export const historyLength = 1000
 
 const fields = ['%H', '%an', '%ae', '%aI', '%B']
@@ -50,7 +50,7 @@ const readHistory = (stdout: Buffer): CommitInfo[] => {
   return commits
 }
 
-/** Newest first. A branch without a commit has none. */
+/** Lists commits, newest first. The list is empty for a branch without a commit. */
 export const listHistory = async (git: Git): Promise<CommitInfo[]> => {
   await git.run(['rev-parse', '--git-dir'])
   if ((await git.ask(['rev-parse', '--quiet', '--verify', 'HEAD'])).exitCode !== 0) return []
@@ -72,7 +72,7 @@ export const reset = async (git: Git, body: ResetRequest): Promise<void> => {
   await git.run(['reset', '--quiet', ...list.args, ...revision, '--'], list.options)
 }
 
-/** The work tree alone, unless it is said otherwise. */
+/** Restores files. Default: in the work tree only. */
 export const restore = async (git: Git, body: RestoreRequest): Promise<void> => {
   const list = fileList(body.files)
   const source = given(body.source)

@@ -6,7 +6,7 @@ import { GitApi } from '@daytona/toolbox-api-client'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
 suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
-  test('global unless said otherwise; null when it is not set', async () => {
+  test('the default scope is global; null if not set', async () => {
     await using room = await GitRoom.start()
     assert.deepEqual(await room.get('/config', { key: 'user.name' }), { status: 200, body: { value: null } })
     assert.equal((await room.done('/config', { key: 'user.name', value: '-x "ü"\nz ' })).status, 200)
@@ -27,7 +27,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.equal(room.git(path, 'config', '--local', 'a.b'), 'local\n')
   })
 
-  test('one value instead of several', async () => {
+  test('a new value replaces several old values', async () => {
     await using room = await GitRoom.start()
     writeFileSync(join(room.home, '.gitconfig'), '[a "x.Y"]\n\tb = 1\n\tb = 2\n')
     assert.equal((await room.get('/config', { key: 'a.x.Y.b' })).body.value, '2')
@@ -35,7 +35,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.equal(readFileSync(join(room.home, '.gitconfig'), 'utf8'), '[a "x.Y"]\n\tb = 3\n')
   })
 
-  test('400 without a path for local, for a bad key, and for an unknown scope; 404 for no repository', async () => {
+  test('400 for local without a path, for a bad key and for an unknown scope; 404 for no repository', async () => {
     await using room = await GitRoom.start()
     const set = (more: object) => room.post('/config', { key: 'a.b', value: '1', ...more })
     for (const wrong of [
@@ -58,7 +58,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.deepEqual(refusal(await room.get('/config', { key: 'a.b' })), [422, 'UNPROCESSABLE_ENTITY'])
   })
 
-  test('who commits, in one call', async () => {
+  test('one call sets the name and email of commits', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/config/user', { name: 'Ada', email: 'ada@example.com' })
@@ -70,7 +70,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
 })
 
 suite('the public client', () => {
-  test('finds every endpoint, each with the names that it uses', async () => {
+  test('finds every endpoint, with the field names that it uses', async () => {
     await using room = await GitRoom.start()
     const git = new GitApi(undefined, room.url)
     const path = join(room.home, 'work')

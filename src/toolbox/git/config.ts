@@ -6,7 +6,7 @@ import { given, type StoreCredentialsRequest } from './schemas.ts'
 type Scope = 'global' | 'local' | 'system'
 type Place = { scope?: Scope | '' | null; path?: string | null }
 
-/** Where the call runs, and the option that says so. Without a scope, the user's own configuration. */
+/** The directory where git runs, and its option for the scope. Default: the configuration of the user. */
 export const placeOf = ({ scope, path }: Place): { directory?: string; option: string } => {
   const chosen = given(scope) ?? 'global'
   const repository = given(path)
@@ -15,7 +15,7 @@ export const placeOf = ({ scope, path }: Place): { directory?: string; option: s
   return { option: '--local', directory: repository }
 }
 
-/** `null` when it is not set. Of several values, the last one, which is the one that counts. */
+/** Reads a setting; `null` if it is not set. If it has several values, the last one is in effect and returned. */
 export const getConfig = async (git: Git, option: string, key: string): Promise<{ value: string | null }> => {
   const answer = await git.ask(['config', option, '-z', '--get', key])
   if (answer.exitCode === 1) return { value: null }
@@ -23,14 +23,14 @@ export const getConfig = async (git: Git, option: string, key: string): Promise<
   return { value: answer.stdout.subarray(0, -1).toString('utf8') }
 }
 
-/** Instead of all values that were there. */
+/** Sets a setting and replaces all its former values. */
 export const setConfig = async (git: Git, option: string, key: string, value: string): Promise<void> => {
   await git.run(['config', option, '--replace-all', key, value])
 }
 
 /**
- * What the SDK calls `dangerouslyAuthenticate`: keeps a password on the sandbox's disk, in plain text, in git's own
- * store (`~/.git-credentials`, readable by its user only), because later calls and later starts are to find it.
+ * The SDK calls this `dangerouslyAuthenticate`: it stores a password on the sandbox's disk, in plain text, in git's own store
+ * (`~/.git-credentials`, readable only by its user), so that later calls and later starts find it.
  */
 export const storeCredentials = async (home: Git, body: StoreCredentialsRequest): Promise<void> => {
   const protocol = given(body.protocol) ?? 'https'

@@ -23,9 +23,9 @@ const commandLines = () =>
 const forms = [password, encodeURIComponent(password), Buffer.from(`${username}:${password}`).toString('base64')]
 
 suite('credentials of one call', () => {
-  test('let clone, pull and push in, and stay in no file, no argument and no URL', async () => {
+  test('work for clone, pull and push, and are in no file, argument or URL afterwards', async () => {
     await using room = await GitRoom.start()
-    // A sandbox that would write down every password it gets to see.
+    // This sandbox is configured to store every password that git uses.
     writeFileSync(join(room.home, '.gitconfig'), '[credential]\n\thelper = store\n')
     const url = `${room.http.url}/upstream.git`
     const path = join(room.home, 'work')
@@ -58,11 +58,11 @@ suite('credentials of one call', () => {
       )
     }
     assert.deepEqual((await room.get('/remotes', { path })).body, { remotes: [{ name: 'origin', url }] })
-    // Nor does anything remember them: the next call is refused without.
+    // Nothing remembers the credentials: the next call without them is refused.
     assert.deepEqual(refusal(await room.post('/pull', { path })), [401, 'GIT_AUTH_FAILED'])
   })
 
-  test('also when they come in the URL', async () => {
+  test('may come in the URL, with the same guarantee', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const url = `${room.http.url}/upstream.git`
@@ -80,7 +80,7 @@ suite('credentials of one call', () => {
     }
   })
 
-  test('401 for wrong ones, 401 for none, and nothing waits for a terminal', async () => {
+  test('401 for wrong or missing credentials, and git never waits for a terminal', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     const path = join(room.home, 'work')
@@ -95,7 +95,7 @@ suite('credentials of one call', () => {
     assert.equal(room.http.admitted, 0)
   })
 
-  test('are not told to another host that git reaches during the call', async () => {
+  test('are not sent to another host that git contacts during the call', async () => {
     await using room = await GitRoom.start()
     await using other = await GitServer.start(join(room.directory, 'served'))
     const path = join(room.home, 'work')
@@ -114,7 +114,7 @@ suite('credentials of one call', () => {
     assert.deepEqual(other.authorizations, [])
   })
 
-  test('a password alone is enough, and so is a token as the name', async () => {
+  test('a password alone is enough, and so is a token as the user name', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     await room.post('/clone', { url, path: join(room.home, 'a'), password: 'token' })
@@ -123,7 +123,7 @@ suite('credentials of one call', () => {
     assert.deepEqual(sent, ['git:token', 'token:'])
   })
 
-  test('400 for a line break, which would tell git something else', async () => {
+  test('400 for a line break, which would inject another field', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     const path = join(room.home, 'work')
@@ -134,20 +134,20 @@ suite('credentials of one call', () => {
 })
 
 suite('POST /git/credentials', () => {
-  test('keeps them for every later call, in a file that only the user can read', async () => {
+  test('stores credentials for every later call, in a file that only the user can read', async () => {
     await using room = await GitRoom.start()
     const host = new URL(room.http.url).host
     const url = `${room.http.url}/upstream.git`
     await room.done('/credentials', { username, password, host, protocol: 'http' })
     await room.done('/clone', { url, path: join(room.home, 'work') })
     assert.equal(statSync(join(room.home, '.git-credentials')).mode & 0o777, 0o600)
-    // Credentials of a call come first, and do not replace what is kept.
+    // Credentials of a call take precedence, and do not replace the stored ones.
     const other = await room.post('/clone', { url, path: join(room.home, 'b'), username: 'x', password: 'y' })
     assert.deepEqual(refusal(other), [401, 'GIT_AUTH_FAILED'])
     await room.done('/clone', { url, path: join(room.home, 'c') })
   })
 
-  test('400 for a host that is none', async () => {
+  test('400 for an invalid host', async () => {
     await using room = await GitRoom.start()
     for (const host of ['a/b', 'a@b', 'a\nb', ' ']) {
       assert.equal((await room.post('/credentials', { username, password, host })).status, 400)
@@ -156,7 +156,7 @@ suite('POST /git/credentials', () => {
 })
 
 suite('URLs', () => {
-  test('credentials are taken out of HTTP URLs only', () => {
+  test('credentials are removed from HTTP URLs only', () => {
     assert.deepEqual(splitUrl('https://a%20b:c%2Fd@host:8443/x y?z'), {
       url: 'https://host:8443/x%20y?z',
       credentials: { username: 'a b', password: 'c/d' },
@@ -166,7 +166,7 @@ suite('URLs', () => {
     }
   })
 
-  test('an origin is scheme, host and port of HTTP', () => {
+  test('an origin is the scheme, host and port of an HTTP URL', () => {
     assert.equal(originOf('https://Host:443/a/b'), 'https://host')
     assert.equal(originOf('http://[::1]:80/a'), 'http://[::1]')
     assert.equal(originOf('ssh://host/a'), undefined)

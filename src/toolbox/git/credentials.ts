@@ -12,22 +12,24 @@ type Credentials = { username: string; password: string }
 
 const names = { username: 'ALCOVE_GIT_USERNAME', password: 'ALCOVE_GIT_PASSWORD' } as const
 
-/** Run by git with `get`, `store` or `erase`. `printf` is a builtin of every sh, so its arguments are in no process list. */
+/**
+ * Git runs this with `get`, `store` or `erase`. `printf` is a builtin of every sh, so process lists do not show its arguments.
+ */
 const helper = `!f() { if test "$1" = get; then printf 'username=%s\\npassword=%s\\n' "$${names.username}" "$${names.password}"; fi; }; f`
 
 const parse = (url: string): URL | undefined => (URL.canParse(url) ? new URL(url) : undefined)
 
 const isHttp = (url: URL) => url.protocol === 'http:' || url.protocol === 'https:'
 
-/** `https://host:port`, or nothing for what git does not reach by HTTP. */
+/** `https://host:port`; `undefined` for a URL that git does not reach over HTTP. */
 export const originOf = (url: string): string | undefined => {
   const parsed = parse(url)
   return parsed && isHttp(parsed) ? `${parsed.protocol}//${parsed.host}` : undefined
 }
 
 /**
- * Helpers for these URLs' hosts and no other, because git may be sent elsewhere by a redirect or a submodule. The empty
- * one first drops the helpers of the sandbox for them: `store` would write down what was meant for one call.
+ * Credential helpers for the hosts of these URLs only, because a redirect or a submodule may send git to other hosts. The empty
+ * helper first disables the sandbox's own helpers for these hosts: `store` would save credentials that are for one call only.
  */
 export const optionsFor = (credentials: Credentials | undefined, urls: readonly string[]): GitOptions => {
   const origins = new Set(urls.map(originOf).filter((origin) => origin !== undefined))
@@ -41,7 +43,7 @@ export const optionsFor = (credentials: Credentials | undefined, urls: readonly 
   }
 }
 
-/** The credentials of a request; for most hosts a token alone is enough, with any name. */
+/** The credentials of a request. Most hosts accept a token alone, with any user name. */
 export const credentialsOf = (account: Account): Credentials | undefined => {
   const username = given(account.username)
   const password = given(account.password)
@@ -58,7 +60,7 @@ const decode = (part: string) => {
   }
 }
 
-/** Takes out of a URL what `https://name:password@host` brings along. */
+/** Splits `https://name:password@host` into the URL and its credentials. */
 export const splitUrl = (url: string): { url: string; credentials?: Credentials } => {
   const parsed = parse(url)
   if (!parsed || (parsed.username === '' && parsed.password === '')) return { url }

@@ -1,11 +1,11 @@
-// What cannot be provoked everywhere, in git's words under LC_ALL=C. The other rows are met in the tests of the verbs.
+// Messages that cannot be provoked on every machine, as git prints them under LC_ALL=C. The tests of each call cover the others.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { problemOf } from './failures.ts'
 
 const failed = (stderr: string, stdout = '') => problemOf({ exitCode: 1, stderr, stdout: Buffer.from(stdout) })
 
-suite('what a failure of git means', () => {
+suite('failures of git', () => {
   for (const [code, stderr] of [
     ['file_access_denied', "fatal: could not create work tree dir '/x': Permission denied"],
     ['file_access_denied', 'error: could not lock config file /etc/gitconfig: Permission denied'],
@@ -23,7 +23,7 @@ suite('what a failure of git means', () => {
     test(`${code}: ${stderr.split('\n')[0]}`, () => assert.equal(failed(stderr).code, code))
   }
 
-  test('is told in git’s words, without advice, prefixes and control characters, and not at length', () => {
+  test('are reported in git’s words, without hints, prefixes and control characters, and cut', () => {
     assert.equal(failed('hint: try\nfatal: it \x1b[31mfailed\x1b[0m\x07\r\nhint: again\n').message, 'it failed')
     assert.equal(failed('', 'On branch main\n').message, 'On branch main')
     assert.equal(failed('').message, 'Git ended with exit code 1.')
@@ -31,12 +31,12 @@ suite('what a failure of git means', () => {
     assert.ok(long.length <= 1000 && long.endsWith('the end'))
   })
 
-  test('is looked for in the beginning of each line', () => {
+  test('are recognized only at the beginning of a line', () => {
     assert.equal(failed(`${"pathspec '".repeat(6000)}\nfatal: No space left on device`).code, 'unprocessable')
     assert.equal(failed(`fatal: ${'x'.repeat(2000)} No space left on device`).code, 'bad_request')
   })
 
-  test('a character that the bound cuts in two is left out', () => {
+  test('lose a character that the length limit would cut in two', () => {
     assert.ok(failed(`${'😀'.repeat(501)}x`).message.isWellFormed())
   })
 })

@@ -1,5 +1,5 @@
-// What a failure of git means to the caller. Git tells most failures apart only in its words, so this is the one place
-// of the house that reads the text of a message; the calls run under LC_ALL=C, and tests provoke them on a real git.
+// Translates failures of git for the caller. Git reports most failures only in words, so this is the only file that parses
+// message texts. All calls run under LC_ALL=C, and tests provoke the messages with a real git.
 import { Problem, type ProblemCode } from '#src/problems.ts'
 
 /** The first row that matches decides. */
@@ -44,17 +44,17 @@ const meanings = [
 ] as const satisfies readonly (readonly [ProblemCode, RegExp])[]
 
 const sentenceLength = 1000
-/** Longest line that is matched: a pattern may take the square of it, and a hook prints what it likes. */
+/** Maximum length of a line to match: a pattern may take quadratic time, and a hook can print lines of any length. */
 const lineLength = 1024
 
-/** Git's own words without its advice, its progress and whatever a remote could paint on a terminal. */
+/** Git's message without hints, progress and control characters that a remote may have sent. */
 const sentenceOf = (stderr: string): string | undefined => {
   const lines = stderr
     .split(/[\r\n]+/)
     .map((line) => line.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '').replace(/[\x00-\x08\x0b-\x1f\x7f]/g, ''))
     .filter((line) => line.trim() !== '' && !line.startsWith('hint:'))
   const text = lines.join('\n').replace(/^(?:fatal|error): /gm, '')
-  // The end says what went wrong; the start is what led to it.
+  // Keep the end, which states the error; the start only leads to it.
   return text === '' ? undefined : text.slice(-sentenceLength).toWellFormed()
 }
 

@@ -1,4 +1,4 @@
-// The git of a sandbox is its own: it may be any program, and print anything.
+// The sandbox provides git, so it may be any program and print anything.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
-/** A script that prints as many records as fit in the bytes that are read. */
+/** A script that prints as many records as fit in the bytes that the gate reads. */
 const prints = (record: string) =>
   `#!/bin/sh\nyes '${record}' | head -c ${15 * 1024 * 1024} | tr '\\n' '${record === '' ? '\\n' : '\\0'}'\n`
 
@@ -17,7 +17,7 @@ suite('a git that prints a million records', () => {
     ['/remotes', prints('remote.a.url')],
     ['/history', `#!/bin/sh\nhead -c ${15 * 1024 * 1024} /dev/zero\n`],
   ] as const) {
-    test(`${path} is refused, and the runner goes on`, async () => {
+    test(`${path} is refused, and the gate keeps serving`, async () => {
       const programs = mkdtempSync(join(tmpdir(), 'alcove-git-none-'))
       try {
         writeFileSync(join(programs, 'git'), script, { mode: 0o755 })

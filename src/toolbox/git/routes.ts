@@ -35,16 +35,16 @@ import {
 import { getStatus } from './status.ts'
 import { pull, push } from './sync.ts'
 
-/** Limit of calls that stay in the sandbox, hooks included. */
+/** Timeout of calls within the sandbox, including their hooks. */
 const localSeconds = 5 * 60
-/** Limit of calls that reach a remote. */
+/** Timeout of calls that contact a remote. */
 const remoteSeconds = 30 * 60
 
 type Place = { sandbox: ToolboxSandbox; reply: FastifyReply }
-/** `in` is a git in that directory, and in the user's home without one. */
+/** `in` returns a git that runs in `directory`. Default: the user's home. */
 type Room = { in: (directory?: string) => Git }
 
-/** Git ends when the time is over or the caller has gone, whichever comes first. */
+/** Ends git at the timeout or when the caller leaves. */
 const within = async <T>({ sandbox, reply }: Place, seconds: number, work: (git: Room) => Promise<T>): Promise<T> => {
   using deadline = deadlineOf(reply, { seconds })
   return await work({ in: (directory) => gitIn(sandbox, deadline, directory) })

@@ -1,5 +1,5 @@
-// Runs the image's own git inside the sandbox, as the sandbox's user and never through a shell. It never asks, pages or
-// opens an editor, its words are English so that failures.ts can read them, and everything of it has a bound.
+// Runs the image's own git inside the sandbox, as the sandbox's user, never through a shell. Git never prompts and never opens a
+// pager or an editor. Its messages are English, so that failures.ts can parse them. Time and output are limited.
 import { constants } from 'node:os'
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
@@ -15,14 +15,14 @@ import { problemOf } from './failures.ts'
 const answerBytes = 16 * 1024 * 1024
 const complaintBytes = 64 * 1024
 
-/** Far more than a work tree of that many bytes of names has; whoever prints empty ones would have the gate busy. */
+/** Far more records than 16 MiB of real file names hold. A program that prints empty records would keep the gate busy. */
 const mostRecords = 250_000
 
-/** On SIGTERM git removes its lock files, and a clone what it has made so far. */
+/** Time to clean up after SIGTERM: git removes its lock files, and an unfinished clone. */
 const graceMs = 5_000
 
 export type GitOptions = {
-  /** `name=value`, for this call only; they win over every configuration file. They are seen by all in the sandbox. */
+  /** `name=value` for this call only; overrides every configuration file. Visible to all processes in the sandbox. */
   settings?: readonly string[]
   env?: Record<string, string>
   stdin?: string
@@ -30,29 +30,29 @@ export type GitOptions = {
 type GitAnswer = { exitCode: number; stdout: Buffer; stderr: string }
 
 export type Git = {
-  /** Throws the Problem that fits when git fails. */
+  /** Runs git. Throws the matching Problem if git fails. */
   run: (args: readonly string[], options?: GitOptions) => Promise<GitAnswer>
-  /** Answers a failure like a success, for a caller who reads the exit code. */
+  /** Runs git and returns failures too, for callers that check the exit code. */
   ask: (args: readonly string[], options?: GitOptions) => Promise<GitAnswer>
 }
 
 const quietly = {
   LC_ALL: 'C',
   GIT_TERMINAL_PROMPT: '0',
-  // Empty is none; without them, git would look for a program that asks.
+  // An empty value means no program; if unset, git would look for a program that prompts.
   GIT_ASKPASS: '',
   SSH_ASKPASS: '',
   GIT_PAGER: 'cat',
   GIT_EDITOR: ':',
   GIT_SEQUENCE_EDITOR: ':',
   GIT_MERGE_AUTOEDIT: 'no',
-  // A trace, if the sandbox wants one, holds no password.
+  // If the sandbox enables tracing, the trace contains no password.
   GIT_TRACE_REDACT: '1',
 }
 
 const always = ['protocol.ext.allow=never', 'color.ui=false', 'core.quotePath=false']
 
-/** Ends git so that it can tidy up; the connection to the agent stays until it has, or until the grace is over. */
+/** Ends git with SIGTERM so that it can clean up. The connection to the agent stays until git ends or the grace is over. */
 const endInOrder = (command: RunningCommand) => {
   command.kill(constants.signals.SIGTERM)
   const timer = setTimeout(() => {
@@ -77,7 +77,9 @@ const asProblem = (failure: StartFailed, spec: Parameters<typeof callersFault>[1
   return fault ?? new Problem('unprocessable', 'This sandbox has no git that could be started.', { cause: failure })
 }
 
-/** Bound to one directory of one sandbox, where things begin when none is given, and to one call's deadline. */
+/**
+ * A git for one directory of one sandbox, with the deadline of one call. Default directory: where the sandbox's processes start.
+ */
 export const gitIn = (sandbox: ToolboxSandbox, deadline: Deadline, directory?: string): Git => {
   const ask: Git['ask'] = async (args, { settings = [], env = {}, stdin } = {}) => {
     using stdout = new BoundedOutput(sandbox.assignment.organizationId, answerBytes)
@@ -91,7 +93,7 @@ export const gitIn = (sandbox: ToolboxSandbox, deadline: Deadline, directory?: s
       mergeOutput: false,
     }
     const take = (data: Buffer, stream: 'stdout' | 'stderr') => {
-      // After its end was asked for, git may still say something that nobody waits for.
+      // Ignore output after the deadline: no caller waits for it.
       if (!deadline.signal.aborted) (stream === 'stdout' ? stdout : stderr).add(data)
     }
     const { exitCode } = await runToEnd(sandbox.agent, spec, deadline, take, endInOrder).catch((error) => {
@@ -110,7 +112,7 @@ export const gitIn = (sandbox: ToolboxSandbox, deadline: Deadline, directory?: s
   }
 }
 
-/** What git has answered, cut apart at each `end`. The git is the sandbox's, so it may be any program. */
+/** Splits the answer of git at each `end`. The sandbox provides git, so the answer may be anything. */
 export const recordsOf = (stdout: Buffer, end: '\0' | '\n', encoding: BufferEncoding = 'utf8'): string[] => {
   const records = stdout.toString(encoding).split(end, mostRecords + 1)
   if (records.length > mostRecords) throw new Problem('unprocessable', 'The answer of git is too long.')
@@ -118,8 +120,8 @@ export const recordsOf = (stdout: Buffer, end: '\0' | '\n', encoding: BufferEnco
 }
 
 /**
- * How git takes a list of files from its input, so that no list is too long and no name is taken for an option, nor for
- * a pattern: what callers name are files, whatever characters they are made of.
+ * Passes file names to git through standard input. So no list is too long, and no name is taken for an option or a pattern: a
+ * name means the file of that name, whatever characters it contains.
  */
 export const fileList = (files: readonly string[]) => ({
   args: ['--pathspec-from-file=-', '--pathspec-file-nul'],

@@ -1,19 +1,19 @@
-// What the git endpoints take and answer. No value that becomes an argument of git may begin
-// with `-`: it could be read as an option.
+// Requests and answers of the git endpoints. A value that becomes an argument of git must not start with `-`, because git could
+// read it as an option.
 import Type from 'typebox'
 import { optional, orNull } from '#src/http/shapes.ts'
 
-/** Clients leave out what they do not mean, or send `null` or an empty text for it; `given` reads all three alike. */
+/** Clients send an absent value as nothing, `null` or an empty text; `given` treats all three alike. */
 export const given = <T>(value: T | null | undefined): T | undefined =>
   value === null || value === '' ? undefined : value
 
-/** `meaning` is what a refusal says of the pattern. */
+/** `meaning` describes the pattern in a refusal. */
 const text = (pattern: RegExp, meaning: string, maxLength = 4096, minLength = 0) =>
   Type.String({ pattern: pattern.source, description: meaning, maxLength, minLength })
 
 /** Absolute, or relative to the user's home. */
 const Path = Type.String({ minLength: 1, maxLength: 4096 })
-/** Relative to `path`, and never a pattern: `*` means a file of that name. */
+/** Relative to `path`. Never a pattern: `*` means a file named `*`. */
 const File = Type.String({ minLength: 1, maxLength: 4096 })
 const branch = (minLength = 0) =>
   text(/^(?!-)[^\s~^:?*[\\\x00-\x1f\x7f]*$/, 'the name of a branch, such as feature/one', 1024, minLength)
@@ -23,7 +23,7 @@ const CommitId = text(/^(?:[0-9a-fA-F]{4,64})?$/, 'the id of a commit, 4 to 64 h
 const remoteName = (minLength = 0) =>
   text(/^(?!-)[^\s:\x00-\x1f\x7f]*$/, 'the name of a remote, such as origin', 1024, minLength)
 const Url = text(/^(?!-)[^\x00-\x1f\x7f]+$/, 'a URL such as https://example.com/repository.git', 8192)
-/** A line break would start another field in what git reads from a credential helper. */
+/** Without line breaks: in the output of a credential helper, a line break starts another field. */
 const secret = (minLength = 0) => text(/^[^\x00-\x1f\x7f]*$/, 'one line without control characters', 16_384, minLength)
 const ConfigKey = text(
   /^[A-Za-z][A-Za-z0-9-]*\.(?:[^\x00-\x1f\x7f]+\.)?[A-Za-z][A-Za-z0-9-]*$/,
@@ -176,7 +176,7 @@ export const FileStatus = Type.Object({
   name: Type.String(),
   staging: StatusWord,
   worktree: StatusWord,
-  /** The former name of what was renamed or copied. */
+  /** The old name of a renamed or copied file. */
   extra: Type.String(),
 })
 export type FileStatus = { name: string; staging: StatusWord; worktree: StatusWord; extra: string }

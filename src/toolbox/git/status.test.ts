@@ -9,7 +9,7 @@ const row = (name: string, staging: string, worktree: string, extra = '') => ({ 
 const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1)
 
 suite('GET /git/status', () => {
-  test('a clean clone has no files and is level with its upstream', async () => {
+  test('a clean clone lists no files and is level with its upstream', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     assert.deepEqual((await room.get('/status', { path })).body, {
@@ -53,7 +53,7 @@ suite('GET /git/status', () => {
     )
   })
 
-  test('a conflict says so on both sides', async () => {
+  test('a conflict shows on both sides', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.advance({ readme: 'theirs\n', both: 'a' })
@@ -67,7 +67,7 @@ suite('GET /git/status', () => {
     ])
   })
 
-  test('counts commits on both sides, and nothing is published without an upstream', async () => {
+  test('counts commits ahead and behind; a branch without an upstream is not published', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.commit(path, { mine: '1' }, 'mine')
@@ -81,7 +81,7 @@ suite('GET /git/status', () => {
     assert.deepEqual([alone.ahead, alone.behind, alone.branchPublished, alone.upstream], [0, 0, false, ''])
   })
 
-  test('names may hold anything; what is no UTF-8 has U+FFFD for it, and no other name suffers', async () => {
+  test('names may contain anything; invalid UTF-8 becomes U+FFFD and does not change other names', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const names = [
@@ -104,7 +104,7 @@ suite('GET /git/status', () => {
     assert.deepEqual(fileStatus.map(({ name }: { name: string }) => name).sort(), [...names, 'bad-\ufffd\ufffd'].sort())
   })
 
-  test('an unusual configuration of the sandbox changes nothing', async () => {
+  test('an unusual git configuration of the sandbox changes nothing', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const settings =
@@ -123,8 +123,8 @@ suite('GET /git/status', () => {
   })
 })
 
-suite('reading what git prints', () => {
-  test('unknown headers and records are passed over, and nothing is read from nothing', () => {
+suite('parsing git’s output', () => {
+  test('unknown headers and records are skipped, and empty output is an empty status', () => {
     const empty = readStatus(Buffer.alloc(0))
     assert.deepEqual([empty.fileStatus, empty.currentBranch], [[], ''])
     const { currentBranch, fileStatus } = readStatus(Buffer.from('# stash 3\0# branch.head a\0! ignored\0x y z\0? b\0'))

@@ -1,11 +1,11 @@
-// `git status` as the interface words it, read from git's format for programs (git-status(1), porcelain v2 with -z).
+// `git status` in the words of the API, parsed from git's machine format (git-status(1), porcelain v2 with -z).
 import { type Git, recordsOf } from './run-git.ts'
 import type { FileStatus, Status, StatusWord } from './schemas.ts'
 
 const words: Record<string, StatusWord> = {
   '.': 'Unmodified',
   M: 'Modified',
-  // The type changed, such as from a file to a link.
+  // The type changed, for example from a file to a link.
   T: 'Modified',
   A: 'Added',
   D: 'Deleted',
@@ -14,10 +14,10 @@ const words: Record<string, StatusWord> = {
   U: 'Updated but unmerged',
 }
 
-/** Names are bytes; what is no UTF-8 becomes U+FFFD only here, after they were cut apart. */
+/** Names are bytes. Invalid UTF-8 becomes U+FFFD only here, after the names were split. */
 const nameOf = (latin1: string) => Buffer.from(latin1, 'latin1').toString('utf8')
 
-/** The rest of a record after its first `count` fields; a name may hold spaces. */
+/** The rest of a record after its first `count` fields, because a name may contain spaces. */
 const after = (record: string, count: number): string => {
   let at = 0
   for (let field = 0; field < count; field++) at = record.indexOf(' ', at) + 1
@@ -36,7 +36,7 @@ const readHeader = (status: Status, header: string): void => {
     const [ahead, behind] = value.split(' ')
     status.ahead = Math.abs(Number(ahead))
     status.behind = Math.abs(Number(behind))
-    // Git counts only against an upstream branch that exists.
+    // Git prints these counts only if the upstream branch exists.
     status.branchPublished = true
   }
 }
@@ -62,7 +62,7 @@ export const readStatus = (stdout: Buffer): Status => {
     else if (kind === '1') put(after(record, 8), wordAt(record, 2), wordAt(record, 3))
     else if (kind === 'u') put(after(record, 10), 'Updated but unmerged', 'Updated but unmerged')
     else if (kind === '2') {
-      // The former name is a record of its own.
+      // The old name is a separate record.
       at++
       put(after(record, 9), wordAt(record, 2), wordAt(record, 3), records[at] ?? '')
     }
@@ -72,6 +72,6 @@ export const readStatus = (stdout: Buffer): Status => {
 
 export const getStatus = async (git: Git): Promise<Status> => {
   const args = ['status', '--porcelain=v2', '-z', '--branch', '--ahead-behind', '--untracked-files=all', '--renames']
-  // A look must not be in the way of somebody who commits.
+  // Take no lock: reading the status must not block a commit.
   return readStatus((await git.run(args, { env: { GIT_OPTIONAL_LOCKS: '0' } })).stdout)
 }

@@ -7,7 +7,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 const mainOf = (room: GitRoom) => room.git(room.upstream, 'rev-parse', 'main').trim()
 
 suite('POST /git/pull', () => {
-  test('brings what the upstream of the current branch has', async () => {
+  test('fetches and merges the upstream of the current branch', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.advance({ readme: 'two\n' })
@@ -15,7 +15,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'two\n')
   })
 
-  test('merges what does not collide, without asking for a message', async () => {
+  test('merges changes without conflicts, without asking for a message', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/config/user', { name: 'A', email: 'a@b' })
@@ -26,7 +26,7 @@ suite('POST /git/pull', () => {
     assert.deepEqual((await room.get('/status', { path })).body.fileStatus, [])
   })
 
-  test('a named branch, from a named remote, also into a repository without a commit', async () => {
+  test('a named branch from a named remote, even into a repository without a commit', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')
     await room.done('/init', { path, initial_branch: 'main' })
@@ -35,7 +35,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'one\n')
   })
 
-  test('without an upstream, the branch of the same name at origin', async () => {
+  test('without an upstream, pulls the branch of the same name at origin', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'branch', '--unset-upstream')
@@ -44,7 +44,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'two\n')
   })
 
-  test('409 for a conflict, which stays for the caller, and again while it is not resolved', async () => {
+  test('409 for a conflict, which stays in the work tree, and again until it is resolved', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/config/user', { name: 'A', email: 'a@b' })
@@ -54,7 +54,7 @@ suite('POST /git/pull', () => {
       assert.deepEqual(refusal(await room.post('/pull', { path })), [409, 'GIT_MERGE_CONFLICT'])
     }
     assert.match(readFileSync(join(path, 'readme'), 'utf8'), /<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>>/)
-    // A resolved but not committed merge stands in the way of the next pull, and committing it ends that.
+    // A resolved but uncommitted merge still blocks the next pull; the commit ends that.
     writeFileSync(join(path, 'readme'), 'both\n')
     await room.done('/add', { path, files: ['readme'] })
     assert.deepEqual(refusal(await room.post('/pull', { path })), [409, 'GIT_MERGE_CONFLICT'])
@@ -74,7 +74,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'other'), 'utf8'), 'mine\n')
   })
 
-  test('says which part is not there', async () => {
+  test('a refusal names what is missing', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const pull = (more: object) => room.post('/pull', { path, ...more })
@@ -91,17 +91,17 @@ suite('POST /git/pull', () => {
 })
 
 suite('POST /git/push', () => {
-  test('the current branch to the one of the same name', async () => {
+  test('pushes the current branch to the remote branch of the same name', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const hash = room.commit(path, { mine: '1' }, 'mine')
     assert.deepEqual(await room.post('/push', { path }), { status: 200, body: undefined })
     assert.equal(mainOf(room), hash)
-    // Nothing new is no mistake.
+    // A push without new commits is no error.
     await room.done('/push', { path })
   })
 
-  test('a named branch to a named remote, tracked when asked', async () => {
+  test('pushes a named branch to a named remote, and tracks it on request', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'remote', 'rename', 'origin', 'there')
@@ -113,7 +113,7 @@ suite('POST /git/push', () => {
     assert.equal(room.git(room.upstream, 'branch', '--list', 'feature').trim(), 'feature')
   })
 
-  test('409 when the remote has more, or does not want it', async () => {
+  test('409 if the remote has newer commits, or refuses the push', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const theirs = room.advance({ readme: 'theirs\n' })
@@ -126,7 +126,7 @@ suite('POST /git/push', () => {
     assert.equal(mainOf(room), theirs)
   })
 
-  test('says which part is not there, and takes no refspec', async () => {
+  test('a refusal names what is missing; a refspec is not accepted', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const push = (more: object) => room.post('/push', { path, ...more })
@@ -135,7 +135,7 @@ suite('POST /git/push', () => {
     for (const wrong of [{ branch: ':main' }, { branch: '--mirror' }, { remote: room.upstream.replace('/', '-/') }]) {
       assert.equal((await push(wrong)).status, 400)
     }
-    // Not a force push, but a branch of a strange name, which does not exist.
+    // `+name` is no force push here, but a branch of that strange name, which does not exist.
     assert.deepEqual(refusal(await push({ branch: '+main' })), [404, 'GIT_BRANCH_NOT_FOUND'])
     room.git(path, 'checkout', '--detach')
     assert.deepEqual(refusal(await push({})), [400, 'BAD_REQUEST'])
@@ -153,7 +153,7 @@ suite('GET /git/remotes, POST /git/remotes', () => {
     assert.deepEqual((await room.get('/remotes', { path })).body.remotes, [{ name: body.name, url: body.url }])
   })
 
-  test('one that exists is kept, unless it is to be overwritten', async () => {
+  test('an existing remote stays unless the call overwrites it', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'config', 'remote.origin.pushurl', '/elsewhere')
@@ -163,7 +163,7 @@ suite('GET /git/remotes, POST /git/remotes', () => {
     assert.equal(room.git(path, 'remote', '--verbose'), 'origin\t/nowhere (fetch)\norigin\t/nowhere (push)\n')
   })
 
-  test('are fetched from at once when asked', async () => {
+  test('are fetched at once on request', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')
     await room.done('/init', { path })

@@ -1,4 +1,4 @@
-// Pull and push: the two calls that take credentials for a remote which is configured already.
+// Pull and push: the calls that take credentials for an already configured remote.
 import { Problem } from '#src/problems.ts'
 import { findCurrentBranch, getCurrentBranch } from './branches.ts'
 import { credentialsOf, optionsFor } from './credentials.ts'
@@ -12,7 +12,9 @@ const findSetting = async (git: Git, key: string): Promise<string | undefined> =
   return exitCode === 0 ? stdout.toString('utf8').trimEnd() : undefined
 }
 
-/** Without a name, the upstream of the current branch; without one of those, the branch of the same name at origin. */
+/**
+ * The branch to pull. Default: the upstream of the current branch; without an upstream, the branch of the same name at origin.
+ */
 const chooseSource = async (git: Git, body: PullRequest): Promise<{ remote: string; branches: string[] }> => {
   const branch = given(body.branch)
   if (branch !== undefined) return { remote: given(body.remote) ?? 'origin', branches: [`refs/heads/${branch}`] }
@@ -25,7 +27,7 @@ const chooseSource = async (git: Git, body: PullRequest): Promise<{ remote: stri
 
 const hasConflicts = async (git: Git) => (await git.ask(['ls-files', '--unmerged'])).stdout.length > 0
 
-/** Merges what is new. A conflict stays in the work tree, as git leaves it, for the caller to resolve. */
+/** Fetches and merges. A conflict stays in the work tree, as git leaves it, for the caller to resolve. */
 export const pull = async (git: Git, body: PullRequest): Promise<void> => {
   const { remote, branches } = await chooseSource(git, body)
   const options = optionsFor(credentialsOf(body), await getUrls(git, remote, 'fetch'))
@@ -35,7 +37,7 @@ export const pull = async (git: Git, body: PullRequest): Promise<void> => {
   throw problemOf(answer)
 }
 
-/** To the branch of the same name. */
+/** Pushes a branch to the remote branch of the same name. */
 export const push = async (git: Git, body: PushRequest): Promise<void> => {
   const branch = given(body.branch) ?? (await getCurrentBranch(git))
   const remote = given(body.remote) ?? 'origin'

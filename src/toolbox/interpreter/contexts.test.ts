@@ -7,7 +7,7 @@ import { startToolbox } from '../testing/toolbox.ts'
 import { contextPath, newContext, printed, start } from './testing/run.ts'
 
 suite('POST /process/interpreter/context, GET /process/interpreter/context, DELETE /process/interpreter/context/{contextId}', () => {
-  test('200 makes, lists and deletes them; the default one is not listed', async () => {
+  test('200 makes, lists and deletes contexts; the default context is not listed', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get(contextPath), { status: 200, body: { contexts: [] } })
     const made = await box.post(contextPath, {})
@@ -26,7 +26,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.equal((await start(box, 'pass', { contextId: id }).outcome).code, 1008)
   })
 
-  test('400 for another language, a closed directory, or deleting the default; nothing is made', async () => {
+  test('400 for another language, an inaccessible directory, or deleting the default; nothing is made', async () => {
     await using box = await startToolbox()
     for (const body of [{ language: 'r' }, { cwd: '/nowhere' }, { cwd: 'nowhere' }, { cwd: 7 }, { cwd: 'a\0' }, []]) {
       assert.equal((await box.post(contextPath, body)).status, 400, JSON.stringify(body))
@@ -57,7 +57,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.equal((await box.post(contextPath, {})).status, 200)
   })
 
-  test('422 and a clear error where there is no python3', async () => {
+  test('422 with a clear error if there is no python3', async () => {
     await using box = await startToolbox()
     const nothing = join(box.directory, 'nothing')
     mkdirSync(nothing)
@@ -68,7 +68,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.deepEqual([code, reason], [1011, 'There is no python3 in this sandbox.'])
     assert.deepEqual(messages[0], { type: 'error', name: 'InterpreterUnavailable', value: reason, traceback: '' })
   })
-  test('one whose Python cannot be started anew stays, and starts when it can be', async () => {
+  test('a context whose Python cannot be restarted stays, and starts once it can', async () => {
     await using box = await startToolbox()
     const cwd = join(box.directory, 'cwd')
     mkdirSync(cwd)

@@ -1,5 +1,5 @@
-// The contexts of a sandbox. Each is a job in its agent, which also remembers what is known of it; the gate remembers
-// nothing, so contexts outlive it with all that they know.
+// The contexts of a sandbox. Each is a job in the agent, which also stores its metadata. The gate remembers nothing, so contexts
+// and their variables survive a restart of the gate.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Problem } from '#src/problems.ts'
@@ -11,17 +11,19 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 import { laneOf } from './lanes.ts'
 import type { CreateContextRequest, InterpreterContext } from './schemas.ts'
 
-/** The one that is used without naming any; it is made when it is needed, and never listed. */
+/** The context of a call that names none. It is made when it is first needed, and never listed. */
 export const defaultContext = 'default'
 
 const contextsMax = 64
-/** Most messages that are kept, in bytes on the sandbox's disk. A reader that is further behind loses some. */
+/** Maximum of kept messages, in bytes on the sandbox's disk. A reader that falls further behind loses some. */
 const ringBytes = 16 * 1024 * 1024
 const prefix = 'python.'
-/** Behind the name of a job: of two, under which a context is started by turns, so that it is there also where that fails. */
+/**
+ * Suffix of the second job name. Restarts alternate between two job names, so the old job survives if the new one fails to start.
+ */
 const second = '~'
 const program = readFileSync(new URL('./worker.py', import.meta.url), 'utf8')
-/** The program is no argument: `pkill -f` of a word in it would end every context. */
+/** The program is passed in a variable, not as an argument: `pkill -f` of a word in it would end every context. */
 const programVariable = '_ALCOVE_PROGRAM'
 const evalProgram = `import os;exec(os.environ.pop('${programVariable}'))`
 
@@ -46,7 +48,7 @@ const viewOf = ({ id, cwd, createdAt, job }: Context): InterpreterContext => {
   return { id, cwd, createdAt, active: job.state === 'running', language: 'python' }
 }
 
-/** Lists the jobs of contexts. A context is listed twice while it is restarted, or after a restart that was cut short. */
+/** Lists the jobs of contexts. A context has two jobs during a restart, and after a restart that broke off. */
 const listJobs = async ({ agent }: ToolboxSandbox): Promise<Context[]> => {
   const jobs = await agent.jobs.list().catch((error) => {
     throw asTold(error)
@@ -91,14 +93,14 @@ const startNew = async (sandbox: ToolboxSandbox, id: string, cwd: string): Promi
   return await startWorker(sandbox, known, prefix + id)
 }
 
-/** Restarts a context that has ended. Its old job goes when the new Python runs, and not before. */
+/** Restarts an ended context. Its old job is removed only after the new Python runs. */
 const startAnew = async (sandbox: ToolboxSandbox, ended: Context): Promise<Context> => {
   const first = prefix + ended.id
   const jobId = ended.job.id === first ? first + second : first
   await removeJob(sandbox, jobId)
   const started = await startWorker(sandbox, ended, jobId)
   if (await removeJob(sandbox, ended.job.id)) return started
-  // It was deleted meanwhile.
+  // The context was deleted during the restart.
   await removeJob(sandbox, jobId)
   throw unknown(ended.id)
 }
@@ -113,7 +115,7 @@ export const createContext = async (
   return viewOf(await startNew(sandbox, randomUUID(), cwd ?? ''))
 }
 
-/** The context with a Python that runs; one that has ended is started anew. */
+/** Returns the context with a running Python; restarts it if it has ended. */
 export const readyContext = async (sandbox: ToolboxSandbox, contextId: string): Promise<Context> => {
   const found = (await listAll(sandbox)).find(({ id }) => id === contextId)
   if (found === undefined) {
@@ -124,7 +126,7 @@ export const readyContext = async (sandbox: ToolboxSandbox, contextId: string): 
   return await startAnew(sandbox, found)
 }
 
-/** False: it was not there. */
+/** Removes a job. False: the job does not exist. */
 const removeJob = async ({ agent }: ToolboxSandbox, jobId: string): Promise<boolean> => {
   try {
     await agent.jobs.remove(jobId)
@@ -135,7 +137,7 @@ const removeJob = async ({ agent }: ToolboxSandbox, jobId: string): Promise<bool
   }
 }
 
-/** Whatever runs in it is killed. */
+/** Deletes a context and kills its processes. */
 export const deleteContext = async (sandbox: ToolboxSandbox, contextId: string): Promise<void> => {
   if (contextId === defaultContext) throw new Problem('bad_request', 'The default context cannot be deleted.')
   const found = (await listJobs(sandbox)).filter(({ id }) => id === contextId)

@@ -7,7 +7,7 @@ import { startToolbox, type Toolbox } from '../testing/toolbox.ts'
 import { contextPath, newContext, printed, start, waitFor } from './testing/run.ts'
 
 suite('the timeout', () => {
-  test('4008 without any control; the code is interrupted and the state kept', async () => {
+  test('4008 without a control message; the code is interrupted and the state kept', async () => {
     await using box = await startToolbox()
     const run = start(box, 'x = 1\nprint("out")\nimport time\nwhile True: time.sleep(0.01)', { timeout: 1 })
     const { code, messages } = await run.outcome
@@ -16,12 +16,12 @@ suite('the timeout', () => {
     assert.equal(await printed(box, 'print(x)'), '1\n')
   })
 
-  test('code that does not heed the interrupt is killed; the context goes on with a fresh state', async () => {
+  test('code that ignores the interrupt is killed; the context continues with a fresh state', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box, { cwd: '/tmp' })
     const code = 'import signal\nx = 1\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass'
     assert.equal((await start(box, code, { timeout: 0.2, contextId }).outcome).code, 4008)
-    // It is told to end as the answer goes out.
+    // The worker is killed while the answer is sent.
     await until(async () => !(await box.get(contextPath)).body.contexts[0].active, 'the end of its worker')
     assert.equal(await printed(box, 'import os; print("x" in dir(), os.getcwd())', { contextId }), 'False /tmp\n')
     assert.deepEqual(
@@ -30,18 +30,18 @@ suite('the timeout', () => {
     )
   })
 
-  test('child processes are interrupted with it', async () => {
+  test('child processes are interrupted too', async () => {
     await using box = await startToolbox()
     const code = 'import subprocess\nsubprocess.run(["sleep", "3600"])'
     assert.equal((await start(box, code, { timeout: 0.5 }).outcome).code, 4008)
     assert.equal(await printed(box, 'print(1)'), '1\n')
   })
 
-  test('ends the code also when whoever set it is gone, whatever holds Python up', async () => {
+  test('ends the code even if the gate that set it is gone, and even if Python is blocked', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const { jobs } = box.native.agent
-    // The state that a gate leaves if it is killed 4.9 seconds after the deadline.
+    // The state that a gate leaves behind if it is killed 4.9 seconds after the deadline.
     const request = { id: 'of a runner', code: 'sum(range(10 ** 15))', envs: {}, deadline: Date.now() - 4900 }
     await jobs.input(`python.${contextId}`, Buffer.from(`${JSON.stringify(request)}\n`))
     const isEnded = async () => (await jobs.list()).every(({ state }) => state === 'ended')
@@ -49,14 +49,14 @@ suite('the timeout', () => {
     assert.equal(await printed(box, 'print("anew")', { contextId }), 'anew\n')
   })
 
-  test('0 means none', async () => {
+  test('0 means no timeout', async () => {
     await using box = await startToolbox()
     assert.equal(await printed(box, 'print(1)', { timeout: 0 }), '1\n')
   })
 })
 
 suite('a Python that ends', () => {
-  test('is an error and 1011, and the next run has a fresh state in the same directory', async () => {
+  test('is an error and close code 1011; the next run has a fresh state in the same directory', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box, { cwd: '/tmp' })
     for (const [code, words] of [
@@ -72,7 +72,7 @@ suite('a Python that ends', () => {
     }
   })
 
-  test('because its context was deleted is told as such, to who runs and to who waits', async () => {
+  test('because its context was deleted is reported as that, to the running and the waiting caller', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const run = start(box, 'print("runs")\nimport time\ntime.sleep(3600)', { contextId })
@@ -86,7 +86,7 @@ suite('a Python that ends', () => {
     assert.equal((await waiting.outcome).code, 1008)
   })
 
-  test('code that forks leaves one Python, and a child that falls off the end says nothing', async () => {
+  test('code that forks leaves one Python, and a forked child that reaches the end sends no messages', async () => {
     await using box = await startToolbox()
     const code = 'import os\npid = os.fork()\nif pid: _ = os.waitpid(pid, 0)\nprint("parent" if pid else "child")'
     assert.deepEqual((await printed(box, code)).split('\n').sort(), ['', 'child', 'parent'])
@@ -94,15 +94,15 @@ suite('a Python that ends', () => {
   })
 })
 
-suite('what a killed runner left', () => {
-  /** What a runner had asked for before it was killed: nobody in this one knows of it. */
+suite('what a killed gate left behind', () => {
+  /** Sends a request as an earlier gate would have; this gate knows nothing of it. */
   const askAsBefore = async (box: Toolbox, code: string, deadline: number | null) => {
     await printed(box, 'pass')
     const request = JSON.stringify({ id: 'of-the-one-before', code, envs: {}, deadline })
     await box.native.agent.jobs.input('python.default', Buffer.from(`\n${request}\n`))
   }
 
-  test('a run in flight goes on, and the next one waits for it', async () => {
+  test('an unfinished run continues, and the next one waits for it', async () => {
     await using box = await startToolbox()
     const [begun, go] = [join(box.directory, 'begun'), join(box.directory, 'go')]
     await askAsBefore(box, `open(${JSON.stringify(begun)}, "w").close()\n${waitFor(go)}print("theirs")\nx = 42`, null)
@@ -116,7 +116,7 @@ suite('what a killed runner left', () => {
     assert.equal(run.text(), '42\n')
   })
 
-  test('its deadline holds', async () => {
+  test('the deadline of that run still holds', async () => {
     await using box = await startToolbox()
     const begun = join(box.directory, 'begun')
     const code = `x = 7\nopen(${JSON.stringify(begun)}, "w").close()\nimport time\ntime.sleep(3600)`
@@ -125,14 +125,14 @@ suite('what a killed runner left', () => {
     assert.equal(await printed(box, 'print(x)'), '7\n')
   })
 
-  test('half a request is passed over', async () => {
+  test('half a request is skipped', async () => {
     await using box = await startToolbox()
     await printed(box, 'x = 1')
     await box.native.agent.jobs.input('python.default', Buffer.from('\n{"id":"half","code":"x = '))
     assert.equal(await printed(box, 'print(x)'), '1\n')
   })
 
-  test('what the code writes where the messages go is not believed', async () => {
+  test('messages that the code itself writes to the worker’s output are not trusted', async () => {
     await using box = await startToolbox()
     const code = [
       'import os',
@@ -145,14 +145,14 @@ suite('what a killed runner left', () => {
   })
 })
 
-suite('an end that was lost', () => {
-  /** The follower is stopped, the run ends, and what comes behind it takes the place of its end in the ring. */
+suite('a lost end message', () => {
+  /** Stops the follower, lets the run end, and then fills the ring so that the end message is overwritten. */
   const loseEnd = (file: string) => `import subprocess
 print("x" * 40_000_000)
 fill = "head -c 40000000 /dev/zero | tr '\\\\0' x; touch " + ${JSON.stringify(file)}
 subprocess.Popen(["sh", "-c", fill], start_new_session=True)`
 
-  test('is asked for: the run is over, what is missing is said, and the next one runs', async () => {
+  test('is asked for again: the run ends, the loss is reported, and the next one runs', async () => {
     await using box = await startToolbox()
     const [begun, filled] = [join(box.directory, 'begun'), join(box.directory, 'filled')]
     const run = start(box, `print("runs", flush=True)\n${waitFor(begun)}${loseEnd(filled)}`)

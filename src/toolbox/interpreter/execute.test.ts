@@ -15,7 +15,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal((await box.get('/process/interpreter/execute')).status, 400)
   })
 
-  test('outputs, then completed, then 1000; nothing is echoed that was not printed', async () => {
+  test('outputs come first, then completed, then close code 1000; only printed values appear', async () => {
     await using box = await startToolbox()
     const run = start(box, 'import sys\nprint("out")\nsys.stdout.flush()\nprint("err", file=sys.stderr)\n6 * 7')
     const { messages, code } = await run.outcome
@@ -35,7 +35,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(run.text(), 'first\nsecond\n')
   })
 
-  test('what child processes print comes too, and input is at its end', async () => {
+  test('output of child processes is sent too, and their input is empty', async () => {
     await using box = await startToolbox()
     assert.equal(await printed(box, 'import subprocess; _ = subprocess.run("echo child; cat", shell=True)'), 'child\n')
     assert.equal(await printed(box, 'import sys; print([sys.stdin.read()], list(sys.stdin))'), "[''] []\n")
@@ -45,7 +45,7 @@ suite('GET /process/interpreter/execute', () => {
     }
   })
 
-  test('await works at the top, and tasks and clients of one run are there for the next', async () => {
+  test('top-level await works, and tasks and clients of one run still exist in the next', async () => {
     await using box = await startToolbox()
     const first =
       'import asyncio\nevent = asyncio.Event()\nawait asyncio.sleep(0)\nasync def f():\n  return await asyncio.sleep(0, 5)'
@@ -58,14 +58,14 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(asyncio.run(f()), x)'), '5 1\n')
   })
 
-  test('an await that is interrupted at the deadline is cancelled, and the context lives on', async () => {
+  test('an await at the deadline is cancelled, and the context survives', async () => {
     await using box = await startToolbox()
     const code = 'import asyncio\ntry:\n  await asyncio.sleep(300)\nfinally:\n  ended = True'
     assert.equal((await start(box, code, { timeout: 1 }).outcome).code, 4008)
     assert.equal(await printed(box, 'await asyncio.sleep(0)\nprint(ended)'), 'True\n')
   })
 
-  test('modules in the working directory and in /tmp are found, also those that come later', async () => {
+  test('modules in the working directory and in /tmp are found, even if they are created later', async () => {
     await using box = await startToolbox()
     const name = `alcove_test_${process.pid}`
     const context = await newContext(box, { cwd: box.directory })
@@ -84,7 +84,7 @@ suite('GET /process/interpreter/execute', () => {
     }
   })
 
-  test('commands of notebooks are refused in a sentence that says what to do', async () => {
+  test('notebook commands are refused, with a hint what to do instead', async () => {
     await using box = await startToolbox()
     const lines = [
       '%pip install x',
@@ -105,7 +105,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.doesNotMatch(messages[0]!['value']!, /IPython/)
   })
 
-  test('a last expression with a rich display answers it beside completed; any other is silent', async () => {
+  test('a last expression with a rich display sends it with completed; any other sends nothing', async () => {
     await using box = await startToolbox()
     const shown = async (code: string) => {
       const { messages } = await start(box, code).outcome
@@ -124,7 +124,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(await shown(broken), completed)
   })
 
-  test('the program of a context is not in its arguments, nor in the environment of what it starts', async () => {
+  test('the program of a context is not in its arguments, nor in the environment of its children', async () => {
     await using box = await startToolbox()
     const code =
       'import subprocess; print(open("/proc/self/cmdline").read().count("def "), subprocess.run("env", capture_output=True, text=True, shell=True).stdout.count("_ALCOVE"))'
@@ -137,14 +137,14 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(f(), os.getcwd(), os.environ["MINE"])'), '2 /tmp kept\n')
   })
 
-  test('variables of a run are for that run only', async () => {
+  test('environment variables of a run apply to that run only', async () => {
     await using box = await startToolbox({ env: { PATH: process.env['PATH']!, OLD: 'old' } })
     const show = 'import os; print(os.environ.get("NEW"), os.environ["OLD"], os.environ["DAYTONA_SANDBOX_ID"])'
     assert.equal(await printed(box, show, { envs: { NEW: 'ü', OLD: 'changed' } }), 'ü changed box-1\n')
     assert.equal(await printed(box, show), 'None old box-1\n')
   })
 
-  test('an error has its name, its value and a traceback of the own lines only, and the state is kept', async () => {
+  test('an error has a name, a value and a traceback of the code’s own lines; the state is kept', async () => {
     await using box = await startToolbox()
     await printed(box, 'def f():\n    raise ValueError("nö")')
     const { messages, code } = await start(box, 'x = 5\nprint("before")\nf()').outcome
@@ -164,7 +164,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(x)'), '5\n')
   })
 
-  test('code that is no Python is an error too, and SystemExit is a completed run', async () => {
+  test('invalid Python is an error too, and SystemExit completes the run', async () => {
     await using box = await startToolbox()
     const { messages } = await start(box, 'print(1').outcome
     assert.deepEqual(
@@ -202,7 +202,7 @@ suite('GET /process/interpreter/execute', () => {
     })
   }
 
-  test('1002 for a client who sends no request within a minute', async () => {
+  test('1002 for a client that sends no request within a minute', async () => {
     await using box = await startToolbox()
     using timers = holdLongTimers()
     const socket = box.socket('/process/interpreter/execute')
@@ -216,13 +216,13 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(await box.native.agent.jobs.list(), [])
   })
 
-  test('null is the same as absent, and code of 3 MiB runs', async () => {
+  test('null means absent, and code of 3 MiB runs', async () => {
     await using box = await startToolbox()
     const more = { contextId: null, timeout: null, envs: null }
     assert.equal(await printed(box, `x = '${'y'.repeat(3 * 1024 * 1024)}'; print(len(x))`, more), '3145728\n')
   })
 
-  test('frames behind the first are not heeded', async () => {
+  test('frames after the first are ignored', async () => {
     await using box = await startToolbox()
     const run = start(box, 'print("one")')
     run.socket.on('open', () => {
@@ -233,7 +233,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(run.text(), 'one\n')
   })
 
-  test('runs in one context come one after the other, in their order; other contexts do not wait', async () => {
+  test('runs in one context go in order of arrival; other contexts do not wait', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const order: number[] = []
@@ -253,7 +253,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(order, [1, 2, 3, 4, 5])
   })
 
-  test('1013 when 16 MiB of code wait already, in whatever contexts', async () => {
+  test('1013 if 16 MiB of code are waiting already, in any contexts', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const contexts = [undefined, await newContext(box)].map((contextId) => (contextId ? { contextId } : {}))
@@ -265,11 +265,11 @@ suite('GET /process/interpreter/execute', () => {
     writeFileSync(file, '')
     const codes = (await Promise.all(runs.map(({ outcome }) => outcome))).map(({ code }) => code)
     assert.deepEqual(codes.toSorted(), [1000, 1000, 1000, 1000, 1000, 1013, 1013, 1013])
-    // What is over counts no more.
+    // Finished code no longer counts.
     assert.equal(await printed(box, comment), 'long\n')
   })
 
-  test('1013 when other sandboxes’ code takes all room; the first 64 KiB of a sandbox run all the same', async (t) => {
+  test('1013 if other sandboxes use all the room; the first 64 KiB of a sandbox run anyway', async (t) => {
     await using box = await startToolbox()
     const most = 16 * 1024 * 1024
     for (let other = 0; other < 16; other++) {
@@ -281,7 +281,7 @@ suite('GET /process/interpreter/execute', () => {
       assert.equal(await printed(box, `print("short") # ${'x'.repeat(40_000)}`), 'short\n')
   })
 
-  test('1013 when 64 wait already', async () => {
+  test('1013 if 64 runs are waiting already', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const blocking = start(box, `print("runs")\n${waitFor(file)}n = 0`)
@@ -294,7 +294,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(n)'), '64\n')
   })
 
-  test('a client that leaves does not end its run; one that waits and leaves is not run', async () => {
+  test('a run continues when its client leaves; a waiting run is dropped', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const run = start(box, `print("runs")\n${waitFor(file)}print("x" * 100000)\ndone = True`)
@@ -309,7 +309,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(done, "waited" in dir())'), 'True False\n')
   })
 
-  test('output of 40 MB to a client that does not read is not piled up, and what is lost is said', async () => {
+  test('40 MB of output for a client that does not read is not piled up, and the loss is reported', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'done')
     const run = start(
@@ -327,7 +327,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.match(run.text(), /end\n$/)
   })
 
-  test('an error of any size, and one that cannot be shown, is an error all the same', async () => {
+  test('an error of any size, and an error that cannot be printed, is still reported as an error', async () => {
     await using box = await startToolbox()
     const { messages } = await start(box, 'raise ValueError("x" * 10_000_000)').outcome
     assert.match(messages[0]!['value']!, /^x{16384}… \(10000000 characters\)$/)

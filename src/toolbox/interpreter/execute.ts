@@ -1,4 +1,4 @@
-// The socket of one execution: a request comes, output goes, and how it is closed tells the end.
+// The WebSocket of one execution: the client sends a request, the gate sends output, and the close code tells how it ended.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
 import { readPart } from '#src/http/validate.ts'
@@ -15,12 +15,12 @@ import { type Ending, outwaitOthers, runCode, type Take } from './run.ts'
 import { ExecuteRequest } from './schemas.ts'
 
 const defaultTimeoutSeconds = 600
-/** For the request to come. */
+/** How long the client may take to send its request. */
 const patienceMs = 60_000
 
 const closeCodes = { done: 1000, badFrame: 1002, refused: 1008, failed: 1011, busy: 1013, timeout: 4008 } as const
 
-/** The socket is to be closed with this code. */
+/** Thrown to close the socket with this code. */
 class Refusal extends Error {
   readonly code: number
 
@@ -70,10 +70,10 @@ const deathOf = ({ exitCode, signal }: Exit, shortage: OutOfMemory | undefined):
 
 const tell = (socket: WebSocket, message: object) => sendWhole(socket, JSON.stringify(message))
 
-/** What is told when a run has ended well: how its last expression wants to be displayed. */
+/** Sent when a run has ended without an error: the displays of its last expression. */
 type Display = { formats?: Record<string, string> }
 
-/** A caller who has gone costs nothing: what is said then is dropped. */
+/** Sends output to the client. After the client has left, output is dropped. */
 const taker =
   (socket: WebSocket, display: Display): Take =>
   async (output) => {
@@ -93,7 +93,7 @@ const tellEnding = async (
 ): Promise<void> => {
   if (ending.how === 'done') {
     const display = formats === undefined ? {} : { display: formats }
-    // A process that the code has started.
+    // The kernel killed a process that the code had started.
     const shortage = await findOutOfMemory(0)
     if (shortage !== undefined) await tell(socket, { type: 'stderr', text: shortage.line })
     const oom = shortage === undefined ? {} : { oom: shortage.oom }
@@ -114,9 +114,9 @@ const tellEnding = async (
   closeWith(socket, closeCodes.failed, value)
 }
 
-/** With the lane to itself. */
+/** Runs the code; the caller has its turn in the lane. */
 const runInTurn = async (socket: WebSocket, sandbox: ToolboxSandbox, request: ExecuteRequest, lane: Lane) => {
-  // Who has hung up before anything ran wants nothing any more.
+  // A client that left before its turn no longer wants the run.
   if (socket.readyState !== socket.OPEN) return
   const { jobs } = sandbox.agent
   const contextId = request.contextId || defaultContext
@@ -136,7 +136,7 @@ export const execute = async (socket: WebSocket, sandbox: ToolboxSandbox): Promi
   try {
     const text = await firstFrame(socket)
     const request = readRequest(text)
-    // What runs or waits is held until it is over.
+    // The code counts as held while it waits and runs.
     if (!heldBodies.take(sandbox.id, text.length))
       throw new Refusal(closeCodes.busy, 'too much code waits to be executed')
     try {

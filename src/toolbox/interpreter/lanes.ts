@@ -1,14 +1,14 @@
-// Each context runs one execution at a time, in the order in which they came. A lane is there while somebody is in it; what
-// it holds are callers on open sockets, and nothing that would be missed after a restart.
+// Each context runs one execution at a time, in order of arrival. A lane exists while it has executions. It holds only callers on
+// open sockets, so a restart of the gate loses nothing else.
 import type { ToolboxSandbox } from '../sandbox.ts'
 
-/** More than this do not wait. */
+/** Maximum of waiting executions per context. */
 const waitingMax = 64
 
 export class Lane {
   #tail: Promise<unknown> = Promise.resolve()
   #inside = 0
-  /** The context was deleted while somebody was in the lane. */
+  /** True if the context was deleted while the lane had executions. */
   isClosed = false
   readonly #onEmpty: () => void
 

@@ -5,8 +5,8 @@ import { lastMessage, lineBytes, MessageReader } from './messages.ts'
 const lines = (...texts: string[]) => Buffer.from(texts.map((text) => `${text}\n`).join(''))
 const done = '{"id": null, "type": "done"}'
 
-suite('what comes from a worker', () => {
-  test('is read line by line, however it is cut; what is no message is passed over', () => {
+suite('the output of a worker', () => {
+  test('is read line by line, however it is cut; lines that are no messages are skipped', () => {
     const all = lines('', '{}', 'x'.repeat(30), '{"id"'.padEnd(30, 'x'), done, '{"id": 7, "type": "done"}', done)
     const expected = [
       { id: null, type: 'done' },
@@ -21,7 +21,7 @@ suite('what comes from a worker', () => {
     assert.deepEqual(lastMessage(Buffer.concat([all, lines('', '{}')])), { id: null, type: 'done' })
   })
 
-  test('is no message where a part of its line is missing or too long; the next line is read again', () => {
+  test('a line that is too long or has a gap is no message; the next line is read again', () => {
     const torn = new MessageReader()
     assert.deepEqual(torn.push(Buffer.from('{"id": 7, ')), [])
     torn.skip()
@@ -31,7 +31,7 @@ suite('what comes from a worker', () => {
     assert.deepEqual(endless.push(lines(done, done)), [{ id: null, type: 'done' }])
   })
 
-  test('is not parsed where it cannot be a message: hostile code may write a million lines there', ({ mock }) => {
+  test('a line that cannot be a message is not parsed: hostile code may write a million of them', ({ mock }) => {
     const { mock: parsing } = mock.method(JSON, 'parse')
     const hostile = lines('', '{', '{}', '[{"id": null, "type": "done"}]', 'x'.repeat(100), '')
     assert.deepEqual(new MessageReader().push(hostile), [])

@@ -1,26 +1,28 @@
-// What the worker says (worker.py). It runs beside hostile code which can write there too, so a line is bounded, and what
-// does not look like a message is passed over.
+// Reads the messages of the worker (worker.py). Hostile code can write to the same output, so lines are limited in length, and
+// lines that are no messages are skipped.
 
-type About = { /** Of the run; `null` between runs. */ id: string | null }
+type About = { /** Id of the run; `null` between runs. */ id: string | null }
 
 export type WorkerMessage = About &
   (
-    | { type: 'start' /** Ms since 1970. */; deadline: number | null }
+    | { type: 'start' /** The deadline in ms since 1970. */; deadline: number | null }
     | { type: 'stdout' | 'stderr'; text: string }
     | { type: 'error'; name: string; value: string; traceback: string }
     | {
-        type: 'display' /** What notebooks would show, as text or base64, by media type. */
+        type: 'display' /** The displays of a notebook by media type, as text or base64. */
         formats: Record<string, string>
       }
     | { type: 'done' }
-    | { type: 'free' /** What it was asked with. */; asked: string }
+    | { type: 'free' /** The word of the question (run.ts). */; asked: string }
   )
 
-/** Far more than any message that the worker makes. */
+/** Maximum length of a line; the worker's messages are far shorter. */
 export const lineBytes = 1024 * 1024
 const newline = 10
 
-/** Length of the shortest message, and the beginning of each: a parser needs a hundred times longer to find that a line is none. */
+/**
+ * Length of the shortest message, and the first bytes of every message. Checking these is a hundred times faster than parsing.
+ */
 const leastBytes = 24
 const opening = Buffer.from('{"id"')
 
@@ -51,10 +53,10 @@ const readMessage = (line: Buffer): WorkerMessage | undefined => {
   return undefined
 }
 
-/** After so many that only look like one, it is not known what was said last. */
+/** Maximum of lines that look like messages but are none. Beyond it, the last message counts as unknown. */
 const mostTries = 64
 
-/** The last whole line that is a message. */
+/** Returns the last complete line that is a message. */
 export const lastMessage = (tail: Buffer): WorkerMessage | undefined => {
   let tries = 0
   for (let end = tail.lastIndexOf(newline); end > 0; ) {
@@ -74,12 +76,12 @@ export class MessageReader {
   #size = 0
   #isSkipping: boolean
 
-  /** `startsInside`: what comes first may be the rest of a line. */
+  /** `startsInside`: the output may start in the middle of a line. */
   constructor(startsInside = false) {
     this.#isSkipping = startsInside
   }
 
-  /** Some output is missing here, so the line that it was in is no message. */
+  /** Call where output is missing: the current line is incomplete and is no message. */
   skip(): void {
     this.#pieces = []
     this.#size = 0

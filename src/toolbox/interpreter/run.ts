@@ -1,5 +1,5 @@
-// A run in a worker, from the request to its end. The worker does one after the other, so a run that an earlier
-// gate began is waited for first; its deadline is told by the worker.
+// A run in a worker, from the request to its end. A worker does one run after the other. So this first waits for a run that an
+// earlier gate began; the worker reports that run's deadline.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
 import { type Exit, isRefused, type Jobs } from '../agent/agent.ts'
@@ -9,18 +9,18 @@ import { lastMessage, lineBytes, MessageReader, type WorkerMessage } from './mes
 export type Ending = { how: 'done' } | { how: 'timeout' } | { how: 'died'; exit: Exit }
 type RunOutput = Exclude<WorkerMessage, { type: 'start' | 'done' | 'free' }>
 type WithoutId<Message> = Message extends unknown ? Omit<Message, 'id'> : never
-/** Is given what the run says, and slows down the reading, not the run. */
+/** Receives the output of the run. A slow `Take` slows down the reading, not the run. */
 export type Take = (output: WithoutId<RunOutput> | { type: 'lost'; bytes: number }) => Promise<void>
 
 type RunRequest = { code: string; envs: Record<string, string>; timeoutSeconds: number }
 
-/** Between the interrupt and the end of the worker. */
+/** Time between the interrupt and killing the worker. */
 const graceMs = 2000
-/** The longest that a timer can wait; a longer timeout (over 24 days) is as good as this one. */
+/** The maximum of a timer. A longer timeout (over 24 days) is treated as this one. */
 const longestMs = 2 ** 31 - 1
 const { SIGINT, SIGKILL } = constants.signals
 
-/** Interrupts at the deadline, and kills after the grace. */
+/** Interrupts the run at its deadline, and kills the worker after the grace. */
 class Deadline {
   readonly #jobs: Jobs
   readonly #jobId: string
@@ -45,23 +45,23 @@ class Deadline {
   }
 
   #send(signal: number): void {
-    // A worker that has ended meanwhile is what was wanted.
+    // An error means that the worker has ended, which is the goal.
     this.#sent = this.#jobs.signal(this.#jobId, signal).catch(() => undefined)
   }
 
-  /** Afterwards no signal of this run can hit the next one. */
+  /** Ends the deadline. After this settles, no signal of this run can reach the next one. */
   async clear(): Promise<void> {
     clearTimeout(this.#timer)
     await this.#sent
   }
 }
 
-/** How long after something was lost, and how often, a worker is asked whether it is free. */
+/** How long after a loss of output the worker is asked whether it is free, and how often. */
 const askMs = 1000
 
 /**
- * On a full disk output is lost, and the word that a run is over may be among it. So the worker is asked, and asked again, as
- * its answer may be lost too; it answers behind everything that it was told to do before.
+ * On a full disk output is lost, perhaps including the message that a run is over. So the worker is asked repeatedly, because its
+ * answer may be lost too. It answers after it has done all earlier requests.
  */
 class Asking {
   readonly #jobs: Jobs
@@ -78,7 +78,7 @@ class Asking {
   begin(): void {
     if (this.#isOver || this.#timer !== undefined) return
     this.#timer = setTimeout(async () => {
-      // The last question has been taken by then, so they do not pile up. That a worker has ended is heard elsewhere.
+      // The previous question has been accepted by then, so questions do not pile up. The end of a worker is noticed elsewhere.
       await this.#jobs
         .input(this.#jobId, Buffer.from(`\n${JSON.stringify({ ask: this.#word })}\n`))
         .catch(() => undefined)
@@ -101,7 +101,7 @@ const bytesInARow = 16 * 1024
 
 type Follow = { jobs: Jobs; context: Context; offset: number; deadline: Deadline; signal?: AbortSignal }
 
-/** Reads from the offset on until `take` says that it is over; what comes first there may be the rest of a line. */
+/** Reads messages from `offset` until `take` returns true. The output may start in the middle of a line. */
 const follow = async (
   { jobs, context, offset, deadline, signal }: Follow,
   take: (messages: WorkerMessage[], endOffset: number) => Promise<boolean>,
@@ -121,7 +121,7 @@ const follow = async (
   throw signal?.reason ?? new Error('the output of the worker ended without its exit')
 }
 
-/** Lines that only look like messages take long to be found out: others have their turn in between. */
+/** Lines that only look like messages are slow to check, so this yields to the event loop between pieces. */
 const readInTurns = async (reader: MessageReader, data: Buffer): Promise<WorkerMessage[]> => {
   const messages: WorkerMessage[] = []
   for (let at = 0; at < data.length; at += bytesInARow) {
@@ -131,7 +131,7 @@ const readInTurns = async (reader: MessageReader, data: Buffer): Promise<WorkerM
   return messages
 }
 
-/** What the worker said last tells whether it has something to do. */
+/** Whether the worker is busy, according to its last message. */
 const isBusy = async (jobs: Jobs, { job }: Context): Promise<boolean> => {
   const pieces: Buffer[] = []
   let bytes = 0
@@ -146,7 +146,7 @@ const isBusy = async (jobs: Jobs, { job }: Context): Promise<boolean> => {
   return last !== undefined && last.id !== null && last.type !== 'done'
 }
 
-/** Waits for a run that an earlier gate began, no longer than it was allowed to take. */
+/** Waits for a run that an earlier gate began, until that run's deadline at most. */
 const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
   const { job } = context
   const deadline = new Deadline(jobs, job.id)
@@ -169,14 +169,14 @@ const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
   }
 }
 
-/** Waits until the worker is free. Answers whether it had to: then the worker may not be there any more. */
+/** Waits until the worker is free. Returns whether it had to wait; the worker may have ended meanwhile. */
 export const outwaitOthers = async (jobs: Jobs, context: Context): Promise<boolean> => {
   const hasWaited = await isBusy(jobs, context)
   if (hasWaited) await outwait(jobs, context)
   return hasWaited
 }
 
-/** The worker must be free. Settles when the code has ended, whoever listens. */
+/** Runs code in a free worker. Settles when the code has ended, even if no client listens any more. */
 export const runCode = async (
   jobs: Jobs,
   context: Context,
@@ -189,10 +189,10 @@ export const runCode = async (
   const asking = new Asking(jobs, context.job.id)
   const broken = new AbortController()
   if (at !== null) deadline.set(at)
-  // The newline ends what a gate may have been killed in the middle of.
+  // The newline ends a request that a killed gate may have left unfinished.
   const request = `\n${JSON.stringify({ id: runId, code, envs, deadline: at })}\n`
   jobs.input(context.job.id, Buffer.from(request)).catch((error) => {
-    // When the worker has ended, following it tells so.
+    // If the worker has ended, following its output reports that.
     if (!['ENOENT', 'ESRCH', 'EPIPE'].some((errno) => isRefused(error, errno))) broken.abort(error)
   })
   const passOn = async (messages: WorkerMessage[]) => {
@@ -200,7 +200,7 @@ export const runCode = async (
       if (asking.isAnsweredBy(message)) return true
       if (message.id !== runId || message.type === 'start' || message.type === 'free') continue
       if (message.type === 'done') return true
-      // The interrupt is ours, and not an error of the code.
+      // After the deadline the error is our interrupt, not an error of the code.
       if (message.type === 'error' && deadline.hasPassed) continue
       const { id: _, ...output } = message
       await take(output)

@@ -12,7 +12,7 @@ export const InterpreterContext = Type.Object({
   id: Type.String(),
   cwd: Type.String(),
   createdAt: DateTime,
-  /** Whether its Python runs; if not, the next execution starts it anew, without what it knew. */
+  /** Whether the context's Python runs. If not, the next execution restarts it, without its old variables. */
   active: Type.Boolean(),
   language: Type.Enum(['python']),
 })
@@ -22,7 +22,7 @@ export const ContextList = Type.Object({ contexts: Type.Array(InterpreterContext
 export const ContextParams = Type.Object({ contextId: PathText })
 export const Message = Type.Object({ message: Type.String() })
 
-/** The first message on the socket. Seconds; a timeout of 0 means none. */
+/** The first message on the socket. `timeout` is in seconds; 0: no timeout. */
 export const ExecuteRequest = Type.Object({
   code: Type.String({ minLength: 1, maxLength: longestText }),
   contextId: optional(PathText),

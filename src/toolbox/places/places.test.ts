@@ -4,20 +4,20 @@ import { suite, test } from 'node:test'
 import { startToolbox } from '../testing/toolbox.ts'
 
 suite('GET /user-home-dir, GET /work-dir, GET /version', () => {
-  test('GET /user-home-dir and /work-dir answer {dir}', async () => {
+  test('GET /user-home-dir and /work-dir return {dir}', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get('/user-home-dir'), { status: 200, body: { dir: homedir() } })
     assert.deepEqual(await box.get('/work-dir'), { status: 200, body: { dir: homedir() } })
   })
 
-  test('GET /version answers {version}', async () => {
+  test('GET /version returns {version}', async () => {
     await using box = await startToolbox()
     const { status, body } = await box.get('/version')
     assert.equal(status, 200)
     assert.match(body.version, /^\d+\.\d+\.\d+/)
   })
 
-  test('422 where no shell can tell, 404 for a path that is no endpoint', async () => {
+  test('422 without a shell, 404 for a path that is no endpoint', async () => {
     await using box = await startToolbox({ env: { PATH: '/nowhere' } })
     assert.equal((await box.get('/user-home-dir')).status, 422)
     const { status, body } = await box.get('/nothing-here')

@@ -1,4 +1,4 @@
-// Where things are in the sandbox, and which toolbox answers.
+// Directories of the sandbox, and the version of its toolbox.
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { version } from '#src/kit/version.ts'
@@ -13,11 +13,11 @@ import { route, type ToolboxSandbox } from '../sandbox.ts'
 
 const Directory = Type.Object({ dir: Type.String() })
 
-/** Far more than a path can be long. */
+/** Maximum of output in bytes; paths are far shorter. */
 const pathBytes = 64 * 1024
 const timeoutSeconds = 10
 
-/** Asks a shell inside: only there are the user's home and the path to it known. */
+/** Runs a script in the sandbox's shell: only there are the user's home and its full path known. */
 const askInside = async (sandbox: ToolboxSandbox, reply: FastifyReply, script: string) => {
   using deadline = deadlineOf(reply, { seconds: timeoutSeconds })
   using output = new BoundedOutput(sandbox.assignment.organizationId, pathBytes)

@@ -1,11 +1,14 @@
-// Reads which TCP ports have a listener from what the kernel says in /proc/net/tcp and tcp6 (proc(5)).
+// Parses /proc/net/tcp and tcp6 (proc(5)) for TCP ports with a listener.
 
 const listenState = '0A'
 
-/** Far more than there are ports; the program that prints the table is the sandbox's, and may print anything. */
+/**
+ * Maximum of lines, far more than there are ports. The program that prints the table belongs to the sandbox and may print
+ * anything.
+ */
 const mostLines = 200_000
 
-/** Ascending, each once. Lines that are no sockets, such as the heads of the tables, count for nothing. */
+/** The listening ports, sorted, without duplicates. Skips lines that are no sockets, such as table headings. */
 export const listeningPorts = (table: string): number[] => {
   const ports = new Set<number>()
   for (const line of table.split('\n', mostLines)) {

@@ -19,7 +19,7 @@ const listening = async (host: string) => {
 }
 
 suite('GET /port, GET /port/{port}/in-use', () => {
-  test('GET /port lists what listens, on 127.0.0.1 and on every address', async () => {
+  test('GET /port lists listeners on 127.0.0.1 and on all addresses', async () => {
     await using box = await startToolbox()
     await using local = await listening('127.0.0.1')
     await using open = await listening('0.0.0.0')
@@ -28,7 +28,7 @@ suite('GET /port, GET /port/{port}/in-use', () => {
     assert.ok(body.ports.includes(local.port) && body.ports.includes(open.port))
   })
 
-  test('GET /port/{port}/in-use says whether something answers there', async () => {
+  test('GET /port/{port}/in-use says whether a server accepts connections there', async () => {
     await using box = await startToolbox()
     const server = await listening('127.0.0.1')
     const ask = () => box.get(`/port/${server.port}/in-use`)
@@ -37,7 +37,7 @@ suite('GET /port, GET /port/{port}/in-use', () => {
     assert.deepEqual(await ask(), { status: 200, body: { isInUse: false } })
   })
 
-  test('400 for what is no port, 409 for a sandbox that has stopped', async () => {
+  test('400 for an invalid port, 409 for a sandbox that has stopped', async () => {
     await using box = await startToolbox()
     for (const port of ['0', '65536', '-1', '1.5', 'http', '1e3']) {
       assert.equal((await box.get(`/port/${port}/in-use`)).status, 400, port)

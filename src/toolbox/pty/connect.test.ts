@@ -23,7 +23,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)
   })
 
-  test('an offered subprotocol is selected, the exit control before others; none when none was offered', async () => {
+  test('an offered subprotocol is selected, first the exit control; none if none was offered', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     for (const [offered, selected] of [
@@ -39,7 +39,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     }
   })
 
-  test('an unknown or ended terminal is an upgrade, an error message and a close', async () => {
+  test('for an unknown or ended terminal the upgrade succeeds, then come an error message and a close', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -65,7 +65,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     ['exit 143', 143, 'SIGTERM'],
     ['kill -HUP $$', 129, 'signal 1'],
   ] as const) {
-    test(`after ${how} all output comes first, then the message to who understands it, then the close`, async () => {
+    test(`after ${how} all output comes first, then the message if it is understood, then the close`, async () => {
       await using box = await startBox()
       await box.post(pty, { id: 'a' })
       const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]
@@ -84,7 +84,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
-    // It says so itself: by then the terminal is its own, and not the shell's.
+    // The program itself reports that it runs: by then it, not the shell, owns the terminal.
     client.socket.send("sh -c 'echo run$((1)); exec sleep 3600'\n")
     await client.shows(/run1/)
     client.type(Uint8Array.of(3))
@@ -93,7 +93,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     client.hangUp()
   })
 
-  test('bytes pass as they are in binary frames, however characters were cut', async () => {
+  test('bytes pass unchanged in binary frames, however characters were cut', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -106,7 +106,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     client.hangUp()
   })
 
-  test('every client sees everything, all may type, and one that leaves ends nothing', async () => {
+  test('every client sees all output and may type, and a client that leaves ends nothing', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const clients = await Promise.all([1, 2, 3, 4].map(() => connect(box, 'a')))
@@ -119,7 +119,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     late.hangUp()
   })
 
-  test('a terminal has 32 clients; one more hears why not, until one has left', async () => {
+  test('a terminal has at most 32 clients; one more is refused with a reason until another leaves', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     await box.post(pty, { id: 'b' })
@@ -138,7 +138,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     for (const client of clients) client.hangUp()
   })
 
-  test('a new client is shown the last 64 KiB, from the beginning of a line', async () => {
+  test('a new client gets the last 64 KiB, from the beginning of a line', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const first = await connect(box, 'a')
@@ -152,7 +152,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     second.hangUp()
   })
 
-  test('a frame of 1 MiB is taken whole, by a program that reads slowly', async () => {
+  test('a frame of 1 MiB arrives whole at a program that reads slowly', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -164,7 +164,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     client.hangUp()
   })
 
-  test('1009 for a frame beyond 4 MiB; the shell does not hear of it', async () => {
+  test('1009 for a frame above 4 MiB, which does not reach the shell', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -177,7 +177,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     next.hangUp()
   })
 
-  test('1008 for a client that reads too slowly, whose output is not piled up; the others go on', async () => {
+  test('1008 for a client that reads too slowly, without piling up output; the others continue', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const [slow, quick] = [await connect(box, 'a'), await connect(box, 'a')]
@@ -191,7 +191,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
       received += data.length
       if (heard.length < 4096) heard += data.toString()
     })
-    // The quick one has read all before there is more, however busy the machine is.
+    // The fast client has read everything before more output comes, however busy the machine is.
     quick.type('echo rea\\dy; while read -r _; do head -c 2M /dev/zero | tr "\\0" x; done\n')
     await until(() => heard.includes('ready'), 'the loop')
     for (let mebibytes = 2; mebibytes <= 40; mebibytes += 2) {
@@ -205,7 +205,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     quick.hangUp()
   })
 
-  test('a background job of a shell that has ended goes on, until the id is used again', async () => {
+  test('a background job of an ended shell continues until the id is used again', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -223,7 +223,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
 suite('GET /process/pty/create-connect', () => {
   const path = (query: Record<string, string>) => `${pty}/create-connect?${new URLSearchParams(query)}`
 
-  test('makes the terminal and connects, with variables out of the subprotocol', async () => {
+  test('makes the terminal and connects, with variables from the subprotocol', async () => {
     await using box = await startBox()
     const query = { id: 'a', cols: '91', rows: '19', cwd: '/tmp' }
     const client = new Terminal(box.socket(path(query), [envsToken({ GREETING: 'grüß dich' }), exitControl]))
@@ -234,7 +234,7 @@ suite('GET /process/pty/create-connect', () => {
     assert.deepEqual(await client.end, { code: 1011, reason: '{"exitCode":3,"exitReason":"non-zero exit"}' })
   })
 
-  test('refuses before the upgrade: no id, a size, a token that holds no variables, nothing is made', async () => {
+  test('refuses a bad id, size or variables token before the upgrade, and makes nothing', async () => {
     await using box = await startBox()
     for (const [query, offered, status] of [
       [{}, [], 400],
@@ -257,7 +257,7 @@ suite('GET /process/pty/create-connect', () => {
     assert.deepEqual(await listed(box), [])
   })
 
-  test('an id that is there is told as an error message after the upgrade, and its shell is left alone', async () => {
+  test('a taken id is an error message after the upgrade, and its shell is left alone', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'taken' })
     const client = new Terminal(box.socket(path({ id: 'taken' }), [exitControl]))
@@ -267,7 +267,7 @@ suite('GET /process/pty/create-connect', () => {
     assert.deepEqual(await listed(box), ['taken'])
   })
 
-  test('101 comes after the terminal is in the list', async () => {
+  test('101 comes after the terminal appears in the list', async () => {
     await using box = await startBox()
     for (const id of ['a', 'b', 'c', 'd', 'e']) {
       const socket = box.socket(path({ id }), [exitControl])
@@ -276,7 +276,7 @@ suite('GET /process/pty/create-connect', () => {
     }
   })
 
-  test('what only the start can tell is an error message after the upgrade', async () => {
+  test('a failure of the start is an error message after the upgrade', async () => {
     await using box = await startBox()
     const client = new Terminal(box.socket(path({ id: 'a', cwd: '/nowhere' }), [exitControl]))
     assert.equal((await client.end).code, 1011)

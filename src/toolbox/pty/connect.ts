@@ -1,5 +1,5 @@
-// A client of a terminal. Every client follows the job by itself: the agent keeps the output, so a slow client slows
-// nobody, a new one sees what was there before, and none of them holds anything that a restart of the gate could lose.
+// A client of a terminal. Each client follows the job on its own, and the agent keeps the output. So a slow client slows no
+// other, a new client sees earlier output, and a restart of the gate loses no state.
 import { constants } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { WebSocket } from 'ws'
@@ -17,20 +17,20 @@ import { startMark } from './shell.ts'
 import { exitControl } from './subprotocols.ts'
 import { Typing } from './typing.ts'
 
-/** What a new client is shown of the past. */
+/** How much earlier output a new client gets. */
 const scrollbackBytes = 64 * 1024
-/** Between two attempts to wake a lazy shell, which may not have stopped yet when the first one comes. */
+/** Interval of the attempts to wake a lazy shell, which may not have stopped itself yet at the first attempt. */
 const wakeMs = 20
-/** Most clients of one terminal: each follows it by itself, and may type ahead. */
+/** Maximum of clients of one terminal, because each follows the output and buffers input on its own. */
 const clientsMax = 32
-/** Longest time that the kernel needs to end a process that it has killed for its memory. */
+/** Maximum time until a process that the kernel killed for memory has ended. */
 const dyingMs = 2_000
 const clients = new Bound({ each: clientsMax, all: Infinity })
 
 const tell = (socket: WebSocket, status: string, more: object = {}) =>
   sendWhole(socket, JSON.stringify({ type: 'control', status, ...more }))
 
-/** Past output that was cut somewhere starts at a line, so that no character and no colour is cut in two. */
+/** Earlier output that was cut starts at a line, so that no character or color sequence is cut in two. */
 const fromLineStart = (data: Buffer): Buffer => data.subarray(data.indexOf('\n') + 1)
 
 class Client {
@@ -53,7 +53,7 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // A lazy shell has not even said its mark when the first client comes.
+    // A lazy shell has not printed its mark yet when the first client comes.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from
@@ -79,7 +79,9 @@ class Client {
     }
   }
 
-  /** Not before the shell runs: the terminal would echo it, which looks as if the shell had said something. */
+  /**
+   * Starts passing on input, but only once the shell runs: earlier the terminal would echo it, as if the shell had printed it.
+   */
   #takeInput(typing: Typing): void {
     this.#hasStarted = true
     typing.into(this.#sandbox.agent.jobs, this.#pty.job.id)
@@ -97,7 +99,7 @@ class Client {
     closeWith(this.#socket, closeCode, closeReason)
   }
 
-  /** Says whether the shell itself was killed for memory; a shell reports its children by itself. */
+  /** Whether the shell itself was killed for memory. A shell reports the end of its children itself. */
   async #findShortage({ signal }: JobEvent & { type: 'exit' }) {
     const endedAt = new Date()
     const createdAt = new Date(endedAt.getTime() - dyingMs)
@@ -105,7 +107,7 @@ class Client {
     return signal === null ? undefined : (await lookBack(this.#sandbox, [ran]))(ran)
   }
 
-  /** Either the ring went past this client, which is too slow then, or the sandbox's disk was full. */
+  /** Output is missing either because this client is too slow for the ring, or because the sandbox's disk was full. */
   async #isTooSlow({ offset, lostBytes }: JobEvent & { type: 'truncated' }): Promise<boolean> {
     const now = (await this.#sandbox.agent.jobs.list()).find(({ id }) => id === this.#pty.job.id)
     if (now !== undefined && now.startOffset > offset) {
@@ -116,7 +118,7 @@ class Client {
     return false
   }
 
-  /** Continues a shell that waits for its first client, until it has said something. */
+  /** Wakes a lazy shell with SIGCONT until its first output. */
   async #wake(): Promise<void> {
     const { signal } = this.#gone
     while (!this.#hasStarted && !signal.aborted) {
@@ -126,9 +128,9 @@ class Client {
   }
 }
 
-/** `find` answers the terminal, and may make it; what it throws is told, and the socket closed. */
+/** `find` returns the terminal, and may create it. Its error is sent to the client, and the socket is closed. */
 export const connect = async (socket: WebSocket, sandbox: ToolboxSandbox, find: () => Promise<Pty>): Promise<void> => {
-  // Before anything is awaited: a client may type at once.
+  // Listen before the first `await`: a client may type at once.
   const typing = new Typing(socket, sandbox.id)
   keepAlive(socket)
   try {

@@ -1,4 +1,4 @@
-// Which directory a terminal or an interpreter starts in, as an absolute path to tell.
+// Finds the absolute path of the directory where a terminal or an interpreter starts, for answers.
 
 import { deadlineOf } from '#src/toolbox/running/deadline.ts'
 import { runToEnd } from '#src/toolbox/running/run.ts'
@@ -10,7 +10,10 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 const pathBytes = 1024
 const timeoutSeconds = 10
 
-/** Only inside are the home and the way from there known. Throws the refusal for a directory that cannot be entered. */
+/**
+ * Asks inside the sandbox, because only there are the home and relative paths known. Throws the refusal for an inaccessible
+ * directory.
+ */
 export const findDirectory = async (sandbox: ToolboxSandbox, cwd: string): Promise<string> => {
   if (cwd.startsWith('/')) return cwd
   const { user } = sandbox.assignment
@@ -25,7 +28,7 @@ export const findDirectory = async (sandbox: ToolboxSandbox, cwd: string): Promi
     const found = path.replace(/\n$/, '')
     return found.startsWith('/') && found.length <= pathBytes ? found : cwd
   } catch (error) {
-    // Whoever has no `sh` may still have what is to be started.
+    // A sandbox without `sh` may still have the program to be started.
     if (error instanceof StartFailed && error.stage === 'exec') return cwd
     throw error instanceof StartFailed ? asNotStarted(error, cwd, user, '') : asTold(error)
   }

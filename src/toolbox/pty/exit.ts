@@ -1,17 +1,17 @@
-// How the end of a shell is told: by a message to clients that understand it, and by how the socket is closed.
+// Reports the end of a shell: by a message to clients that understand it, and by the close code of the socket.
 
 import type { OutOfMemory } from '#src/toolbox/running/out-of-memory.ts'
 import type { Exit } from '../agent/agent.ts'
 
 const words: Record<number, string> = { 130: 'Ctrl+C', 137: 'SIGKILL', 143: 'SIGTERM' }
 
-/** Nothing for a clean exit. */
+/** The reason of the exit; undefined for a clean exit. */
 const exitReasonOf = (exitCode: number): string | undefined => {
   if (exitCode === 0) return undefined
   return words[exitCode] ?? (exitCode > 128 ? `signal ${exitCode - 128}` : 'non-zero exit')
 }
 
-/** In the order in which clients see it; the public SDK reads it from the message or from the reason of the close. */
+/** The order of the fields is visible to clients. The public SDK reads them from the message or from the close reason. */
 export const tellExit = ({ exitCode }: Exit, shortage?: OutOfMemory) => {
   const exitReason = shortage === undefined ? exitReasonOf(exitCode) : `out of memory: the limit is ${shortage.limit}`
   const told = {

@@ -7,7 +7,7 @@ import { until } from '#src/toolbox/agent/testing/native-agent.ts'
 import { connect, connectedMessage, listed, pty, startBox } from './testing/terminal.ts'
 
 suite('POST /process/pty', () => {
-  test('201 answers the whole info, with defaults, and the id as clients call it', async () => {
+  test('201 with the whole info, with defaults, and the id under the name that clients use', async () => {
     await using box = await startBox()
     const { status, body } = await box.post(pty, { id: 'one' })
     const { createdAt, ...rest } = body
@@ -19,7 +19,7 @@ suite('POST /process/pty', () => {
     })
   })
 
-  test('what was asked for is what the shell finds: size, directory, variables, a login shell, TERM', async () => {
+  test('the shell gets what was requested: size, directory, variables, a login shell, TERM', async () => {
     await using box = await startBox({ env: { PATH: process.env['PATH']!, OWN: 'sandbox' } })
     const { body } = await box.post(pty, { id: 'a', cwd: '/tmp', cols: 132, rows: 50, envs: { GREETING: 'über' } })
     assert.deepEqual([body.cwd, body.cols, body.rows, body.envs], ['/tmp', 132, 50, { GREETING: 'über' }])
@@ -31,12 +31,12 @@ suite('POST /process/pty', () => {
     client.hangUp()
   })
 
-  test('a relative directory is below the home, and told as a whole', async () => {
+  test('a relative directory starts at the home, and the answer has the absolute path', async () => {
     await using box = await startBox()
     assert.equal((await box.post(pty, { id: 'a', cwd: '.' })).body.cwd, homedir())
   })
 
-  test('TERM may be chosen', async () => {
+  test('the caller can choose TERM', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a', envs: { TERM: 'vt100' } })
     const client = await connect(box, 'a')
@@ -45,7 +45,7 @@ suite('POST /process/pty', () => {
     client.hangUp()
   })
 
-  test('400 for what is no id, size, variable or directory, and nothing is made', async () => {
+  test('400 for an invalid id, size, variable or directory, and nothing is made', async () => {
     await using box = await startBox()
     for (const body of [
       ...[{}, { id: '' }, { id: 'a/b' }, { id: 'x'.repeat(256) }, { id: 'a\nb' }, { id: 'a\0b' }, { id: 7 }],
@@ -82,7 +82,7 @@ suite('POST /process/pty', () => {
     assert.deepEqual(await box.native.agent.jobs.list(), [])
   })
 
-  test('an id may have 255 characters of any kind, and null is the same as absent', async () => {
+  test('an id may have 255 characters of any kind, and null means absent', async () => {
     await using box = await startBox()
     const id = `ü ?#%&"'\\${'x'.repeat(246)}`
     assert.equal(id.length, 255)
@@ -93,7 +93,7 @@ suite('POST /process/pty', () => {
     assert.equal((await box.delete(`${pty}/${encodeURIComponent(id)}`)).status, 200)
   })
 
-  test('409 for an id that is there, also when many ask at once; the shell that is there is left alone', async () => {
+  test('409 for a taken id, also for parallel requests; the existing shell is left alone', async () => {
     await using box = await startBox()
     const replies = await Promise.all([1, 2, 3, 4].map(() => box.post(pty, { id: 'a' })))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [201, 409, 409, 409])
@@ -105,7 +105,7 @@ suite('POST /process/pty', () => {
     client.hangUp()
   })
 
-  test('the shell is sh where there is no bash, and 422 says so where there is none', async () => {
+  test('the shell is sh if there is no bash, and 422 if there is neither', async () => {
     await using box = await startBox()
     mkdirSync(join(box.directory, 'none'))
     symlinkSync('/bin/sh', join(box.directory, 'sh'))
@@ -120,7 +120,7 @@ suite('POST /process/pty', () => {
     assert.deepEqual(await listed(box), ['a'])
   })
 
-  test('variables too many to remember still reach the shell', async () => {
+  test('variables for which the record has no room still reach the shell', async () => {
     await using box = await startBox()
     const envs = { SMALL: 's', LARGE: 'x'.repeat(50_000) }
     assert.deepEqual((await box.post(pty, { id: 'a', envs })).body.envs, { SMALL: 's' })
@@ -130,7 +130,7 @@ suite('POST /process/pty', () => {
     client.hangUp()
   })
 
-  test('429 when there are 128', async () => {
+  test('429 if there are 128 terminals already', async () => {
     await using box = await startBox()
     for (let i = 0; i < 128; i++) assert.equal((await box.post(pty, { id: `p${i}`, lazyStart: true })).status, 201)
     assert.equal((await box.post(pty, { id: 'more' })).status, 429)
@@ -140,7 +140,7 @@ suite('POST /process/pty', () => {
 })
 
 suite('POST /process/pty with lazyStart', () => {
-  test('the shell starts with the first client and not before; it may be resized and listed until then', async () => {
+  test('the shell starts with the first client; before, the terminal can be resized and listed', async () => {
     await using box = await startBox()
     const { body } = await box.post(pty, { id: 'a', lazyStart: true, envs: { A: 'b' } })
     assert.deepEqual([body.active, body.lazyStart], [false, true])
@@ -156,7 +156,7 @@ suite('POST /process/pty with lazyStart', () => {
     other.hangUp()
   })
 
-  test('one that never started is deleted like others', async () => {
+  test('a terminal that never started can be deleted', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a', lazyStart: true })
     assert.equal((await box.delete(`${pty}/a`)).status, 200)
@@ -165,7 +165,7 @@ suite('POST /process/pty with lazyStart', () => {
 })
 
 suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sessionId}, POST /process/pty/{sessionId}/resize', () => {
-  test('200 lists all and answers one; 404 for a stranger', async () => {
+  test('200 lists all and returns one; 404 for an unknown id', async () => {
     await using box = await startBox()
     assert.deepEqual(await box.get(pty), { status: 200, body: { sessions: [] } })
     const made = (await box.post(pty, { id: 'a' })).body
@@ -180,7 +180,7 @@ suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sess
     }
   })
 
-  test('DELETE kills all that the shell started, and clients learn 137 SIGKILL', async () => {
+  test('DELETE kills all processes of the shell, and clients are told 137 SIGKILL', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]
@@ -197,14 +197,14 @@ suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sess
     )
     assert.deepEqual(told.controls.at(-1), { type: 'control', status: 'exited', ...JSON.parse(reason) })
     assert.deepEqual(plain.controls, [connectedMessage])
-    // Killed is killed; that the kernel has cleared it away shows a moment later.
+    // The kernel needs a moment to remove the killed processes.
     for (const pid of [shell, child]) await until(() => !existsSync(`/proc/${pid}`), `the end of ${pid}`)
     assert.deepEqual(await listed(box), [])
     assert.equal((await box.delete(`${pty}/a`)).status, 404)
     assert.equal((await box.post(pty, { id: 'a' })).status, 201)
   })
 
-  test('resize answers the new size, and programs get SIGWINCH and see it at once', async () => {
+  test('resize returns the new size, and programs get SIGWINCH and see it at once', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -217,7 +217,7 @@ suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sess
     client.hangUp()
   })
 
-  test('400 for a size beyond 1..1000 or none, 404 for a stranger, 410 for a shell that has ended', async () => {
+  test('400 for a size outside 1..1000 or none, 404 for an unknown id, 410 for an ended shell', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const resize = `${pty}/a/resize`

@@ -1,22 +1,22 @@
-// What is known of a PTY lies in the agent, as the metadata of its job; the gate remembers nothing. What comes back is
-// as untrusted as the sandbox, so each field is looked at before it is believed.
+// The record of a PTY is the metadata of its job in the agent; the gate remembers nothing. The record that comes back is as
+// untrusted as the sandbox, so each field is checked before use.
 import { createHash } from 'node:crypto'
 import type { Job } from '../agent/agent.ts'
 import type { PtyInfo } from './schemas.ts'
 
 type PtyRecord = { id: string; cwd: string; lazyStart: boolean; envs: Record<string, string> }
 
-/** A PTY as the agent has it now. `hasEnded`: only what its shell left behind is still there. */
+/** The present state of a PTY. `hasEnded`: the shell has ended, and only its output and background processes are left. */
 export type Pty = { record: PtyRecord; job: Job; isActive: boolean; hasEnded: boolean }
 
 const prefix = 'pty.'
 const metadataBytes = 4096
 
-/** The agent takes 64 plain characters, a PTY may have 255 of any kind. */
+/** A job id for a PTY. The agent accepts 64 plain characters, but a PTY id may have 255 of any kind, so it is hashed. */
 export const jobIdOf = (ptyId: string): string =>
   prefix + createHash('sha256').update(ptyId).digest('base64url').slice(0, 40)
 
-/** Variables go in as long as there is room; the others are told to the shell, but not remembered. */
+/** Encodes the record with as many variables as fit. The shell gets all variables, but the others are not remembered. */
 export const encodeRecord = ({ id, cwd, lazyStart, envs }: PtyRecord): Buffer => {
   const kept: Record<string, string> = {}
   let encoded = Buffer.from(JSON.stringify({ id, cwd, lazyStart, envs: kept }))
@@ -45,13 +45,13 @@ const decodeRecord = (metadata: Buffer): PtyRecord | undefined => {
   }
 }
 
-/** `undefined`: a job of another kind. */
+/** The PTY of a job; `undefined` if the job is no PTY. */
 export const readPty = (job: Job): Pty | undefined => {
   if (!job.id.startsWith(prefix)) return undefined
   const record = decodeRecord(job.metadata)
   if (record === undefined || jobIdOf(record.id) !== job.id) return undefined
   const hasEnded = job.state === 'ended'
-  // A shell that waits for its first client has written nothing (shell.ts).
+  // A lazy shell that waits for its first client has written nothing (shell.ts).
   return { record, job, hasEnded, isActive: job.state === 'running' && !(record.lazyStart && job.endOffset === 0) }
 }
 

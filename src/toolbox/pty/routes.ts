@@ -16,12 +16,12 @@ import {
 import { checkNewPty, createPty, deletePty, getPty, listPtys, resizePty } from './service.ts'
 import { exitControl, readEnvs } from './subprotocols.ts'
 
-/** What create-connect made before its upgrade, or why it could not. */
+/** The terminal that create-connect made before the upgrade, or its error. */
 const outcomes = new WeakMap<IncomingMessage, { pty: Pty } | { error: unknown }>()
 
 /**
- * The terminal is there, and in lists, before the client hears that it is connected. A refusal is told after the upgrade, as
- * clients show nothing of one before it; only a call that is wrong in itself is refused at once.
+ * Creates the terminal, so that lists show it, before the client hears that it is connected. Its refusal is sent after the
+ * upgrade, because clients do not show an earlier one. Only an invalid request is refused before the upgrade.
  */
 const makeBefore = async (request: IncomingMessage, make: () => Promise<Pty>): Promise<void> => {
   try {

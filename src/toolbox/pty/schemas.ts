@@ -4,7 +4,7 @@ import { Environment } from '../exec/schemas.ts'
 
 const Dimension = Type.Integer({ minimum: 1, maximum: 1000 })
 
-/** It stands in paths, so it is one segment of them. */
+/** The id is one segment of a path. */
 const Id = Type.String({
   minLength: 1,
   maxLength: 255,
@@ -24,7 +24,7 @@ export const CreatePtyRequest = Type.Object({
 })
 export type CreatePtyRequest = Type.Static<typeof CreatePtyRequest>
 
-/** The query of `create-connect`; variables come as a subprotocol (subprotocols.ts). */
+/** The query of `create-connect`. Variables come as a subprotocol instead (subprotocols.ts). */
 export const CreateConnectQuery = Type.Object({
   id: Id,
   cwd: Type.Optional(Directory),
@@ -36,7 +36,7 @@ export type CreateConnectQuery = Type.Static<typeof CreateConnectQuery>
 export const ResizeRequest = Type.Object({ cols: Dimension, rows: Dimension })
 export type ResizeRequest = Type.Static<typeof ResizeRequest>
 
-/** Any text: what was never a PTY is not found, and not a bad request. */
+/** Any text is allowed: an id that cannot exist is 404, not 400. */
 export const PtyParams = Type.Object({ sessionId: PathText })
 
 export const PtyInfo = Type.Object({
@@ -48,7 +48,7 @@ export const PtyInfo = Type.Object({
   cwd: Type.String(),
   cols: Type.Integer(),
   rows: Type.Integer(),
-  /** The given variables that the agent has room to remember. */
+  /** The variables of the request, as far as the agent has room to remember them. */
   envs: Type.Record(Type.String(), Type.String()),
 })
 export type PtyInfo = Type.Static<typeof PtyInfo>

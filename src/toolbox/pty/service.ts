@@ -1,4 +1,4 @@
-// Terminals that live in the sandbox: they are made, listed, resized and killed here; connect.ts talks with them.
+// Creates, lists, resizes and kills terminals in the sandbox. Clients are served by connect.ts.
 import { Problem } from '#src/problems.ts'
 import { checkEnvironment } from '#src/toolbox/running/environment.ts'
 import { isRefused, StartFailed } from '../agent/agent.ts'
@@ -10,13 +10,15 @@ import { encodeRecord, jobIdOf, type Pty, readPty, viewOf } from './record.ts'
 import type { CreatePtyRequest, PtyInfo, ResizeRequest } from './schemas.ts'
 import { shellsFor } from './shell.ts'
 
-/** On the sandbox's disk, and only as much as was written. A client that is further behind than this is too slow. */
+/**
+ * Maximum of kept output, on the sandbox's disk; the file is only as large as the output. A client further behind is too slow.
+ */
 const ringBytes = 16 * 1024 * 1024
 const ptysMax = 128
-/** What their shells left in the background goes on, so ended ones are forgotten only when there are many. */
+/** Maximum of ended terminals. They are not removed at once, because their background processes still run. */
 const endedMax = 32
 
-/** Without it shells take what is typed for ASCII. */
+/** Without this, shells treat typed text as ASCII. */
 const base = { LANG: 'C.UTF-8' }
 
 const noShell = 'This sandbox has neither bash nor sh.'
@@ -42,9 +44,9 @@ export const getPty = async (sandbox: ToolboxSandbox, id: string): Promise<Pty> 
   return pty
 }
 
-/** Throws for what can be seen before anything is started. */
+/** Throws for errors that are visible before a shell is started. */
 export const checkNewPty = async (sandbox: ToolboxSandbox, { id, envs }: CreatePtyRequest): Promise<void> => {
-  // No path could mean it: the one is another endpoint, and clients fold the others away.
+  // No path can address these ids: `create-connect` is another endpoint, and clients normalize `.` and `..`.
   if (['create-connect', '.', '..'].includes(id)) {
     throw new Problem('bad_request', `A PTY session cannot be called "${id}".`)
   }
@@ -59,7 +61,7 @@ export const checkNewPty = async (sandbox: ToolboxSandbox, { id, envs }: CreateP
 
 const taken = (id: string) => new Problem('already_exists', `There is a PTY session ${JSON.stringify(id)} already.`)
 
-/** Makes room for the id, and for the shells that end in future. */
+/** Removes an ended terminal of this id, and the oldest ended ones above the limit. */
 const forgetEnded = async (sandbox: ToolboxSandbox, id: string): Promise<void> => {
   const ended = (await listAll(sandbox)).filter(({ hasEnded }) => hasEnded)
   const oldestFirst = ended.sort((one, other) => Number(one.job.endedAt) - Number(other.job.endedAt))
@@ -71,7 +73,9 @@ const forgetEnded = async (sandbox: ToolboxSandbox, id: string): Promise<void> =
   }
 }
 
-/** The caller has checked it. The shell starts at once, or with the first client when `lazyStart` is set. */
+/**
+ * Creates a terminal; the caller has called `checkNewPty`. With `lazyStart` the shell starts with the first client, else at once.
+ */
 export const createPty = async (sandbox: ToolboxSandbox, request: CreatePtyRequest): Promise<Pty> => {
   const { id, lazyStart, envs } = { ...request, lazyStart: request.lazyStart ?? false, envs: request.envs ?? {} }
   const { user } = sandbox.assignment
@@ -113,7 +117,7 @@ export const resizePty = async (sandbox: ToolboxSandbox, id: string, size: Resiz
   return { ...viewOf(pty), ...size }
 }
 
-/** Kills the shell and everything that it started. */
+/** Kills the shell and all processes that it started. */
 export const deletePty = async (sandbox: ToolboxSandbox, id: string): Promise<void> => {
   const { job } = await getPty(sandbox, id)
   await sandbox.agent.jobs.remove(job.id).catch((error) => {

@@ -1,11 +1,11 @@
-// What a client says with the subprotocols that it offers: some runtimes can set no header on a WebSocket.
+// Options that a client sends as WebSocket subprotocols, because some runtimes cannot set headers on a WebSocket.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import { checkEnvironment } from '#src/toolbox/running/environment.ts'
 
 /** The client understands the `exited` message. */
 export const exitControl = 'X-Daytona-Pty-Exit-Control'
-/** Before the variables of the shell: a JSON object in base64url without padding. */
+/** Prefix of the shell's variables: a JSON object in base64url without padding. */
 const envsPrefix = 'X-Daytona-Pty-Envs~'
 
 const offeredBy = ({ headers }: Pick<IncomingMessage, 'headers'>): string[] =>
@@ -23,7 +23,7 @@ const decode = (token: string): unknown => {
 
 const isPlainText = (value: unknown): boolean => typeof value === 'string' && !value.includes('\0')
 
-/** Throws a 400 for a token that holds no variables. */
+/** Reads the shell's variables. Throws a 400 if the token is invalid. */
 export const readEnvs = (request: Pick<IncomingMessage, 'headers'>): Record<string, string> => {
   const token = offeredBy(request).find((name) => name.startsWith(envsPrefix))
   if (token === undefined) return {}

@@ -6,7 +6,7 @@ import { Bound } from '#src/kit/bound.ts'
 import { AgentGone, AgentRefused, type Jobs } from '../agent/agent.ts'
 import { Typing } from './typing.ts'
 
-/** A client, and a terminal that takes what is typed when the test says so. */
+/** A client, and a terminal that accepts input only when the test lets it. */
 const start = (bound?: Bound, sandboxId = 'box') => {
   let closed: number | undefined
   const socket = Object.assign(new EventEmitter(), {
@@ -52,8 +52,8 @@ const start = (bound?: Bound, sandboxId = 'box') => {
   return { type, takeAll, fail, socket, find, end: () => typing.end(), closed: () => closed }
 }
 
-suite('typing into a terminal that takes nothing', () => {
-  test('stops its client after a megabyte, be it in one frame or in thousands', async () => {
+suite('typing into a terminal that accepts nothing', () => {
+  test('pauses its client after a megabyte, whether in one frame or in thousands', async () => {
     for (const [size, most] of [
       [1024 * 1024, 1],
       [1024, 1024],
@@ -69,7 +69,7 @@ suite('typing into a terminal that takes nothing', () => {
     }
   })
 
-  test('1013 when a sandbox, or all together, typed too much; nothing before the gap is lost', async () => {
+  test('1013 if a sandbox, or all together, typed too much; input before the gap is not lost', async () => {
     const bound = new Bound({ each: 10_000, all: 15_000, sure: 2000 })
     const [one, two, three] = [start(bound, 'a'), start(bound, 'a'), start(bound, 'b')]
     for (const { find } of [one, two, three]) find()
@@ -86,7 +86,7 @@ suite('typing into a terminal that takes nothing', () => {
     assert.equal(next.closed(), undefined)
   })
 
-  test('a little is taken of a sandbox also where others have typed too much', () => {
+  test('a sandbox always has some room, even if others have typed too much', () => {
     const bound = new Bound({ each: 10_000, all: 10_000, sure: 2000 })
     start(bound, 'a').type(Buffer.alloc(9000), 1)
     const little = start(bound, 'b')
@@ -96,7 +96,7 @@ suite('typing into a terminal that takes nothing', () => {
     assert.equal(little.closed(), 1013)
   })
 
-  test('1013 when a piece is lost, and nothing that was typed after it goes to the terminal', async () => {
+  test('1013 if a piece is lost, and later input does not reach the terminal', async () => {
     const bound = new Bound({ each: 10_000, all: 10_000 })
     const { type, takeAll, fail, find, closed } = start(bound)
     find()
@@ -109,7 +109,7 @@ suite('typing into a terminal that takes nothing', () => {
     assert.equal(bound.has('box'), false)
   })
 
-  test('what is typed for a shell that has ended is dropped without a word, as its end is told already', async () => {
+  test('input for an ended shell is dropped silently, because its end was already reported', async () => {
     const { type, takeAll, fail, find, closed } = start()
     find()
     type(Buffer.alloc(100), 1)
@@ -119,7 +119,7 @@ suite('typing into a terminal that takes nothing', () => {
     assert.equal(await takeAll(), 110)
   })
 
-  test('what was typed for a terminal that was never found counts no more', () => {
+  test('input for a terminal that was never found no longer counts', () => {
     const bound = new Bound({ each: 1000, all: 1000 })
     for (let round = 0; round < 3; round++) {
       const client = start(bound)

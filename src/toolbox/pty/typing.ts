@@ -1,20 +1,21 @@
-// What one client types, on its way to a terminal. A terminal that takes nothing stops its client, not our memory.
+// Passes the input of one client to a terminal. If the terminal accepts nothing, the client is stopped, so that its input does
+// not fill our memory.
 import type { WebSocket } from 'ws'
 import { bytesOf, closeWith } from '#src/http/socket.ts'
 import { Bound } from '#src/kit/bound.ts'
 import { isRefused, type Jobs } from '../agent/agent.ts'
 
-/** More than this is not taken from the socket until some of it has gone. */
+/** Maximum of buffered input of a client; above it the socket is paused. */
 const aheadBytes = 1024 * 1024
-/** What a frame takes besides what is in it; one of a single byte takes little else. */
+/** Memory that a frame takes besides its contents. For a frame of one byte this is nearly all. */
 const frameBytes = 256
-/** Bytes that were typed ahead, in a sandbox and in all: a client is stopped one frame too late, and that may have 4 MiB. */
+/** Limits of buffered input, per sandbox and in total. A client is paused one frame too late, and a frame may have 4 MiB. */
 const typed = new Bound({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
 const tooMuch = 'More is typed than terminals have taken.'
 const lost = 'Some of what was typed is lost: the terminal has not taken it.'
 
-/** Whether the terminal has ended; its client hears so elsewhere. */
+/** Whether the error means that the terminal has ended; the client is told elsewhere. */
 const hasEnded = (error: unknown): boolean => ['ENOENT', 'ESRCH', 'EPIPE'].some((errno) => isRefused(error, errno))
 
 export class Typing {
@@ -22,14 +23,14 @@ export class Typing {
   readonly #sandboxId: string
   readonly #typed: Bound
   #waiting: Buffer[] = []
-  /** With what is being sent. */
+  /** Buffered bytes, including those that are being sent. */
   #size = 0
   #send: ((data: Buffer) => Promise<void>) | undefined
   #isSending = false
-  /** Nothing that comes now is meant for the terminal. */
+  /** True when further input must be ignored. */
   #isOver = false
 
-  /** Listens from now on, before it is known whether there is such a terminal. */
+  /** Listens at once, before it is known whether the terminal exists. */
   constructor(socket: WebSocket, sandboxId: string, bound = typed) {
     this.#socket = socket
     this.#sandboxId = sandboxId
@@ -50,7 +51,7 @@ export class Typing {
     this.#flow()
   }
 
-  /** No more will be typed. If no terminal was found by now, none will be. */
+  /** Ends the input. If no terminal was found by now, the buffered input is dropped. */
   end(): void {
     this.#isOver = true
     if (this.#send !== undefined) return
@@ -66,7 +67,7 @@ export class Typing {
       const data = Buffer.concat(this.#waiting)
       this.#waiting = []
       await this.#send(data).catch((error) => {
-        // Nobody knows how much of a piece arrived that a program has not read for a minute.
+        // If a program does not read for a minute, it is unknown how much of the piece arrived.
         if (!hasEnded(error)) this.#lose()
       })
       this.#forget(data.length + frames * frameBytes)
@@ -80,7 +81,7 @@ export class Typing {
     this.#typed.give(this.#sandboxId, bytes)
   }
 
-  /** What came after a gap would mean something else. */
+  /** Drops all further input, because input after a gap would have another meaning. */
   #lose(): void {
     const bytes = this.#waiting.reduce((sum, { length }) => sum + length + frameBytes, 0)
     this.#waiting = []
@@ -88,7 +89,7 @@ export class Typing {
     this.#refuse(lost)
   }
 
-  /** What was typed before goes on its way. */
+  /** Closes the socket. Input that was accepted before is still sent. */
   #refuse(error: string): void {
     this.#isOver = true
     closeWith(this.#socket, 1013, JSON.stringify({ error }))

@@ -1,13 +1,13 @@
-// When a call must end, whatever its command does: its timeout has passed, or nobody waits for the answer any more.
+// The time when a call must end, whatever its command does: its timeout has passed, or its caller has left.
 import type { FastifyReply } from 'fastify'
 import { Problem } from '#src/problems.ts'
 
-/** The longest that a timer can wait; a longer timeout (over 24 days) is as good as this one. */
+/** The maximum of a timer. A longer timeout (over 24 days) is treated as this one. */
 const longestMs = 2 ** 31 - 1
 
 export type Deadline = Disposable & { readonly signal: AbortSignal }
 
-/** How long a command may run. 0 seconds: no limit. `isDefault`: the caller has not asked for this limit. */
+/** How long a command may run. 0 seconds: no limit. `isDefault`: the limit is the default, not the caller's. */
 export type Limit = { seconds: number; isDefault?: boolean }
 
 const sentenceOf = ({ seconds, isDefault }: Limit): string => {
@@ -15,7 +15,7 @@ const sentenceOf = ({ seconds, isDefault }: Limit): string => {
   return isDefault ? `${sentence} This is the default; give a "timeout" in seconds, or 0 for no limit.` : sentence
 }
 
-/** Without a reply nobody can hang up. The signal's reason is the Problem to answer with. */
+/** Without a `reply` only the timeout counts. The reason of the signal is the Problem to answer with. */
 export const deadlineOf = (reply: Pick<FastifyReply, 'raw'> | undefined, limit: Limit): Deadline => {
   const controller = new AbortController()
   const timer =
@@ -37,7 +37,7 @@ export const deadlineOf = (reply: Pick<FastifyReply, 'raw'> | undefined, limit: 
   }
 }
 
-/** Waits for `work` no longer than the deadline; throws its reason when that comes first. */
+/** Waits for `work` until the deadline at most; then throws the deadline's reason. */
 export const beforeDeadline = <T>(work: Promise<T>, { signal }: Pick<Deadline, 'signal'>): Promise<T> =>
   new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason)

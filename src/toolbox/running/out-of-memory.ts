@@ -1,10 +1,10 @@
-// Tells a caller that the kernel has killed for want of memory: a command that ends with 137 and no word is a riddle.
+// Tells a caller that the kernel killed a process for lack of memory: exit code 137 alone does not explain it.
 import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 
 type Sandbox = Pick<ToolboxSandbox, 'assignment' | 'memoryKills'>
 
-/** The mark of an answer, the limit in words, and a line for the output of what has failed. */
+/** The field of the answer, the limit in words, and a line for the output of a failed command. */
 export type OutOfMemory = { oom: true; limit: string; line: string }
 
 const shortageOf = ({ assignment }: Sandbox): OutOfMemory => {
@@ -13,20 +13,20 @@ const shortageOf = ({ assignment }: Sandbox): OutOfMemory => {
   return { oom: true, limit, line }
 }
 
-/** Whether somebody may have been killed then; milliseconds since 1970. */
+/** Whether a kill may have happened between `from` and `until` (ms since 1970). */
 export const wasBetween = (spans: MemoryKillsHere['spans'], from: number, until: number): boolean =>
   spans.some((span) => span.after <= until && span.until >= from)
 
-/** A sandbox whose runner does not answer now has no kills that anybody knows of. */
+/** Asks the runner for memory kills. No answer counts as no kills. */
 const killsOf = async ({ memoryKills }: Sandbox): Promise<MemoryKillsHere> =>
   (await memoryKills?.().catch(() => undefined)) ?? { count: 0, spans: [] }
 
-/** Nobody fills a memory in so short a time; asking would take a part of it. */
+/** A successful command shorter than this is not checked: it cannot fill the memory, and the check takes time itself. */
 const fastMs = 20
 
 /**
- * Asked before a command starts. The answer tells, when it has ended, whether the sandbox has run out of memory since. Within two
- * seconds after a kill that nobody has looked for, this may be said of a command that began after it.
+ * Call before a command starts. The result tells, after the command ended, whether the sandbox ran out of memory meanwhile. A
+ * kill that was not looked for is known only to two seconds, so a command that started just after it may be reported too.
  */
 export const watchMemory = (sandbox: Sandbox) => {
   const from = Date.now()
@@ -34,7 +34,7 @@ export const watchMemory = (sandbox: Sandbox) => {
     const until = Date.now()
     if (exitCode === 0 && until - from < fastMs) return undefined
     const { spans } = await killsOf(sandbox)
-    // The look that has found the kill comes a moment later.
+    // `Date.now()` again: the runner found the kill a moment after `until`.
     return wasBetween(spans, from, Date.now()) ? shortageOf(sandbox) : undefined
   }
 }
@@ -42,8 +42,8 @@ export const watchMemory = (sandbox: Sandbox) => {
 type Ran = { createdAt: Date; endedAt: Date | null }
 
 /**
- * Finds whether the sandbox ran out of memory during commands that have ended and that nobody watched. Within two seconds this may
- * be said of a command that ran beside the one that was killed.
+ * Tells whether the sandbox ran out of memory during ended commands that were not watched. Kills are known only to two seconds,
+ * so a command that ran beside the killed one may be reported too.
  */
 export const lookBack = async (
   sandbox: Sandbox,
@@ -54,5 +54,5 @@ export const lookBack = async (
     endedAt !== null && wasBetween(spans, createdAt.getTime(), endedAt.getTime()) ? shortageOf(sandbox) : undefined
 }
 
-/** False for almost every sandbox, and known without asking its agent. */
+/** Whether the sandbox ever ran out of memory: false for almost all, and known without asking the agent. */
 export const hasRunShort = async (sandbox: Sandbox): Promise<boolean> => (await killsOf(sandbox)).count > 0

@@ -9,7 +9,7 @@ suite('bounded output', () => {
     assert.deepEqual([output.text(), output.droppedBytes], ['abcdefghij', 0])
   })
 
-  test('beyond the limit keeps the beginning and the end, with a line between that says how much is missing', () => {
+  test('above the limit keeps the beginning and the end, with a line that says how much is missing', () => {
     using output = new BoundedOutput('o', 32)
     for (let n = 0; n < 100; n++) output.add(Buffer.from(`${n} `))
     assert.equal(output.text(), '0 1 2 3 4 5 6 7 8 9 10 11 12 1\n[output truncated: 258 bytes were left out here]\n9 ')
@@ -25,7 +25,7 @@ suite('bounded output', () => {
     assert.equal(odd.text(), `a${'€'.repeat(9)}\n[output truncated: 29 bytes were left out here]\n`)
   })
 
-  test('a line at the end of a long output is there, in one piece or in many', () => {
+  test('the last line of a long output is kept, in one piece or in many', () => {
     for (const size of [1, 1000, 65_536, 40_000_000]) {
       using output = new BoundedOutput('o')
       const piece = Buffer.alloc(size, 'x')
@@ -36,7 +36,7 @@ suite('bounded output', () => {
     }
   })
 
-  test('keeps less of what JSON makes long, and says so', () => {
+  test('keeps less of bytes that are long in JSON, and says so', () => {
     using output = new BoundedOutput('o', 16)
     for (const piece of ['ab', '\x01\x01', '\x01\x01\x01\x01', '\x01\x01']) output.add(Buffer.from(piece))
     assert.equal(output.text(), 'ab\x01\x01\x01\x01\n[output truncated: 4 bytes were left out here]\n')
@@ -45,7 +45,7 @@ suite('bounded output', () => {
     assert.equal(text.droppedBytes, 0)
   })
 
-  test('all outputs together have a bound; one owner leaves as much to others, and gives back what it had', () => {
+  test('all outputs together have a limit; an owner leaves as much to others as it has, and gives it back', () => {
     const piece = Buffer.alloc(16 * 1024 * 1024, 'x')
     const keptBy = (owner: string) => {
       const many = Array.from({ length: 40 }, () => new BoundedOutput(owner))
@@ -61,7 +61,7 @@ suite('bounded output', () => {
     for (const output of again.many) output[Symbol.dispose]()
   })
 
-  test('where all that is shared is taken, 64 KiB are kept of each', () => {
+  test('if all shared bytes are taken, each output still keeps 64 KiB', () => {
     const owners = Array.from({ length: 60 }, (_, n) =>
       Array.from({ length: 20 }, () => new BoundedOutput(`owner ${n}`)),
     ).flat()

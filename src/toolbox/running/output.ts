@@ -1,25 +1,28 @@
-// What a command prints: its beginning and its end are kept, so that no command can fill the gate's memory.
+// Bounded output of a command: only its beginning and its end are kept, so that no command fills the gate's memory.
 
 import { brokenCharacter, endThatFitsIntoJson, fitIntoJson, wholeCharacters } from '#src/kit/json-size.ts'
 import { RingBuffer } from '#src/kit/ring-buffer.ts'
 
 const outputBytes = 16 * 1024 * 1024
 
-/** In JSON an output takes at most so many times its limit: far more than a text does, and a third of what bytes can. */
+/**
+ * Maximum size of an output in JSON, as a multiple of its limit: far more than text needs, and a third of the worst case of
+ * bytes.
+ */
 const inJsonAtMost = 2
 
-/** Bytes that each output always has. */
+/** Bytes that each output always gets. */
 const sureBytes = 64 * 1024
 
 /**
- * Besides, all that are kept at one time share so many bytes. Of these an owner has no more than it leaves free: nobody takes
- * what others need, and where it is gone further outputs are cut earlier.
+ * Beyond `sureBytes`, all outputs share this many bytes. An owner may hold at most as much as it leaves free, so it cannot take
+ * the room of others. When little is left, new outputs are cut earlier.
  */
 const sharedBytes = 512 * 1024 * 1024
 let freeBytes = sharedBytes
 const heldBy = new Map<string, number>()
 
-/** Answers as many of these as the owner may have. */
+/** Takes up to `wanted` of the shared bytes; returns how many the owner gets. */
 const takeShared = (owner: string, wanted: number): number => {
   const held = heldBy.get(owner) ?? 0
   const taken = Math.max(0, Math.min(wanted, Math.floor((freeBytes - held) / 2)))
@@ -37,22 +40,22 @@ const giveBackShared = (owner: string, bytes: number): void => {
 
 const firstBytes = 4096
 
-/** This part of an output's limit, and of what it has for sure, is for its end. */
+/** The part of an output's limit, and of its sure bytes, that is reserved for its end. */
 const endPart = 1 / 16
 const sureEndBytes = sureBytes / 4
 
 /**
- * The beginning of an output and its end: within the limit all of it, beyond it with a gap in the middle. What it is given is
- * copied, so that a million small writes are not a million small buffers.
+ * Keeps an output completely up to its limit, and beyond it the beginning and the end. Copies its input, so that a million small
+ * writes do not become a million small buffers.
  */
 export class BoundedOutput {
   /** The beginning, in one growing block. */
   #block = Buffer.alloc(0)
   #length = 0
-  /** What came after the beginning; made when the beginning is full. */
+  /** The output after the beginning; created when the beginning is full. */
   #end: RingBuffer | undefined
   #shared = 0
-  /** Whose share it counts for: an organization. */
+  /** The organization whose share the output counts for. */
   readonly owner: string
   readonly #limit: number
   readonly #endLimit: number
@@ -89,7 +92,7 @@ export class BoundedOutput {
     this.#end.add(data.subarray(bytes))
   }
 
-  /** For a text that goes on elsewhere: a character of which only the beginning came is no longer in it. */
+  /** Drops a character at the end that is incomplete, because the text continues after a gap. */
   dropCutCharacter(): void {
     if (this.#end === undefined) this.#length = wholeCharacters(this.#block.subarray(0, this.#length))
   }
@@ -100,7 +103,7 @@ export class BoundedOutput {
     return taken
   }
 
-  /** Grows the block for `more` bytes if the bounds allow, and says how many can be taken. */
+  /** Grows the block for `more` bytes within the limits; returns how many bytes fit. */
   #makeRoom(more: number): number {
     const wanted = Math.min(this.#length + more, this.#limit)
     if (wanted > this.#block.length) {
@@ -116,18 +119,18 @@ export class BoundedOutput {
     return Math.min(more, this.#block.length - this.#length)
   }
 
-  /** The end of the output, as far as JSON has room for it. */
+  /** The end of the output, as much as fits in JSON. */
   #endBytes(): Buffer {
     const kept = this.#end?.bytes() ?? Buffer.alloc(0)
     return kept.subarray(kept.length - endThatFitsIntoJson(kept, this.#endLimit * inJsonAtMost))
   }
 
-  /** A copy of what was kept. */
+  /** A copy of the kept bytes. */
   bytes(): Buffer {
     return Buffer.concat([this.#block.subarray(0, this.#length), this.#endBytes()])
   }
 
-  /** The text, with U+FFFD for what is no UTF-8, and with a line in place of what was left out. */
+  /** The kept text, with U+FFFD for invalid UTF-8, and a line in place of the missing part. */
   text(): string {
     const begin = this.#block.subarray(0, this.#length)
     if (this.#end === undefined) return begin.toString('utf8')

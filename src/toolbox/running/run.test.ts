@@ -29,7 +29,7 @@ const failsWith = async (exec: Agent['exec'], code: string) => {
 }
 
 suite('a command run to its end', () => {
-  test('409 when the sandbox goes away in the middle, and the command is given up', async () => {
+  test('409 if the sandbox ends during the command', async () => {
     const { command, heard } = commandThat(async function* () {
       yield { stream: 'stdout', data: Buffer.from('a') }
       throw new AgentGone('gone')
@@ -38,7 +38,7 @@ suite('a command run to its end', () => {
     assert.deepEqual(heard, ['kill 9', 'close'])
   })
 
-  test('what the agent refuses becomes an answer, never a 500', async () => {
+  test('refusals of the agent become answers, never a 500', async () => {
     const refusing = (error: Error) => async () => {
       throw error
     }
@@ -55,7 +55,7 @@ suite('a command run to its end', () => {
     await assert.rejects(noProcesses, (error) => error instanceof StartFailed && error.errno === 'EAGAIN')
   })
 
-  test('a start that comes after the deadline is undone', async () => {
+  test('a command that starts after the deadline is killed', async () => {
     const { command, heard } = commandThat(async function* () {})
     const started = Promise.withResolvers<RunningCommand>()
     const controller = new AbortController()

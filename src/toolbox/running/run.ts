@@ -1,5 +1,5 @@
-// Runs one command to its end. Whatever happens, no process of it is left behind on our account: the deadline and a
-// caller who hangs up both kill its whole group.
+// Runs one command to its end and leaves no process behind: the deadline, and a caller that hangs up, kill the command's whole
+// group.
 import { constants } from 'node:os'
 import { span } from '#src/kit/telemetry/telemetry.ts'
 import { notStarted, Problem } from '#src/problems.ts'
@@ -16,18 +16,18 @@ import {
 import { beforeDeadline, type Deadline } from './deadline.ts'
 import type { BoundedOutput } from './output.ts'
 
-/** What went wrong between us and the agent, in words for the caller. */
+/** Translates failures of the agent for the caller. */
 const asTold = (error: unknown): unknown => {
   if (error instanceof Problem || error instanceof StartFailed) return error
   if (error instanceof AgentGone) {
     return notStarted('The sandbox stopped before the command had ended.', { cause: error })
   }
-  // Larger than a request to the agent can be, which is far more than the kernel takes.
+  // The request exceeds the maximum of the agent's protocol, which is far more than the kernel accepts.
   if (error instanceof RangeError) return new StartFailed('exec', 'E2BIG')
   if (!(error instanceof AgentRefused)) return new Problem('sandbox_silent', undefined, { cause: error })
   if (error.stage === 'busy') return new Problem('rate_limited', 'This sandbox runs as many commands as it can.')
   if (error.stage === 'ending') return notStarted('The sandbox is stopping.')
-  // Such as no more processes: the same to the caller as a shell that cannot start.
+  // For example, the process limit is reached: for the caller this is a shell that cannot start.
   return new StartFailed('exec', error.errno)
 }
 
@@ -36,7 +36,7 @@ const end = (command: RunningCommand) => {
   command.close()
 }
 
-/** Starts within the deadline; a start that comes too late is undone. Throws StartFailed, or the deadline's reason. */
+/** Starts a command before the deadline, and kills it if it starts later. Throws StartFailed, or the deadline's reason. */
 export const startWithin = (agent: Agent, spec: CommandSpec, deadline: Deadline): Promise<RunningCommand> => {
   const starting = span('agent exec', {}, () => agent.exec(spec, deadline.signal))
   return beforeDeadline(starting, deadline).catch((error) => {
@@ -48,8 +48,8 @@ export const startWithin = (agent: Agent, spec: CommandSpec, deadline: Deadline)
 type TakeOutput = (data: Buffer, stream: Output['stream']) => void
 
 /**
- * `take` sees every piece of output in order. `stop` ends a command that nobody waits for any more; one that only asks it
- * to end leaves `take` being called. Throws the deadline's reason.
+ * Gives every piece of output to `take`, in order. At the deadline calls `stop`, which kills the command by default. If `stop`
+ * only asks the command to end, `take` still gets output. Throws the deadline's reason.
  */
 export const followToEnd = async (
   command: RunningCommand,
@@ -70,7 +70,7 @@ export const followToEnd = async (
   }
 }
 
-/** A command that was killed at its timeout has said something until then: the 408 has it as `output`. */
+/** Adds the output so far to the 408 of a command that was killed at its timeout. */
 export const withOutputSoFar = async <T>(work: Promise<T>, output: Pick<BoundedOutput, 'text'>): Promise<T> => {
   try {
     return await work
@@ -80,7 +80,7 @@ export const withOutputSoFar = async <T>(work: Promise<T>, output: Pick<BoundedO
   }
 }
 
-/** Both, for a command that is small: what it was started by is kept until it ends. */
+/** Starts a command and follows it to its end. For small requests, because `spec` stays in memory until then. */
 export const runToEnd = async (
   agent: Agent,
   spec: CommandSpec,

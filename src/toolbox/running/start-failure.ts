@@ -1,4 +1,4 @@
-// Says in words why a command could not start, and whose mistake it was.
+// Explains why a command could not start, and whether the caller caused it.
 import { Problem } from '#src/problems.ts'
 import type { CommandSpec, StartFailed } from '../agent/agent.ts'
 
@@ -11,7 +11,7 @@ const words: Record<string, string> = {
   ELOOP: 'it has too many symbolic links',
 }
 
-/** What the caller gave cannot be used: 400. `undefined`: the program itself is missing or cannot run. */
+/** A 400 if the caller's values cannot be used. `undefined`: the program itself is missing or cannot run. */
 export const callersFault = (failure: StartFailed, spec: CommandSpec): Problem | undefined => {
   if (failure.stage === 'cwd') {
     const why = words[failure.errno] ?? failure.errno

@@ -1,5 +1,5 @@
-// The entrypoint: the command that the sandbox's image or snapshot names, run once each time the sandbox starts. To callers
-// it is a command of a session; in the agent it is a job, because an image need not have a shell that a session could be.
+// The entrypoint: the command that the image or snapshot names, run once at each start of the sandbox. Callers see it as a
+// command of a session. In the agent it is a job, because an image need not have a shell.
 import { Problem } from '#src/problems.ts'
 import { hasRunShort, lookBack, type OutOfMemory } from '#src/toolbox/running/out-of-memory.ts'
 import { type Agent, isRefused, type Job, type TakePiece } from '../agent/agent.ts'
@@ -21,7 +21,7 @@ const viewOf = async (sandbox: ToolboxSandbox, job: Job): Promise<Command> => ({
   ...((await lookBack(sandbox, [job]))(job) === undefined ? {} : { oom: true as const }),
 })
 
-/** Without commands where there is no entrypoint. */
+/** The session of the entrypoint; it has no commands if there is no entrypoint. */
 export const getEntrypoint = async (sandbox: ToolboxSandbox): Promise<Session> => {
   const job = await findJob(sandbox)
   return { sessionId: entrypointId, commands: job === undefined ? [] : [await viewOf(sandbox, job)] }
@@ -33,7 +33,7 @@ export const getEntrypointCommand = async (sandbox: ToolboxSandbox, id: string):
   return await viewOf(sandbox, job)
 }
 
-/** Where nothing was started, nothing was written. */
+/** Ignores a missing job: without an entrypoint there is no output. */
 const unlessMissing = (error: unknown): void => {
   if (!isRefused(error, 'ENOENT')) throw error
 }
@@ -46,7 +46,7 @@ async function* output({ jobs }: Agent, signal: AbortSignal) {
   }
 }
 
-/** Nothing while it runs. */
+/** Whether the sandbox ran out of memory during the entrypoint; undefined while it runs. */
 export const findEntrypointShortage = async (
   sandbox: ToolboxSandbox,
 ): Promise<{ shortage: OutOfMemory; exitCode: number } | undefined> => {

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 
-/** Aborted when the caller goes away before the answer. */
+/** A signal that is aborted when the caller leaves before the answer. */
 export const hangUpOf = ({ raw }: Pick<FastifyReply, 'raw'>): AbortSignal => {
   const controller = new AbortController()
   if (raw.destroyed) controller.abort()

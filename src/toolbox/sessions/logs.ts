@@ -1,4 +1,4 @@
-// What a command wrote, for a caller: as texts within bounds, or as frames that never wait in our memory.
+// Logs of a command: as texts of limited length, or as frames that never pile up in our memory.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendThrough, sendWhole } from '#src/http/socket.ts'
 import { brokenCharacter } from '#src/kit/json-size.ts'
@@ -10,7 +10,7 @@ import { keptOutputBytes } from '../agent/kept-output.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
 
-/** What follows a marker belongs to that stream, until the next marker. */
+/** The output after a marker belongs to its stream, until the next marker. */
 export const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const
 
 type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
@@ -18,10 +18,10 @@ type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
 const lostNotice = (lostBytes: number): Buffer =>
   Buffer.from(`\n[output truncated: ${lostBytes} bytes of both streams were left out here]\n`)
 
-/** All that can be kept of a command, and the line that says what is not. */
+/** The maximum of kept output of a command, and the line that reports the loss. */
 const textBytes = keptOutputBytes + 4096
 
-/** Takes the events of a command in their order. */
+/** Collects the output events of a command, in order. */
 class CollectedLogs implements Disposable {
   readonly #output: BoundedOutput
   readonly #streams: { stdout: BoundedOutput; stderr: BoundedOutput }
@@ -46,7 +46,7 @@ class CollectedLogs implements Disposable {
       this.#streams[event.stream].add(data)
       return
     }
-    // Nobody knows any more which stream it was, and whoever reads one of the texts only must hear of it.
+    // It is unknown which stream lost the output, so each text reports the loss.
     this.#lostBytes += event.lostBytes
     this.#isAfterGap = true
     const texts = [this.#output, this.#streams.stdout, this.#streams.stderr]
@@ -55,7 +55,7 @@ class CollectedLogs implements Disposable {
     for (const text of texts) text.add(lostNotice(event.lostBytes))
   }
 
-  /** Only where the stream changes, so that no character is cut in two. */
+  /** Adds a marker only where the stream changes, so that no character is cut in two. */
   #mark(stream: 'stdout' | 'stderr'): void {
     if (!this.#isMarked || this.#lastStream === stream) return
     this.#lastStream = stream
@@ -79,8 +79,8 @@ class CollectedLogs implements Disposable {
 }
 
 /**
- * `owner`: whose memory it counts for (running/output.ts). `isMarked`: the text of both streams has marks (marked-logs.ts). `exit`: how
- * it ended, if it has.
+ * `owner`: the organization whose share of memory is used (running/output.ts). `isMarked`: the text of both streams has markers
+ * (marked-logs.ts). `exit`: the end of the command, if it has ended.
  */
 export const collectLogs = async <Exit extends { type: 'exit' }>(
   events: AsyncIterable<OutputEvent | Exit>,
@@ -99,7 +99,10 @@ export const collectLogs = async <Exit extends { type: 'exit' }>(
   return { logs: logs.view(), exit }
 }
 
-/** What a command wrote that went well may be read by a program, and stays as it is. */
+/**
+ * Adds the line about memory to the log of a failed command. Output of a successful one stays unchanged, because a program may
+ * parse it.
+ */
 export const withShortage = (
   logs: Logs,
   shortage: OutOfMemory | undefined,
@@ -112,12 +115,12 @@ export const withShortage = (
   return { ...logs, output: logs.output + marked, stderr: logs.stderr + line, oom }
 }
 
-/** The SDK spreads each message into the arguments of one call, and its process ends where these are more than fit on a stack. */
+/** Maximum size of a message: the SDK spreads each message into arguments of one call, and crashes if they overflow the stack. */
 const frameBytes = 32 * 1024
 
 /**
- * Sends a piece as messages that each begin with the marker; true if all was taken at once, else `done` follows. Nothing is
- * copied: a marker stands in the room before the output, or in place of what the kernel has taken already.
+ * Sends a piece as messages that each begin with the marker. Returns true if all was sent at once, else calls `done` later.
+ * Copies no output: the marker goes into the room before it, or over bytes that the kernel has already taken.
  */
 const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean => {
   if (piece.type === 'truncated') {
@@ -143,8 +146,9 @@ const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean =
 }
 
 /**
- * `lastLine`: what comes behind the output, asked when that has ended. Sends all of it and closes with 1000. More is read when the kernel has taken what was, so a slow
- * reader costs one piece of memory; what the agent could not keep for it meanwhile is said.
+ * Sends all output, then `lastLine`, which is asked for after the end, and closes with 1000. Reads more only after the kernel has
+ * taken the last piece, so a slow reader costs one piece of memory. Output that the agent could not keep meanwhile is reported as
+ * lost.
  */
 export const sendLogs = async (
   socket: WebSocket,

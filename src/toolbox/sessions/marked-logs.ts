@@ -1,10 +1,10 @@
-// Logs for SDKs before 0.167: one text, in which a mark stands before what each stream wrote. They take the text apart themselves.
+// Logs for SDKs before 0.167: one text with a marker before the output of each stream. These SDKs split the text themselves.
 import type { FastifyRequest } from 'fastify'
 import { sdkSourceHeader, sdkVersionHeader } from '#src/wire/access.ts'
 
 const firstWithJson = [0, 167] as const
 
-/** A caller that is no SDK gets the JSON of the interface. An SDK that names no version is an old one; 0.0 is a development build. */
+/** Callers that are no SDK get JSON. An SDK without a version is an old one; version 0.0 is a development build. */
 export const wantsMarks = ({ headers }: Pick<FastifyRequest, 'headers'>): boolean => {
   const version = headers[sdkVersionHeader]
   if (version === undefined) return headers[sdkSourceHeader] !== undefined

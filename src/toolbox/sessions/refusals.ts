@@ -1,4 +1,4 @@
-// What the agent says about sessions, in words for the caller.
+// Translates refusals of the agent about sessions for the caller.
 import { notStarted, Problem } from '#src/problems.ts'
 import { AgentGone, AgentRefused, ListTooLong, StartFailed } from '../agent/agent.ts'
 import { asTold as asToldOfAny } from '../refusals.ts'
@@ -35,7 +35,7 @@ export const asTold = (error: unknown): Problem => {
   return asToldOfAny(error)
 }
 
-/** Waits for the agent; what it refuses is thrown as the caller is to hear it. */
+/** Waits for the agent, and throws its refusal in the caller's terms. */
 export const told = <T>(asking: Promise<T>): Promise<T> =>
   asking.catch((error: unknown) => {
     throw asTold(error)

@@ -34,7 +34,7 @@ import {
   startCommand,
 } from './service.ts'
 
-/** A text is sent as text/plain. */
+/** Returns marked text for old SDKs, else JSON. Text is sent as text/plain. */
 const asWanted = async (
   request: FastifyRequest,
   read: (isMarked: boolean) => Promise<Logs>,
@@ -44,7 +44,7 @@ const asWanted = async (
   return isMarked ? logs.output : logs
 }
 
-/** The text may be 1 MiB, and JSON may take six bytes for one. */
+/** A command may have 1 MiB, and JSON may take six bytes for one. */
 const bodyLimit = longestText
 
 export const sessionRoutes = [

@@ -2,7 +2,7 @@ import Type from 'typebox'
 import { LongText, optional, PathText } from '#src/http/shapes.ts'
 import { outOfMemory } from '../exec/schemas.ts'
 
-/** It stands in paths, so it is one segment of them. */
+/** The id is one segment of a path. */
 const Id = Type.String({
   minLength: 1,
   maxLength: 255,
@@ -12,16 +12,16 @@ const Id = Type.String({
 
 export const CreateSessionRequest = Type.Object({ sessionId: Id })
 
-/** Any text: what was never there is not found, and not a bad request. */
+/** Any text is allowed: an id that cannot exist is 404, not 400. */
 export const SessionParams = Type.Object({ sessionId: PathText })
 export const CommandParams = Type.Object({ sessionId: PathText, commandId: PathText })
 export type CommandParams = Type.Static<typeof CommandParams>
 
 export const Command = Type.Object({
   id: Type.String(),
-  /** In lists at most its first 4 KiB. */
+  /** The command text; in lists at most its first 4 KiB. */
   command: Type.String(),
-  /** Once it has ended; 128 + N for a death by signal N, -1 when it never ran. */
+  /** Set once the command has ended: 128 + N for signal N, -1 if it never ran. */
   exitCode: Type.Optional(Type.Integer()),
   ...outOfMemory,
 })
@@ -41,11 +41,11 @@ export const ExecRequest = Type.Object({
 export type ExecRequest = Type.Static<typeof ExecRequest>
 
 const logs = {
-  /** Both streams in the order in which they were heard. */
+  /** Both streams in order of arrival. */
   output: Type.String(),
   stdout: Type.String(),
   stderr: Type.String(),
-  /** Set when not all of it is there; the texts say where and how much. */
+  /** Set if output is missing; the texts say where and how much. */
   truncated: Type.Optional(Type.Literal(true)),
   ...outOfMemory,
 }

@@ -1,4 +1,4 @@
-// Sessions as the agent of a sandbox keeps them. Nothing is remembered here: whatever a caller asks, the agent is asked.
+// Sessions of a sandbox. The gate remembers nothing and asks the agent for everything.
 import { createHash, randomUUID } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
@@ -82,11 +82,11 @@ export const getCommand = async (sandbox: ToolboxSandbox, params: CommandParams)
   return commandView(command, await lookBack(sandbox, [command]))
 }
 
-/** A command that is sent again gets the id that it has already, by which the agent knows it. */
+/** A repeated command gets its first id, by which the agent recognizes it. */
 const commandIdOf = (idempotencyKey: string | undefined): string =>
   idempotencyKey === undefined ? randomUUID() : createHash('sha256').update(idempotencyKey).digest('hex').slice(0, 32)
 
-/** What a caller asks to be run, by its id. */
+/** A command to run, and its id. */
 type Exec = { id: string; given: Given<ExecRequest> }
 
 const readExec = (sessionId: string, given: Given<ExecRequest>, idempotencyKey: string | undefined): Exec => {
@@ -97,13 +97,13 @@ const readExec = (sessionId: string, given: Given<ExecRequest>, idempotencyKey: 
   return { id: commandIdOf(idempotencyKey), given }
 }
 
-/** Only a command that was sent before has an id that is taken. */
+/** Checks that the command of a taken id has the same text: the id is taken only if the command was sent before. */
 const checkIsSame = async ({ agent }: ToolboxSandbox, sessionId: string, { id, given }: Exec): Promise<void> => {
   const { text } = await agent.sessions.command(sessionId, id)
   if (given.body.command !== text) throw otherBody()
 }
 
-/** Queues the command and answers its id. */
+/** Queues a command and returns its id. */
 export const startCommand = async (
   sandbox: ToolboxSandbox,
   sessionId: string,
@@ -122,13 +122,13 @@ export const startCommand = async (
   return exec.id
 }
 
-/** Lets the command go when the agent has it. */
+/** Runs and follows a command. Releases its text when the agent has it. */
 const followNew = ({ agent }: ToolboxSandbox, sessionId: string, { id, given }: Exec, signal: AbortSignal) => {
   const spec = { id, text: given.body.command, keepInput: false, echoInput: false }
   return agent.sessions.execAndFollow(sessionId, spec, { onTaken: given.letGo, signal })
 }
 
-/** What the command says, also if it was sent before. */
+/** Runs and follows a command; if it was sent before, only follows it. */
 async function* execAndFollow(sandbox: ToolboxSandbox, sessionId: string, exec: Exec, signal: AbortSignal) {
   try {
     yield* followNew(sandbox, sessionId, exec, signal)
@@ -149,7 +149,7 @@ const hasEnded = async ({ agent }: ToolboxSandbox, sessionId: string): Promise<b
   }
 }
 
-/** Runs a command and waits for it. It goes on when the caller does not wait any more. */
+/** Runs a command and waits for its end. The command continues if the caller leaves. */
 export const runCommand = async (
   sandbox: ToolboxSandbox,
   sessionId: string,
@@ -171,7 +171,7 @@ export const runCommand = async (
   return { cmdId: exec.id, ...withShortage(logs, await findOutOfMemory(exitCode), { exitCode, isMarked }), exitCode }
 }
 
-/** Nothing for one that still runs. */
+/** Whether the sandbox ran out of memory during an ended command; undefined if it still runs. */
 const findShortage = async (
   sandbox: ToolboxSandbox,
   { sessionId, commandId }: CommandParams,
@@ -205,7 +205,7 @@ export const readLogs = async (
   return found === undefined ? logs : withShortage(logs, found.shortage, { ...found, isMarked })
 }
 
-/** Pours the log of a command; the caller has checked that it is there. */
+/** Pours the log of a command; the caller has checked that the command exists. */
 export const pourLogs = (
   sandbox: ToolboxSandbox,
   { sessionId, commandId }: CommandParams,
@@ -216,7 +216,7 @@ export const pourLogs = (
     ? pourEntrypoint(sandbox, take, options)
     : sandbox.agent.sessions.pour(sessionId, commandId, take, options)
 
-/** Gives one line, or several, to a command that was started to take them. */
+/** Sends one or more lines to a command that was started with open input. */
 export const sendInput = async (
   { agent }: ToolboxSandbox,
   { sessionId, commandId }: CommandParams,

@@ -1,4 +1,4 @@
-// What a sandbox uses at this moment, told by its runner: nothing inside is asked, so it may be paused.
+// The current use of a sandbox, reported by its runner. Nothing inside is asked, so the sandbox may be paused.
 import Type from 'typebox'
 import { notStarted } from '#src/problems.ts'
 import { route } from '../sandbox.ts'

@@ -1,9 +1,9 @@
-// For tests: what a sandbox called `box-1` should be, for rooms that ask no more of it than a user and an environment.
+// For tests: the assignment of a sandbox called `box-1`, for rooms that need only a user and an environment.
 import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
 import type { Assignment } from '#src/wire/runner-link.ts'
 
-/** Finds this very Node, and the programs of the machine. */
+/** A PATH with this Node and the programs of the machine. */
 export const searchPath = `${dirname(process.execPath)}:/usr/local/bin:/usr/bin:/bin`
 
 export const assignmentWith = (changes: Partial<Assignment>): Assignment => ({

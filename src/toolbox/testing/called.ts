@@ -1,4 +1,4 @@
-// For tests: a sandbox as the toolbox is told of it, without a runner.
+// For tests: a called sandbox without a runner.
 import { compile } from '#src/runner/gate-link/compiler.ts'
 import { typeRemover } from '#src/runner/gate-link/type-remover.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'

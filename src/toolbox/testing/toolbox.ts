@@ -1,4 +1,4 @@
-// For tests: the toolbox as the gate serves it, in front of an agent that is an ordinary process of this machine.
+// For tests: the toolbox as the gate serves it, with an agent that is an ordinary process of this machine.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { type ClientRequest, type OutgoingHttpHeaders, request } from 'node:http'
@@ -20,7 +20,7 @@ export type Reply = { status: number; body: any }
 export type Toolbox = AsyncDisposable & {
   native: NativeAgent
   assignment: Assignment
-  /** A fresh directory that goes away with the toolbox. */
+  /** A new directory that is deleted with the toolbox. */
   directory: string
   held: SandboxHere
   get: (path: string, headers?: OutgoingHttpHeaders) => Promise<Reply>
@@ -28,14 +28,14 @@ export type Toolbox = AsyncDisposable & {
   delete: (path: string) => Promise<Reply>
   /** URL of a path that begins at the root. */
   url: (path: string) => string
-  /** Opens a WebSocket at once; the test follows how it goes on. */
+  /** Opens a WebSocket; the test follows its events. */
   socket: (path: string, subprotocols?: string[]) => WebSocket
   /** A call that the test may hang up. */
   call: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => ClientRequest
 }
 
 type Options = {
-  /** What the sandbox's image says, if it was brought. */
+  /** The configuration of the sandbox's image, if it has one. */
   config?: ImageConfig
   executeTimeoutSeconds?: number
 }
@@ -68,7 +68,7 @@ export const startToolbox = async (changes: Partial<Assignment> = {}, options: O
   }
   const settle = async (outgoing: ClientRequest): Promise<Reply> => {
     const [answer] = await once(outgoing, 'response')
-    // The answer may come before all was sent; how the rest ends does not matter then.
+    // The answer may come before the whole body was sent; then errors of the rest do not matter.
     outgoing.on('error', () => undefined)
     let text = ''
     for await (const piece of answer.setEncoding('utf8')) text += piece

@@ -1,4 +1,4 @@
-// For tests: an agent as an ordinary process of this machine, under the sanitizers unless said otherwise.
+// For tests: an agent as an ordinary process of this machine, with sanitizers by default.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ const binaries = { sanitized: 'alcove-agent-sanitized', release: 'alcove-agent' 
 
 const built = new Set<string>()
 
-/** Test files run at the same time, so only one of them builds; and each asks for it once. */
+/** Test files run in parallel, so a lock lets only one of them build. Each file builds once. */
 const build = (kind: keyof typeof binaries): string => {
   const target = `build/${binaries[kind]}`
   if (!built.has(target)) {
@@ -49,7 +49,7 @@ export class NativeAgent {
   static async start(kind: keyof typeof binaries = 'sanitized'): Promise<NativeAgent> {
     const binary = build(kind)
     const directory = mkdtempSync(join(tmpdir(), 'alcove-agent-'))
-    // Closing a server unlinks the path that it bound, so it binds another one.
+    // Node unlinks the bound path when the server closes, so the server binds another path, which is then renamed.
     const server = createServer()
     server.listen({ path: join(directory, 'bound.sock'), backlog: 1024 })
     await once(server, 'listening')
@@ -66,7 +66,7 @@ export class NativeAgent {
     return readdirSync(`/proc/${this.pid}/fd`).length
   }
 
-  /** What its descriptors lead to. One that is closed while we look is left out. */
+  /** The targets of the agent's open descriptors. A descriptor that closes meanwhile is left out. */
   get openPaths(): string[] {
     return readdirSync(`/proc/${this.pid}/fd`).flatMap((fd) => {
       try {
@@ -81,7 +81,7 @@ export class NativeAgent {
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8'))![1])
   }
 
-  /** Settles when this agent holds no more descriptors than `count`. */
+  /** Settles when the agent has at most `count` open descriptors. */
   async downTo(count: number): Promise<void> {
     await until(() => this.openDescriptors <= count, `at most ${count} descriptors`)
   }
@@ -94,7 +94,7 @@ export class NativeAgent {
   }
 }
 
-/** Polls for what cannot be awaited; the bound is generous because it only matters when the test fails anyway. */
+/** Polls until `isTrue`. The limit of 30 s is generous, because it only matters when the test fails anyway. */
 export const until = async (isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> => {
   const deadline = Date.now() + 30_000
   while (!(await isTrue())) {

@@ -1,8 +1,8 @@
-// For tests: what a peer that keeps to no protocol sends, and what it hears.
+// For tests: a peer that ignores the protocol.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 
-/** Sends bytes as they are; then half-closes and waits for the end, or only waits for the agent's end. */
+/** Sends raw bytes and returns what the agent answered. `thenClose` also ends our direction and waits for the close. */
 export const provoke = async (socketPath: string, pieces: Uint8Array[], thenClose: boolean): Promise<Buffer> => {
   const socket = connect({ path: socketPath, allowHalfOpen: true })
   const answers: Buffer[] = []

@@ -1,4 +1,4 @@
-// Files in the hands of an agent that runs outside a sandbox, for the tests of each of its operations.
+// Files of an agent that runs outside a sandbox, for the tests of its file operations.
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
@@ -16,7 +16,7 @@ export const all = async (entries: AsyncIterable<Entry>): Promise<Map<string, En
   return byPath
 }
 
-/** An agent, its user's files and a directory with a bit of everything that has a name. */
+/** An agent, its user's files, and a directory with one entry of every kind of file. */
 export const startWithFiles = async () => {
   const native = await NativeAgent.start()
   const at = (...names: string[]): string => join(native.directory, 'files', ...names)

@@ -1,4 +1,4 @@
-// For tests: as much of matplotlib as charts.py looks at, so that they run where it is not installed.
+// For tests: the parts of matplotlib that charts.py uses, so that the tests run where matplotlib is not installed.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -95,7 +95,7 @@ def close(which): figures.clear()
 def show(): raise RuntimeError("there is no screen")
 `
 
-/** Answers the PYTHONPATH that has it. */
+/** Writes the fake package and returns the PYTHONPATH that contains it. */
 export const makeFakeMatplotlib = (directory: string): string => {
   const place = join(directory, 'python', 'matplotlib')
   mkdirSync(place, { recursive: true })

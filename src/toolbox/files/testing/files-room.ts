@@ -24,7 +24,7 @@ export type Reply = {
   headers: IncomingHttpHeaders
   bytes: Buffer
   text: string
-  /** What the text says, when it is JSON. */
+  /** The parsed text, if it is JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test asserts
   body: any
 }
@@ -92,7 +92,7 @@ export class FilesRoom {
     return this.at(name)
   }
 
-  /** A request that the test writes and ends itself. */
+  /** Opens a request whose body the test writes and ends itself. */
   begin(
     method: string,
     path: string,
@@ -105,7 +105,7 @@ export class FilesRoom {
       path: `/toolbox/box-1/files${path}?${new URLSearchParams(query)}`,
       headers,
     })
-    // The answer may come before all was sent; how the rest ends does not matter then.
+    // The answer may come before the whole body was sent; then errors of the rest do not matter.
     outgoing.on('error', () => undefined)
     return outgoing
   }
@@ -123,7 +123,7 @@ export class FilesRoom {
     return this.settle(this.begin('DELETE', '', query).end())
   }
 
-  /** Without a body: what these endpoints are told is in the query. */
+  /** Sends a request without a body: these endpoints read only the query. */
   post(path: string, query: Record<string, string>): Promise<Reply> {
     return this.settle(this.begin('POST', path, query).end())
   }

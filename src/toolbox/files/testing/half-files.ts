@@ -1,7 +1,7 @@
-// For tests: files that an agent is receiving. They have no name, so they are found by the processes that hold them.
+// For tests: files that an agent is still receiving. They have no name, so they are found through the open descriptors.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
-/** Nothing of a process that ends while we look. */
+/** Returns nothing for a process that ends meanwhile. */
 const orNothing = <T>(look: () => T[]): T[] => {
   try {
     return look()

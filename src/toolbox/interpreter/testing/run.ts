@@ -1,4 +1,4 @@
-// For tests: a client of one execution that remembers what it was told.
+// For tests: a client of one execution that records all messages.
 import assert from 'node:assert/strict'
 import type { WebSocket } from 'ws'
 import type { Toolbox } from '../../testing/toolbox.ts'
@@ -8,7 +8,7 @@ export const contextPath = '/process/interpreter/context'
 type Message = Record<string, string>
 type Outcome = { messages: Message[]; code: number; reason: string }
 
-/** Sends one frame as it is, and remembers what came until the close. */
+/** Sends one raw frame, and records all messages until the close. */
 export class Run {
   readonly socket: WebSocket
   readonly messages: Message[] = []
@@ -35,7 +35,7 @@ export class Run {
 
 export const start = (box: Toolbox, code: string, more: object = {}) => new Run(box, JSON.stringify({ code, ...more }))
 
-/** Runs to a clean end and answers what was printed. */
+/** Runs code, expects a clean end, and returns the printed text. */
 export const printed = async (box: Toolbox, code: string, more: object = {}) => {
   const run = start(box, code, more)
   const { code: closeCode, messages } = await run.outcome
@@ -49,6 +49,6 @@ export const completed = { type: 'control', text: 'completed' }
 export const newContext = async (box: Toolbox, body: object = {}): Promise<string> =>
   (await box.post(contextPath, body)).body.id
 
-/** Waits in Python for a file that the test makes, so that nothing depends on time. */
+/** Python code that waits for a file made by the test, so that the test does not depend on time. */
 export const waitFor = (file: string) =>
   `import os, time\nwhile not os.path.exists(${JSON.stringify(file)}): time.sleep(0.01)\n`

@@ -1,4 +1,4 @@
-// For tests: a client of a terminal that remembers what it was told.
+// For tests: a client of a terminal that records all messages.
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -8,9 +8,9 @@ import { bytesOf } from '#src/http/socket.ts'
 import { until } from '../../agent/testing/native-agent.ts'
 import { startToolbox, type Toolbox } from '../../testing/toolbox.ts'
 
-/** A toolbox whose agent need not wait for shells, which do not heed the SIGTERM that it ends with. */
+/** A toolbox whose jobs are removed at the end: shells ignore SIGTERM, so the agent would wait for them. */
 export const startBox: typeof startToolbox = async (changes = {}) => {
-  // A login shell reads the profile of its home: an empty one, since what the one of this machine does is no test of ours.
+  // A login shell reads the profile of its home. The home is empty, so that this machine's profile does not matter.
   const home = mkdtempSync(join(tmpdir(), 'alcove-home-'))
   const box = await startToolbox({ ...changes, env: { PATH: process.env['PATH'] ?? '', HOME: home, ...changes.env } })
   const { jobs } = box.native.agent
@@ -93,5 +93,5 @@ export const envsToken = (value: unknown) =>
 export const connect = async (box: Toolbox, id: string, offered: string[] = [exitControl]) =>
   await new Terminal(box.socket(`${pty}/${encodeURIComponent(id)}/connect`, offered)).connected()
 
-/** The ids that are listed. */
+/** The ids in the list of terminals. */
 export const listed = async (box: Toolbox) => (await box.get(pty)).body.sessions.map(({ id }: { id: string }) => id)

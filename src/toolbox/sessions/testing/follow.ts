@@ -5,7 +5,7 @@ import type { WebSocket } from 'ws'
 
 type Followed = { stdout: Buffer; stderr: Buffer; code: number; frames: Buffer[] }
 
-/** Settles when the server has closed. */
+/** Reads until the server closes the socket. */
 export const follow = async (socket: WebSocket): Promise<Followed> => {
   const frames: Buffer[] = []
   socket.on('message', (data, isBinary) => {
@@ -18,7 +18,7 @@ export const follow = async (socket: WebSocket): Promise<Followed> => {
   return { stdout: of(1), stderr: of(2), code, frames }
 }
 
-/** The status that an upgrade is refused with. */
+/** The status of a refused upgrade. */
 export const refusalOf = async (socket: WebSocket): Promise<number> => {
   socket.on('error', () => undefined)
   const [, answer] = await once(socket, 'unexpected-response')
