@@ -82,7 +82,7 @@ suite('an answer before the whole body was read', () => {
   })
 })
 
-suite('the rest of a body that nobody wants', () => {
+suite('the unread rest of a body', () => {
   const open = async (bounds: ReadAwayBounds) => {
     const server = createHttpServer({ ServerResponse: answersWithin(bounds) }, (_request, response) => {
       response.writeHead(403, { 'content-length': 2 }).end('no')
@@ -114,7 +114,7 @@ suite('the rest of a body that nobody wants', () => {
   const bounds: ReadAwayBounds = { mostBytes: MiB, longestMs: 60_000, silentMs: 60_000 }
   const head = (length: number, more = '') => `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: ${length}\r\n${more}\r\n`
 
-  test('is read away, and the connection stays: the next call on it is answered', async () => {
+  test('is discarded, and the connection stays open: its next call is answered', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(MiB)}x`)
     await one.answered()
@@ -124,7 +124,7 @@ suite('the rest of a body that nobody wants', () => {
     while (one.heard().split('403 Forbidden').length < 3) await once(one.socket, 'data')
   })
 
-  test('that is longer than is read away: the answer says that the connection closes, and arrives', async () => {
+  test('that is too long to discard: the answer arrives and says that the connection closes', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(4 * MiB)}x`)
     await one.answered()
@@ -134,7 +134,7 @@ suite('the rest of a body that nobody wants', () => {
     await closed
   })
 
-  test('whose caller wants the connection closed: it closes when all is read, and is never reset', async () => {
+  test('of a caller who sends Connection: close: the connection closes after it is read, without a reset', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(MiB, 'connection: close\r\n')}x`)
     await one.answered()
@@ -144,7 +144,7 @@ suite('the rest of a body that nobody wants', () => {
     assert.deepEqual(one.errors, [])
   })
 
-  test('that never comes: the connection is cut off after a silence', async () => {
+  test('that never comes: the connection is destroyed after a silence', async () => {
     await using one = await open({ ...bounds, silentMs: 50 })
     const closed = once(one.socket, 'close')
     one.socket.write(`${head(MiB)}x`)
@@ -152,7 +152,7 @@ suite('the rest of a body that nobody wants', () => {
     await closed
   })
 
-  test('in pieces without an end is read up to the bound', async () => {
+  test('in endless chunks is read up to the bound', async () => {
     await using one = await open(bounds)
     const closed = new Promise((resolve) => one.socket.once('close', resolve))
     one.socket.write('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n')
@@ -166,7 +166,7 @@ suite('the rest of a body that nobody wants', () => {
     await closed
   })
 
-  test('whose sender waits for 100 Continue: the connection closes, as nobody knows what comes next', async () => {
+  test('whose sender waits for 100 Continue: the connection closes, because the rest may never come', async () => {
     const server = createHttpServer({ ServerResponse: answersWithin(bounds) })
     server.on('checkContinue', (_request, response) => response.writeHead(403).end('no'))
     server.listen(0, '127.0.0.1')

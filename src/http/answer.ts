@@ -1,9 +1,9 @@
-// Answers that come before the whole body has been read. Many clients send all of a body before they read anything, and a
-// connection that is closed with something unread is reset, which takes the answer with it. So what is left of the body is
-// read away, within bounds, and a connection that has to close is closed for writing first (RFC 9112 §9.6).
+// Answers that are sent before the whole body has been read. Many clients send all of a body before they read an answer.
+// A connection that is closed with unread bytes is reset, and the answer is lost. So the rest of the body is read and
+// discarded, within bounds, and a connection that must close is closed for writing first (RFC 9112 §9.6).
 import { type IncomingMessage, ServerResponse } from 'node:http'
 
-/** How much of a body is read away, for how long in all, and after how long a silence the connection is cut off. */
+/** How many bytes of a body are discarded, for how long in total, and after which silence the connection is destroyed. */
 export type ReadAwayBounds = { mostBytes: number; longestMs: number; silentMs: number }
 
 const usualBounds: ReadAwayBounds = { mostBytes: 256 * 1024 ** 2, longestMs: 120_000, silentMs: 10_000 }
@@ -13,7 +13,7 @@ export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
 
 const isUnread = (request: IncomingMessage): boolean => !request.complete && hasBody(request)
 
-/** Reads the rest of a body that nobody wants, and lets the connection close only when that is over. */
+/** Reads and discards the rest of a body. The connection may close only after that. */
 const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: ReadAwayBounds): void => {
   const { socket } = request
   const endsAt = performance.now() + longestMs
@@ -26,7 +26,7 @@ const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: 
     if (left < 0 || performance.now() > endsAt) cutOff()
     else timer.refresh()
   }
-  // Node closes a connection by this as soon as the answer is written. Until the body is here only its writing side closes.
+  // Node calls this as soon as the answer is written. Until the whole body has come, only the writing side closes.
   socket.destroySoon = () => {
     isClosing = true
     if (request.complete) stop()
@@ -43,7 +43,7 @@ const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: 
   request.once('end', stop).on('data', onData).resume()
 }
 
-/** The answers of every server of ours: Node takes the class as its `ServerResponse`. */
+/** The class of answers of all our servers, for Node's option `ServerResponse`. */
 export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof ServerResponse<IncomingMessage> =>
   class Answer extends ServerResponse<IncomingMessage> {
     #isContinued = false
@@ -53,7 +53,7 @@ export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof Serv
       super.writeContinue(callback)
     }
 
-    // The arguments have two forms, and pass through as they are.
+    // writeHead has two forms of arguments; both are passed on unchanged.
     override writeHead(...head: unknown[]): this {
       if (isUnread(this.req) && !this.#canReadAll()) this.shouldKeepAlive = false
       return super.writeHead(...(head as Parameters<ServerResponse['writeHead']>)) as this
@@ -64,7 +64,7 @@ export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof Serv
       return super.end(...(last as [])) as this
     }
 
-    /** False: the rest is too long, or its sender waits for a word before it sends, and may now never send it. */
+    /** False: the rest is too long, or its sender waits for `100 Continue` and may never send it. */
     #canReadAll(): boolean {
       const { headers } = this.req
       if (headers.expect !== undefined && !this.#isContinued) return false

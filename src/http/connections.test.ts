@@ -19,19 +19,19 @@ type Context = { owner?: string }
 const route = routesOf<Context, Needs>()
 const credential = { authorization: 'Bearer key' }
 
-/** In a process of its own: it sends a whole call and is gone before a server that is busy can take the connection. */
+/** Runs in another process: sends a whole call and resets the connection before a busy server accepts it. */
 const sendAndReset = `const socket = require('node:net').connect(Number(process.argv[1]), '127.0.0.1')
 const call = 'GET /mine HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer key\\r\\n\\r\\n'
 socket.on('connect', () => socket.write(call, () => socket.resetAndDestroy()))`
 
-/** How many sockets this process has open. (The test runner opens and closes files of its own.) */
+/** How many sockets this process has open. Files are not counted: the test runner opens and closes its own. */
 const countSockets = async (): Promise<number> => {
   const descriptors = await readdir('/proc/self/fd')
   const targets = await Promise.all(descriptors.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => '')))
   return targets.filter((target) => target.startsWith('socket:')).length
 }
 
-/** A server with small bounds: `/held` is answered when the test says so. The header `for` says for whom a call is. */
+/** A server with small bounds. `/held` is answered when the test says so. The header `for` names the owner of a call. */
 const start = async (bounds: ConnectionBounds) => {
   let calls = 0
   const lines: string[] = []
@@ -90,7 +90,7 @@ const start = async (bounds: ConnectionBounds) => {
   const clients = new Set<Socket>()
   return {
     port,
-    /** That have come to be judged. */
+    /** How many calls have reached the guard. */
     calls: () => calls,
     lines,
     release: () => released.resolve(),
@@ -99,7 +99,7 @@ const start = async (bounds: ConnectionBounds) => {
       begun.push(next)
       return next.promise
     },
-    /** Settles when the server has taken it. */
+    /** Resolves when the server has accepted the connection. */
     open: async (localAddress = '127.0.0.1') => {
       const taken = once(server.server, 'connection')
       const socket = connect({ port, host: '127.0.0.1', localAddress })
@@ -155,7 +155,7 @@ const closed = async (socket: Socket) => {
 }
 
 suite('connections', () => {
-  test('600 idle strangers keep nobody out: no other address, and none of their own that has a credential', async () => {
+  test('600 idle strangers block no other address, and no caller of their own address with a credential', async () => {
     const before = await countSockets()
     {
       await using server = await start({ most: 64, mostUnknownOfOne: 32 })
@@ -166,14 +166,14 @@ suite('connections', () => {
         assert.equal((await call(server, '/mine')).status, 200)
         assert.equal((await call(server, '/mine', { localAddress: '127.0.0.2' })).status, 200)
       }
-      // The latest are there still, all before them have been closed.
+      // The latest connections are still open; all earlier ones have been closed.
       await Promise.all(idle.slice(0, -32).map(closed))
       assert.ok((await server.openSockets()) <= 33)
     }
     assert.equal(await countSockets(), before)
   })
 
-  test('strangers of many addresses together have a bound too, and the longest silent of them goes first', async () => {
+  test('strangers of many addresses together are bounded, and the one silent longest is evicted first', async () => {
     await using server = await start({ most: 8, mostUnknownOfOne: 4 })
     const sockets: Socket[] = []
     for (let index = 2; index < 10; index++) sockets.push(await server.open(`127.0.0.${index}`))
@@ -187,7 +187,7 @@ suite('connections', () => {
     assert.ok(await isOpen(first), 'a head that trickles in is none')
   })
 
-  test('a body that trickles in is no sign of life of a stranger', async () => {
+  test('bytes of a slow body do not count as activity of a stranger', async () => {
     await using server = await start({ mostUnknownOfOne: 2 })
     const slow = await server.open()
     slow.write('POST /public HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{')
@@ -199,7 +199,7 @@ suite('connections', () => {
     assert.ok(await isOpen(other))
   })
 
-  test('a call that was admitted is answered, and its socket stays, however many come', async () => {
+  test('an admitted call is answered and an admitted socket stays open, however many connections come', async () => {
     await using server = await start({ most: 8, mostHeld: 6, mostUnknownOfOne: 4 })
     const begun = server.nextHeld()
     const held = call(server, '/held', { localAddress: '127.0.0.2' })
@@ -219,7 +219,7 @@ suite('connections', () => {
     assert.equal((await held).status, 200)
   })
 
-  test('a socket that has not signed in gives way', async () => {
+  test('a socket that has not signed in is evicted', async () => {
     await using server = await start({ mostUnknownOfOne: 2 })
     const late = new WebSocket(`ws://127.0.0.1:${server.port}/late`)
     await once(late, 'open')
@@ -228,7 +228,7 @@ suite('connections', () => {
     await gone
   })
 
-  test('a known connection that is idle goes after the strangers, and counts for no address', async () => {
+  test('an idle known connection is evicted after the strangers, and counts for no address', async () => {
     await using server = await start({ most: 6, mostUnknownOfOne: 2 })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     try {
@@ -240,7 +240,7 @@ suite('connections', () => {
     }
   })
 
-  test('among known connections that fill the server the longest idle goes, and not the newcomer', async () => {
+  test('if known connections fill the server, the longest idle is evicted and not the newcomer', async () => {
     await using server = await start({ most: 3 })
     const known: Socket[] = []
     for (let index = 0; index < 3; index++) {
@@ -255,7 +255,7 @@ suite('connections', () => {
     assert.ok(await isOpen(known[1]!))
   })
 
-  test('503 for a call beyond those that can be served at once; those that are served go on', async () => {
+  test('503 for a call above the limit of calls served at once; the calls being served go on', async () => {
     await using server = await start({ most: 8, mostHeld: 2 })
     const held: ReturnType<typeof call>[] = []
     for (let index = 0; index < 2; index++) {
@@ -269,7 +269,7 @@ suite('connections', () => {
     assert.equal((await call(server, '/mine')).status, 200)
   })
 
-  test('a caller who fills the server loses the longest served to others, and not to more of their own', async () => {
+  test('a caller who fills the server loses the longest call to others, but not to their own new calls', async () => {
     await using server = await start({ most: 16, mostHeld: 4 })
     const hold = async (owner: string) => {
       const begun = server.nextHeld()
@@ -287,16 +287,16 @@ suite('connections', () => {
     const others = [await hold('other'), await hold('other')]
     assert.equal(await greedy[0]?.answered, 'cut off')
     assert.equal(await greedy[1]?.answered, 'cut off')
-    // Both have as many now.
+    // Both owners now have the same number.
     assert.equal((await call(server, '/mine', { headers: { ...credential, for: 'other' } })).status, 503)
     assert.deepEqual(server.lines.slice(1), [], 'what clients do is no line of the log')
     server.release()
     for (const { answered } of [...greedy.slice(2), ...others]) assert.equal(await answered, 200)
   })
 
-  test('nothing is done for a call whose connection was reset before it was taken', async () => {
+  test('a call is not processed if its connection was reset before the server accepted it', async () => {
     await using server = await start({})
-    // Nothing is taken while this waits.
+    // The server accepts no connection while spawnSync blocks this thread.
     const { status, stderr } = spawnSync(process.execPath, ['-e', sendAndReset, String(server.port)], {
       timeout: 20_000,
     })
@@ -305,7 +305,7 @@ suite('connections', () => {
     assert.equal(server.calls(), 1)
   })
 
-  test('a connection that asks more before it is answered than one may is closed, and no more is done for it', async () => {
+  test('a connection with too many unanswered calls is closed, and no more of its calls are processed', async () => {
     await using server = await start({ mostCallsOfOne: 3 })
     const one = 'GET /held HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key\r\n\r\n'
     const socket = await server.open()
@@ -328,8 +328,8 @@ suite('connections', () => {
   })
 })
 
-suite('a head that does not come to its end', () => {
-  test('408 after its time, whether nothing comes or a little', async () => {
+suite('a head that never ends', () => {
+  test('408 after the time limit, whether no byte or a few bytes arrive', async () => {
     const server = createHttpServer({ headersTimeout: 100, connectionsCheckingInterval: 20 })
     server.on('clientError', (error, socket) => refuseBadHttp(error, socket, 50))
     new Connections().watch(server)

@@ -1,7 +1,7 @@
-// How many connections a server has open, and which of them gives way when there are too many. Nobody has to say who they are
-// to open one, so a newcomer is always taken, and the connection that has been idle for longest is closed instead of it.
+// Limits the open connections of a server and decides which one is evicted when there are too many. Anyone can open a
+// connection without a credential, so a new one is always accepted and the one that was idle longest is evicted.
 //
-// What counts as a sign of life is the head of a call. Bytes of a head or a body that trickle in do not count.
+// Only the complete head of a call counts as activity. Single bytes of a head or a body do not count.
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -12,33 +12,33 @@ export type ConnectionBounds = {
   /** All connections. */
   most?: number
   /**
-   * Connections that serve admitted calls. Such a call may need a second descriptor, for what it is passed on to. Beyond it, the
-   * owner who has most of them loses one to a newcomer: a visitor's first, then the one that has been served for longest.
+   * Most connections that serve admitted calls. Such a call may need a second file descriptor, for the forwarded call. Above it,
+   * the owner with the most loses one to the newcomer: first a visitor's, then the one that was served longest.
    */
   mostHeld?: number
-  /** Connections of one network on which nobody has ever said who they are. */
+  /** Most connections of one network on which no credential was ever accepted. */
   mostUnknownOfOne?: number
-  /** Calls that are sent on one connection before the first of them is answered. */
+  /** Most calls that a client may send on one connection before the first is answered (pipelining). */
   mostCallsOfOne?: number
 }
 
 /** For `http.createServer`: how long a head may take to come, and how often Node looks. */
 export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 2000 }
 
-/** Connections that wait to be taken. Beyond it the kernel lets a newcomer try again a second later. */
+/** Connections that wait for accept(2). Above it the kernel drops a new one, and the client tries again a second later. */
 export const backlog = 4096
 
-/** Connections that serve admitted calls of one owner, the longest served first. */
+/** Connections that serve admitted calls of one owner; the one served longest is first. */
 type Share = { known: Set<Connection>; visiting: Set<Connection> }
 
-/** A network's unknown connections, the longest silent first. */
+/** Connections of one network without a credential; the one silent longest is first. */
 type Unknown = { idle: Set<Connection>; visiting: Set<Connection> }
 
 type Connection = {
   socket: Duplex
-  /** Calls that are not over. */
+  /** Calls that have not ended yet. */
   calls: number
-  /** Somebody has said who they are on it. */
+  /** A call with an accepted credential has come on this connection. */
   isKnown: boolean
   isAdmitted: boolean
   /** The organization or person that an admitted call counts for; a visitor's counts for the owner of what is visited. */
@@ -57,10 +57,10 @@ export class Connections {
   readonly #bounds: Required<ConnectionBounds>
   readonly #all = new Map<Duplex, Connection>()
   readonly #networks = new Map<string, Unknown>()
-  // Each from the one that has shown no sign of life for longest.
+  // In each set, the connection that was inactive longest is first.
   readonly #unknown = new Set<Connection>()
   readonly #known = new Set<Connection>()
-  /** Calls that are open to everybody. */
+  /** Connections that serve admitted calls without a credential, such as visits to a public preview. */
   readonly #visiting = new Set<Connection>()
   /** Connections that serve admitted calls, by owner. */
   readonly #shares = new Map<string, Share>()
@@ -70,18 +70,18 @@ export class Connections {
     this.#bounds = { most, mostHeld, mostUnknownOfOne, mostCallsOfOne }
   }
 
-  /** To be called before anybody connects. */
+  /** Call this before the server listens. */
   watch(server: Server): void {
     server.on('connection', (socket) => {
-      // It was reset before it was taken: it has no address to count it by any more, and nobody hears an answer.
+      // The client reset the connection before accept(2): there is no address to count, and nobody to answer.
       if (socket.remoteAddress === undefined) socket.destroy()
       else this.#add(socket, socket.remoteAddress)
     })
   }
 
   /**
-   * A call has come; without an answer of its own, as for an upgrade, it is over when its connection is. False: its connection is
-   * closed, and nothing is to be done for it.
+   * Call this when the head of a call has come. An upgrade has no `answer`: it ends with its connection. Returns false if the
+   * connection is closed; then the call must not be processed.
    */
   begin(socket: Duplex, answer?: ServerResponse): boolean {
     const it = this.#all.get(socket)
@@ -98,8 +98,8 @@ export class Connections {
   }
 
   /**
-   * The connection stays from now on until its calls are over, unless others have fewer than its owner and need the room. Throws
-   * when there are too many such connections.
+   * Keeps the connection until its calls have ended. It can still be evicted for an owner who has fewer connections. Throws
+   * if all places for admitted connections are taken.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
@@ -134,7 +134,7 @@ export class Connections {
     } else if (this.#all.size > this.#bounds.most) this.#close(this.#leastNeeded(it))
   }
 
-  /** A sixteenth is kept for those who are about to say who they are, however many known connections are idle. */
+  /** A sixteenth of all connections stays available to new, still unknown callers, even if known connections are idle. */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)
     if (unknown !== undefined && this.#unknown.size > this.#bounds.most / 16) return unknown
@@ -142,8 +142,8 @@ export class Connections {
   }
 
   /**
-   * A connection of the owner who has most. Undefined where the newcomer's owner would then have as many, or more: such an owner's
-   * known callers take the place of the owner's own visitors only.
+   * Returns the connection to evict: one of the owner with the most connections. If the newcomer's owner would then have as
+   * many, only a known caller of that owner gets a place, and it replaces one of the owner's own visitors.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }
@@ -158,7 +158,7 @@ export class Connections {
     return longest === newcomer ? undefined : longest
   }
 
-  /** At the end of the lists where it belongs. */
+  /** Puts the connection at the end of its lists, as the most recently active. */
   #put(it: Connection): void {
     if (it.isAdmitted) {
       const share = this.#shares.get(it.owner) ?? { known: new Set(), visiting: new Set() }
@@ -202,7 +202,7 @@ export class Connections {
   #forget(it: Connection): void {
     if (!this.#all.delete(it.socket)) return
     this.#take(it)
-    // A network with known connections alone keeps no lists; its next newcomer makes them anew.
+    // A network without unknown connections needs no lists. The next connection from it makes new ones.
     const { network, unknown } = it
     if (unknown.idle.size + unknown.visiting.size === 0 && this.#networks.get(network) === unknown) {
       this.#networks.delete(network)
@@ -210,5 +210,5 @@ export class Connections {
   }
 }
 
-/** For those who find out only later, on a socket, who calls. */
+/** For a WebSocket whose caller is identified only after the upgrade. */
 export const admitConnection = (socket: Duplex, owner: string): void => places.get(socket)?.admit(socket, true, owner)

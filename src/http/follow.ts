@@ -1,15 +1,15 @@
-// Follows every call of a server that is made of route rows. Where somebody further out follows a call already, as the gate does for
-// its toolbox, this tells them the route and the outcome, so that one call is told of once.
+// Records telemetry for every call of a server of route rows. If an outer server already records the call, as the gate does
+// for its toolbox, this adds the route and the outcome to that record, so that each call is recorded once.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Attributes, isFollowed } from '#src/kit/telemetry/telemetry.ts'
 import type { Problem } from '#src/problems.ts'
 import { type FollowedCall, findFollowed, followCall } from './followed-call.ts'
 
 const calls = new WeakMap<FastifyRequest, FollowedCall>()
-/** Nobody further out follows these. */
+/** Calls that no outer server records. */
 const followedHere = new WeakSet<FastifyRequest>()
 
-/** Reading a body loses what goes along with asynchronous work, so each part of a call is done in here. */
+/** Runs `work` in the trace of the call. Reading a body loses the AsyncLocalStorage, so each part of a call runs in here. */
 export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
   const call = calls.get(request)
   return call === undefined ? work() : call.during(work)
@@ -18,11 +18,11 @@ export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
 type FollowOptions = {
   /** Why a request was refused. */
   problemOf: (request: FastifyRequest) => Problem | undefined
-  /** What else is told of it. */
+  /** More attributes of the call. */
   tell: (request: FastifyRequest) => Attributes
 }
 
-/** Before any other hook. Where nobody watches nothing is added. */
+/** Call this before any other hook is added. Adds nothing if telemetry is off. */
 export const followCalls = (server: FastifyInstance, { problemOf, tell }: FollowOptions): void => {
   if (!isFollowed()) return
   const end = (request: FastifyRequest, status?: number) => {
@@ -42,12 +42,12 @@ export const followCalls = (server: FastifyInstance, { problemOf, tell }: Follow
     const call = outer ?? followCall(request.raw)
     if (call !== undefined) calls.set(request, call)
     if (outer === undefined) followedHere.add(request)
-    // A refused upgrade has no response that ends.
+    // The response of a refused upgrade never emits an end event.
     else outer.say({ route: request.routeOptions.url })
     done()
   })
   server.addHook('preHandler', (request, _reply, done) => {
-    // From here on it is a connection, and how long that is open says nothing.
+    // After the upgrade, the duration of the open connection is not the duration of a call.
     if (request.ws) end(request, 101)
     done()
   })

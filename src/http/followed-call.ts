@@ -1,6 +1,6 @@
 // Records each HTTP call that a program serves, as a span and as a duration, by the names that
-// OpenTelemetry's conventions have for them. Paths and queries are never told, since some hold credentials; the row of the
-// route is.
+// OpenTelemetry's conventions have for them. Paths and queries are never recorded, because some hold credentials. The
+// path pattern of the route is recorded instead.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type Attributes, beginSpan, duration, isFollowed, type TracePlace } from '#src/kit/telemetry/telemetry.ts'
 
@@ -13,7 +13,7 @@ const durations = duration(
 const knownMethods = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'])
 
 type Outcome = {
-  /** Absent: it is no route of ours. */
+  /** Absent: the call matched no route. */
   route?: string | undefined
   /** Absent: the caller went away before there was an answer. */
   status?: number | undefined
@@ -23,25 +23,25 @@ type Outcome = {
 }
 
 export type FollowedCall = {
-  /** What is done for this call. */
+  /** Runs work for this call inside its span. */
   during: <T>(work: () => T) => T
-  /** What is known of its outcome by somebody further in, who knows it better. */
+  /** An inner server adds what it knows of the outcome. Its route and problem win over those given to `end`. */
   say: (known: Outcome) => void
   end: (outcome: Outcome) => void
 }
 
 const followed = new WeakMap<IncomingMessage, FollowedCall>()
 
-/** The call, where somebody further out follows it. */
+/** The record of the call, if an outer server has begun one. */
 export const findFollowed = (request: IncomingMessage): FollowedCall | undefined => followed.get(request)
 
-/** Where the caller is in a trace of its own; what it says twice is no place. */
+/** The caller's place in its trace. A `traceparent` that is sent twice is ignored. */
 const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace => ({
   traceparent: Array.isArray(traceparent) ? undefined : traceparent,
   tracestate: Array.isArray(tracestate) ? tracestate.join(',') : tracestate,
 })
 
-/** `undefined`: nobody watches, which is to cost nothing. */
+/** Returns `undefined` if telemetry is off, so that a call costs nothing then. */
 export const followCall = (request: IncomingMessage): FollowedCall | undefined => {
   if (!isFollowed()) return undefined
   const { method = 'GET', headers } = request
@@ -71,7 +71,7 @@ export const followCall = (request: IncomingMessage): FollowedCall | undefined =
       if (span !== undefined) {
         if (route !== undefined) span.rename(`${name} ${route}`)
         span.set({ ...shared, ...attributes })
-        // A refusal is the caller's affair; an answer of 500 and above is ours (HTTP span conventions, Status).
+        // A status below 500 is the caller's error and no failed span; 500 and above is ours (HTTP span conventions, Status).
         if (status === undefined || status >= 500) span.fail(problem ?? String(status ?? 'cancelled'))
         else if (problem !== undefined) span.set({ 'error.type': problem })
         span.end()

@@ -1,4 +1,4 @@
-// A head that can be read in two ways is refused, at the ports of control and of a runner's toolbox, and at the gate's.
+// A head that can be read in two ways is refused by servers of route rows (control, toolbox) and by the gate.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
@@ -33,7 +33,7 @@ const taken: readonly [string, readonly string[]][] = [
   ['an empty host', ['Host:']],
 ]
 
-/** The status of a call whose head is exactly this. */
+/** The status of a call with exactly these header lines. */
 const statusOf = async (port: number, path: string, headers: readonly string[]): Promise<number> => {
   const socket = connect(port, '127.0.0.1')
   socket.write([`GET ${path} HTTP/1.1`, ...headers, '', ''].join('\r\n'))

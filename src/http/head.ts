@@ -1,13 +1,13 @@
-// What a call's head may not say twice or in two ways. Whoever stands in front of us may believe the other one.
+// Refuses a request head that can be read in two ways. A reverse proxy in front of us may read it the other way.
 import type { IncomingMessage } from 'node:http'
 
-/** Headers that decide where a call goes, or as whom. Node takes the first of several without a word. */
+/** Headers that decide where a call goes, or who the caller is. Node silently takes the first of several. */
 const onlyOnce = new Set(['host', 'authorization'])
 
 /** A name, an IPv4 address or an IPv6 address in brackets; a port may follow (RFC 9110 §7.2). Empty is allowed. */
 const host = /^(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+;=%-]*)(?::\d*)?$/i
 
-/** Says what is wrong with a head that RFC 9112 wants to be answered with 400. Node itself refuses two lengths. */
+/** Says why a head must be answered with 400 (RFC 9112). Node itself refuses two values of Content-Length. */
 export const findBadHead = ({ rawHeaders, headers, httpVersion }: IncomingMessage): string | undefined => {
   const seen = new Set<string>()
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -16,7 +16,7 @@ export const findBadHead = ({ rawHeaders, headers, httpVersion }: IncomingMessag
     if (seen.has(name)) return `The header ${rawHeaders[at]} must not be sent twice.`
     seen.add(name)
   }
-  // Node looks for it itself, but not in an upgrade.
+  // Node checks for a missing Host itself, but not in an upgrade.
   if (headers.host === undefined) return httpVersion === '1.0' ? undefined : 'The header Host is missing.'
   if (!host.test(headers.host)) return 'The header Host must name one host, and a port where there is one.'
   const coding = headers['transfer-encoding']

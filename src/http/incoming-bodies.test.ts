@@ -12,7 +12,7 @@ const MiB = 1024 ** 2
 const key = 'dGhlIHNhbXBsZSBub25jZQ=='
 const upgrade = `Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`
 
-/** A masked text frame of so many bytes, without most of them (RFC 6455 §5.2). */
+/** The head of a masked text frame of `length` bytes, without its payload (RFC 6455 §5.2). */
 const frameHead = (length: number) => {
   const head = Buffer.alloc(14)
   head.set([0x81, 0xff])
@@ -66,7 +66,7 @@ const serving = async (bounds: Bounds) => {
   }
   return {
     open,
-    /** Announces a body, and sends none of it. */
+    /** Announces a body and sends none of it. */
     body: (owner: string, length: number, path = 'body') =>
       open(`POST /${owner}/${path} HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: ${length}\r\n\r\n`),
     socket: async (owner: string) => {
@@ -81,7 +81,7 @@ const serving = async (bounds: Bounds) => {
   }
 }
 
-/** What comes after this much more was sent; undefined: it is cut off. */
+/** Sends so many more bytes and returns the answer; undefined: the server closed the connection. */
 const answerTo = async (socket: Socket, bytes: number): Promise<string | undefined> => {
   const over = new Promise<undefined>((resolve) => socket.once('close', () => resolve(undefined)))
   const answer = once(socket, 'data').then(([data]) => String(data))
@@ -108,7 +108,7 @@ suite('bodies and frames that are not whole yet', () => {
     const refusals = [answerTo(silent, 0), answerTo(small, 0), answerTo(trickling, 0)]
     for (let sent = 0; sent < 90_000; sent += 10_000) {
       slow.write(Buffer.alloc(10_000))
-      // However often it gives a sign of life.
+      // Frequent small pieces do not help a slow body.
       if (!trickling.destroyed) trickling.write(Buffer.alloc(10))
       await pause(100)
     }
@@ -120,7 +120,7 @@ suite('bodies and frames that are not whole yet', () => {
     assert.match((await answerTo(socket, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('a body that others read is cut off as well; one read as it comes has the bounds of its route', async () => {
+  test('a body that a hook reads is ended too; a streamed body has the bounds of its own route', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const streamed = await server.body('a', 1000, 'stream')
     const silent = await server.body('a', 1000, 'own-reader')
@@ -129,7 +129,7 @@ suite('bodies and frames that are not whole yet', () => {
     assert.match((await answerTo(streamed, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('a body that comes before the call ahead of it on its connection is answered is followed on', async () => {
+  test('a pipelined body is still watched after the call before it is answered', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const call = 'POST /a/body HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: 10\r\n\r\n'
     const socket = await server.open(`GET /late HTTP/1.1\r\nHost: a\r\n\r\n${call}`)
@@ -156,7 +156,7 @@ suite('bodies and frames that are not whole yet', () => {
     for (const whole of [frugal, second, newcomer]) assert.match((await answerTo(whole, MiB)) ?? '', /3145728 bytes/)
   })
 
-  test('what is whole counts no more, however often it comes', async () => {
+  test('complete bodies and frames do not count any more, however many come', async () => {
     await using server = await serving({ mostBytes: 3 * MiB })
     const socket = await server.socket('a')
     for (let round = 0; round < 4; round++) {

@@ -1,7 +1,7 @@
-// A body that is read whole, and a frame of a socket, lie in our memory until their last byte has come, and whoever sends them
-// may never send it. So they have bounds: of speed, for each body, and of memory, for all of them together.
+// Bounds unfinished request bodies and WebSocket frames. They stay in our memory until their last byte has arrived, and a
+// sender may never send that byte. Each body has a minimum speed; all of them together have a memory limit.
 //
-// What has come is read from the connections now and then: nothing is added to the way of each piece.
+// A timer reads how many bytes each connection has received, so the path of each chunk has no extra work.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
@@ -12,18 +12,18 @@ import { SlowBodies, type SlowBodiesBounds, tooSlow } from './slow-bodies.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The route reads the body itself, as it comes. */
+    /** The route reads the body itself, as a stream. */
     streamsBody?: boolean
     takesJson?: boolean
   }
 }
 
 type Bounds = {
-  /** Whoever it is for. */
+  /** The owner that the bytes of a request count for. */
   ownerOf: (request: FastifyRequest) => string
-  /** All that has come and is not whole; beyond it, who has most there gives way, with what has been coming for longest. */
+  /** Most bytes of all unfinished bodies and frames. Above it, the owner with the most bytes loses the oldest. */
   mostBytes?: number
-  /** How slow a body may be. A socket is kept alive by other means. */
+  /** Minimum speed of a body. It does not apply to sockets, which have pings (socket.ts). */
   slow?: SlowBodiesBounds
   lookMs?: number
 }
@@ -31,19 +31,19 @@ type Bounds = {
 type Coming = {
   connection: Socket
   owner: string
-  /** Bytes of the connection when this body began. */
+  /** Bytes that the connection had received when this body or frame began. */
   from: number
-  /** Absent: of a socket. */
+  /** Absent: this is a frame of a socket. */
   body?: { raw: IncomingMessage; refuse: (problem: Problem) => void }
 }
 
-/** Whoever reads a body hears of the problem, and it is answered as any other; where that is too late the connection ends. */
+/** Gives the problem to the reader of the body, so that it is answered like any other. If it is too late, the connection ends. */
 const refuserOf = (connection: Socket, payload: RequestPayload, reply: FastifyReply) => (problem: Problem) => {
   if (reply.sent || payload.listenerCount('error') === 0) connection.destroy()
   else payload.emit('error', problem)
 }
 
-/** To be called after the plugin of sockets is there. */
+/** Call this after the WebSocket plugin is registered. */
 export const boundIncoming = (server: FastifyInstance, { ownerOf, mostBytes, slow, lookMs = 500 }: Bounds): void => {
   const coming = new Set<Coming>()
   const shares = new Shares<Coming>(mostBytes)
@@ -83,7 +83,7 @@ export const boundIncoming = (server: FastifyInstance, { ownerOf, mostBytes, slo
 
   server.addHook('preParsing', (request, reply, payload, done) => {
     const { raw, routeOptions } = request
-    // Most bodies are here before anybody has found out who calls.
+    // Most bodies are complete before the caller is known, and need no bound.
     const isRead = request.method !== 'GET' && request.method !== 'HEAD' && !routeOptions.config.streamsBody
     if (request.ws) owners.set(raw, ownerOf(request))
     else if (isRead && !raw.complete) {

@@ -5,7 +5,7 @@ import { deepest, findTooMuch, mostValues } from './json-text.ts'
 const long = 'x'.repeat(mostValues)
 
 suite('a JSON text', () => {
-  test('with as many values as are allowed is taken, with more it is refused', () => {
+  test('is accepted with as many values as allowed, and refused with more', () => {
     const list = (length: number) => JSON.stringify(Array.from({ length }, (_, index) => index))
     assert.equal(findTooMuch(list(mostValues + 1)), undefined)
     assert.match(findTooMuch(list(mostValues + 2))!, /^body must not hold more than 10000 values$/)
@@ -13,13 +13,13 @@ suite('a JSON text', () => {
     assert.match(findTooMuch(twice)!, /values/)
   })
 
-  test('that is nested as deep as allowed is taken, deeper it is refused', () => {
+  test('is accepted when nested as deep as allowed, and refused when deeper', () => {
     const nested = (depth: number) => `${'['.repeat(depth)}"${long}"${']'.repeat(depth)}`
     assert.equal(findTooMuch(nested(deepest)), undefined)
     assert.match(findTooMuch(nested(deepest + 1))!, /^body must not be nested deeper than 64 levels$/)
   })
 
-  test('is not counted inside its strings, wherever they end', () => {
+  test('marks inside its strings are not counted, wherever the strings end', () => {
     const marks = ',[{'.repeat(mostValues)
     for (const text of [marks, `${marks}"`, `"${marks}\\`, `\\"${marks}\\\\"${marks}`, `${marks}\\\\`]) {
       assert.equal(findTooMuch(JSON.stringify([text, { [text]: text }])), undefined)
@@ -27,7 +27,7 @@ suite('a JSON text', () => {
     assert.match(findTooMuch(`["\\\\"${',1'.repeat(mostValues + 1)}]`)!, /values/)
   })
 
-  test('that breaks off within a string is not refused here: the parser refuses it', () => {
+  test('that ends inside a string is not refused here: the parser refuses it', () => {
     for (const text of [`["${long}`, `["${long}\\`, `["${long}\\"`, `{"${long}\\\\\\"`])
       assert.equal(findTooMuch(text), undefined)
   })

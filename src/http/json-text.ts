@@ -1,10 +1,9 @@
-// Bounds a JSON text before it is parsed: a megabyte of many small values takes the parser, and everybody else who waits for
-// this process, a tenth of a second.
+// Bounds a JSON text before it is parsed. Parsing a megabyte of small values blocks this process for a tenth of a second.
 
-/** More than any request of ours holds. */
+/** Most values. No valid request of our API has so many. */
 export const mostValues = 10_000
 
-/** More than any request of ours has, and less than what exhausts the stack of a program that walks it. */
+/** Deepest nesting. No valid request of our API is so deep, and a recursive walk still fits into the stack. */
 export const deepest = 64
 
 /** The index of the quote that ends the string that begins at `start`. */
@@ -17,9 +16,9 @@ const endOfString = (text: string, start: number): number => {
   return text.length
 }
 
-/** Says what is too much in a text; it may be no JSON at all. Only what follows a comma is counted. */
+/** Returns why a text is refused. It need not be valid JSON. Values are counted by their commas. */
 export const findTooMuch = (text: string): string | undefined => {
-  // Too short for so many values. The parser is quick with short texts of any depth.
+  // A text this short cannot hold so many values, and the parser is fast with short texts of any depth.
   if (text.length <= mostValues) return undefined
   let values = 0
   let depth = 0

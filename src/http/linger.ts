@@ -1,4 +1,4 @@
-// Ends connections whose last words are written by hand: after an upgrade, and to whoever does not speak HTTP.
+// Ends connections on which we write the last answer ourselves: after an upgrade, and to clients that do not speak HTTP.
 import type { Duplex } from 'node:stream'
 
 /** A status line and headers as they go over the wire. */
@@ -11,8 +11,8 @@ export const headOf = (status: number, message: string, headers: readonly string
 const lingerMs = 5000
 
 /**
- * Closes a connection after its last words. Until its other side has closed too, at most `withinMs`, what still comes is read
- * away: a connection that is closed with something unread is reset, and the words are lost.
+ * Closes a connection after its last answer. Incoming bytes are discarded until the peer closes too, at most `withinMs`.
+ * A connection that is closed with unread bytes is reset, and the answer would be lost.
  */
 export const endSoon = (socket: Duplex, withinMs = lingerMs): void => {
   const timer = setTimeout(() => socket.destroy(), withinMs).unref()
@@ -22,14 +22,14 @@ export const endSoon = (socket: Duplex, withinMs = lingerMs): void => {
     .end()
 }
 
-/** What Node cannot read as HTTP, by its error codes; everything else is a plain 400. */
+/** Status for each error code of Node's HTTP parser. Every other error is a 400. */
 const statuses: Record<string, [number, string]> = {
   HPE_HEADER_OVERFLOW: [431, 'Request Header Fields Too Large'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'Payload Too Large'],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'Request Timeout'],
 }
 
-/** For a server's `clientError`. A peer that has never said anything is told nothing. */
+/** Handler for a server's `clientError`. A peer that has sent no byte gets no answer. */
 export const refuseBadHttp = (error: NodeJS.ErrnoException, socket: Duplex, withinMs?: number): void => {
   const isSilent = (socket as { bytesRead?: number }).bytesRead === 0
   if (!socket.writable || error.code === 'ECONNRESET' || isSilent) return void socket.destroy()

@@ -1,9 +1,9 @@
-// The only place that turns an error into what a caller sees. Anything unforeseen becomes `internal` with a fixed sentence.
+// The only place that turns an error into an answer. An unexpected error becomes `internal` with a fixed sentence.
 import { STATUS_CODES } from 'node:http'
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
 
-/** Reads what Fastify itself throws (bad JSON, a body too large, an unknown content type) as one of our problems. */
+/** Converts an error that Fastify throws (bad JSON, a body too large, an unknown content type) to one of our problems. */
 export const asProblem = (error: unknown): Problem => {
   if (error instanceof Problem) return error
   const { code, statusCode } = (error ?? {}) as { code?: string; statusCode?: number }
@@ -18,7 +18,7 @@ export const asProblem = (error: unknown): Problem => {
   return new Problem('internal', undefined, { cause: error })
 }
 
-/** A toolbox is spoken of by its own paths, whatever stands before them on the way to it. */
+/** The path in the error body. For a toolbox, without the prefix `/toolbox/{id}`, because its clients expect its own paths. */
 const pathOf = (url: string, source: string): string => {
   const [path = ''] = url.split('?')
   return (source === 'DAYTONA_DAEMON' ? path.replace(/^\/toolbox\/[^/]+/, '') : path) || '/'

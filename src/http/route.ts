@@ -1,4 +1,4 @@
-// A route is a row: method, path, what it needs, its shapes and what it runs. It knows no noun.
+// A route is a row: method, path, required permission, schemas and handler. This file knows no sandbox or other resource.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import type { WebSocket } from 'ws'
@@ -14,14 +14,14 @@ export type Call<Context, Params, Query, Body> = Context & {
   reply: FastifyReply
 }
 
-/** A row whose shapes are known to `run`; `route()` makes one, and the server reads it as the wider {@link Route}. */
+/** A row whose `run` has the types of its schemas. `route()` makes it; the server reads it as the wider {@link Route}. */
 export type RouteRow<Context, Needs extends string, P, Q, B> = {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Fastify's form: `/sandbox/:sandboxIdOrName/stop`. */
   path: string
-  /** Who may call it. Always written, `'public'` included. */
+  /** Who may call the route. Required, so that `'public'` is always a decision. */
   needs: Needs
-  /** It gives somebody a way in, or more rights, for longer than a credential that expires: such a credential is refused. */
+  /** The route grants access or rights that outlive the caller's credential: a credential that expires is refused. */
   givesAccess?: boolean
   /** A line for the reference page. */
   summary: string
@@ -30,22 +30,22 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   body?: B
   /** The body may be absent, or null; `run` then sees `undefined`. */
   bodyOptional?: boolean
-  /** In bytes; the server's own limit when absent. */
+  /** In bytes. Default: the server's limit. */
   bodyLimit?: number
-  /** The body is left as it is, of any type and length: `run` reads `request.raw`, without destroying it. Not with `body`. */
+  /** The server does not read the body: `run` reads `request.raw`, without destroying it. Cannot be used with `body`. */
   streamsBody?: boolean
-  /** The shape per success status; the first is the one a plain return is sent with. `null`: an empty body. */
+  /** Schema per success status. A value that `run` returns is sent with the first status. `null`: an empty body. */
   replies: Record<number, TSchema | null>
   run: (call: Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>) => unknown
   /** For a GET that may be upgraded to a WebSocket: runs instead of `run`, after the same guard and validation. */
   socket?: (socket: WebSocket, call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => void
-  /** For a `socket`: checks that need a question. Runs before the upgrade; what it throws is answered as plain HTTP. */
+  /** For a `socket`: asynchronous checks before the upgrade. An error that `admit` throws is answered as plain HTTP. */
   admit?: (call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => Promise<void>
-  /** For a `socket`: selected before others when a caller offers it. Without it the first that is offered is selected. */
+  /** For a `socket`: this subprotocol is selected if the caller offers it. Otherwise the first offered one is selected. */
   subprotocol?: string
 }
 
-/** A row as the server sees it: shapes of every kind alike. Only `route()` makes one. */
+/** A row as the server sees it, without the types of its schemas. Only `route()` makes one. */
 export type Route<Context = unknown, Needs extends string = string> = Omit<
   RouteRow<Context, Needs, undefined, undefined, undefined>,
   'params' | 'query' | 'body' | 'run' | 'socket' | 'admit'
@@ -58,7 +58,7 @@ export type Route<Context = unknown, Needs extends string = string> = Omit<
   admit?: (call: Omit<Call<Context, unknown, unknown, unknown>, 'reply'>) => Promise<void>
 }
 
-/** Binds `route()` to one program's context and its words for `needs`. */
+/** Binds `route()` to the context type of one program and to its allowed values of `needs`. */
 export const routesOf =
   <Context, Needs extends string>() =>
   <

@@ -32,7 +32,7 @@ const routes: Route<object, 'public'>[] = [
   }),
 ]
 
-/** Whether the test fails or not, it is closed. */
+/** The server is closed at the end of the test, even if the test fails. */
 const start = async (parts: Partial<Parameters<typeof createServer>[0]> = {}) => {
   const server = await createServer({
     routes,
@@ -63,14 +63,14 @@ suite('content types', () => {
     }
   })
 
-  test('415 for a body that is not said to be JSON, with the header that is missing where JSON is taken', async () => {
+  test('415 for a body whose content type is not JSON; the answer names the header to send', async () => {
     await using started = await start()
     const { server } = started
     const post = async (url: string, headers: Record<string, string>, payload: string) => {
       const reply = await server.inject({ method: 'POST', url, headers, payload })
       return [reply.statusCode, reply.json().message]
     }
-    // The default of curl, what fetch says of a text, and nothing.
+    // The default content type of curl, the one that fetch sends for a string, and none.
     for (const headers of [form, { 'content-type': 'text/plain;charset=UTF-8' }, {}]) {
       assert.deepEqual(
         await post('/named', headers, '{"name":"x"}'),
@@ -82,7 +82,7 @@ suite('content types', () => {
     }
   })
 
-  test('200 for JSON in any of its spellings, and 400 for a body that is missing', async () => {
+  test('200 for every spelling of the JSON content type, and 400 for a missing body', async () => {
     await using started = await start()
     const { server } = started
     const post = (type: string, payload: string) =>
@@ -93,7 +93,7 @@ suite('content types', () => {
   })
 })
 
-suite('a body that does not come to its end', () => {
+suite('a body that never ends', () => {
   test('is refused in our own words', async () => {
     await using started = await start()
     const { server } = started
@@ -165,7 +165,7 @@ suite('a route that reads its own body', () => {
     return { post, [Symbol.asyncDispose]: dispose }
   }
 
-  test('200 for any type and length, also where a type promises JSON that is none', async () => {
+  test('200 for any content type and length, also for JSON that is not valid', async () => {
     await using server = await listen()
     for (const type of [
       'application/json',
@@ -179,7 +179,7 @@ suite('a route that reads its own body', () => {
     assert.deepEqual(await (await server.post('/measure', null, {})).json(), { bytes: 0 })
   })
 
-  test('a refusal is heard by a caller who sends more than is read, and the other routes keep their limits', async () => {
+  test('a caller who sends more than is read gets the refusal, and other routes keep their limits', async () => {
     await using server = await listen()
     const refused = await server.post('/measure?refuse=true', 'x'.repeat(8_000_000), {})
     assert.equal(refused.status, 409)

@@ -1,4 +1,4 @@
-// An HTTP server made of route rows. Guards run before a body is read; validation runs before a route does.
+// An HTTP server made of route rows. The guard runs before the body is read; validation runs before the route's `run`.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import fastifyWebsocket from '@fastify/websocket'
@@ -44,13 +44,13 @@ type ServerParts<Context extends object, Needs extends string> = {
   trustedProxies?: number
   /** Whom the memory of a call counts for (incoming-bodies.ts, unread-answers.ts); by default, and for refused callers, the caller's address. */
   ownerOf?: (context: Context) => string | undefined
-  /** What telemetry tells of a call besides its route: never what could be a credential. No context: it was refused. */
+  /** Attributes of a call for telemetry, besides its route. Never a credential. `context` is absent if the call was refused. */
   tell?: (params: Readonly<Record<string, string | undefined>>, context: Context | undefined) => Attributes
 }
 
 const refusals = new WeakMap<FastifyRequest, Problem>()
 
-/** Why a request was refused, once it was. */
+/** The problem with which a request was refused, if it was. */
 export const problemOf = (request: FastifyRequest): Problem | undefined => refusals.get(request)
 
 const contexts = new WeakMap<FastifyRequest, object>()
@@ -61,12 +61,12 @@ const socketMessageBytes = 4 * 1024 * 1024
 /** Bytes of the message bound of each upgrade. */
 const messageBytes = new WeakMap<IncomingMessage, number>()
 
-/** Before an upgrade: its socket is closed with 1009 as soon as a message turns out to be longer than so many bytes. */
+/** Call before an upgrade: the socket is closed with 1009 as soon as a message is longer than `bytes`. */
 export const boundMessages = (request: FastifyRequest, bytes: number): void => void messageBytes.set(request.raw, bytes)
 
 const refusalsLeft = new WeakMap<IncomingMessage, (problem: Problem) => void>()
 
-/** Before an upgrade: nothing is said where it is refused, and whoever has the socket is told why instead. */
+/** Call before an upgrade: a refusal is not answered, but given to `onRefusal`, whose owner has the socket. */
 export const leaveRefusal = (request: IncomingMessage, onRefusal: (problem: Problem) => void): void =>
   void refusalsLeft.set(request, onRefusal)
 
@@ -98,12 +98,12 @@ export const createServer = async <Context extends object, Needs extends string>
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit,
     trustProxy: (_address, hop) => hop < trustedProxies,
-    // Longer than any client's, so that no client reuses a connection in the moment we close it.
+    // Longer than the keep-alive of any client, so that no client reuses a connection while we close it.
     keepAliveTimeout: 90_000,
     http: { ServerResponse: answersWithin() as never, ...headTimes },
     clientErrorHandler: refuseBadHttp,
     genReqId: () => randomUUID(),
-    // A log of its own costs each call more than its guard. What is logged of a call names it instead.
+    // No child logger per call: it would cost more than the guard. Log lines name the call by `reqId` instead.
     childLoggerFactory: (logger) => logger,
     routerOptions: { maxParamLength: longestInPath, ignoreTrailingSlash: true },
   })
@@ -120,7 +120,7 @@ export const createServer = async <Context extends object, Needs extends string>
   /** Subprotocols of upgrades whose route prefers one. */
   const subprotocols = new WeakMap<IncomingMessage, string>()
   await server.register(fastifyWebsocket, {
-    // To whoever broke the protocol the socket itself says what was wrong, and closes; cut off, they would never hear it.
+    // After a protocol error, `ws` itself sends the reason and closes. Destroying the socket here would lose that reason.
     errorHandler: (error, socket, request) => {
       if ((error as NodeJS.ErrnoException).code?.startsWith('WS_ERR_')) return
       inCall(request, () => log.error({ reqId: request.id, err: error }, 'a socket failed'))
@@ -128,7 +128,7 @@ export const createServer = async <Context extends object, Needs extends string>
     },
     options: {
       autoPong: false,
-      // A caller who offers some and is given none breaks off, so one of them is always selected.
+      // A client that offers subprotocols disconnects if none is selected, so one is always selected.
       handleProtocols: (offered: Set<string>, request: IncomingMessage) => {
         const preferred = subprotocols.get(request)
         return preferred !== undefined && offered.has(preferred) ? preferred : ([...offered][0] ?? false)
@@ -136,7 +136,7 @@ export const createServer = async <Context extends object, Needs extends string>
     },
   })
 
-  // After the hook of the plugin above, without which no refusal of an upgrade is sent.
+  // Must come after the hook of the WebSocket plugin above: without that hook, a refusal of an upgrade is never sent.
   server.addHook('onRequest', (request, _reply, done) => {
     const complaint = findBadHead(request.raw)
     done(complaint === undefined ? undefined : new Problem('bad_request', complaint))
@@ -144,12 +144,12 @@ export const createServer = async <Context extends object, Needs extends string>
 
   const { websocketServer } = server
   websocketServer.on('connection', answerPings)
-  // It knows one bound for all of its sockets, and gives it to each right after this.
+  // `ws` has one `maxPayload` for all sockets and copies it to the new socket right after this event.
   websocketServer.on('headers', (_headers, request: IncomingMessage) => {
     websocketServer.options.maxPayload = messageBytes.get(request) ?? socketMessageBytes
   })
 
-  // Fastify's own parser for plain text would make a text of JSON that is sent without a header.
+  // Fastify's parser for plain text would accept JSON that is sent without a content type, as a string.
   server.removeAllContentTypeParsers()
   // An empty JSON body is "no body": clients send the content type on a POST without one.
   server.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {
@@ -176,7 +176,7 @@ export const createServer = async <Context extends object, Needs extends string>
   }
   boundIncoming(server, { ownerOf: ownerOfCall })
   boundUnread(server, { ownerOf: ownerOfCall })
-  // No promise: a hook with one would have each answer wait for a turn, and Fastify watch it meanwhile.
+  // Not async on purpose: a promise would delay each answer by a turn of the event loop.
   server.addHook('onSend', (request, reply, payload, done) => {
     reply.header('x-request-id', request.id)
     done(null, payload)
@@ -189,8 +189,8 @@ export const createServer = async <Context extends object, Needs extends string>
       inCall(request, () => log[logLevelOf(problem)](said, 'request failed'))
     }
     if (leaves(problem, request, reply)) return
-    // Fastify closes after a body that it did not take. What is left of it is read away (answer.ts), and the connection serves
-    // the next call, unless the sender of the body has fallen silent.
+    // Fastify closes the connection after a body that it did not read. answer.ts discards the rest of the body, so the
+    // connection can serve the next call. After a timeout it closes, because the sender has stopped sending.
     if (problem.code !== 'timeout') reply.removeHeader('connection')
     const seconds = retryAfterSeconds[problem.code]
     if (seconds !== undefined) reply.header('retry-after', String(seconds))
@@ -223,7 +223,7 @@ export const createServer = async <Context extends object, Needs extends string>
         const answer = await inCall(request, () => route.run({ ...readCall(route, request), reply }))
         if (reply.sent || reply.raw.headersSent) return reply
         if (reply.statusCode === 200) reply.status(firstStatus(route))
-        // An empty answer is empty, and not the JSON word for nothing.
+        // An undefined result is an empty body, not the JSON text `null`.
         return answer === undefined ? reply.send() : answer
       }
       const { socket } = route
@@ -240,7 +240,7 @@ export const createServer = async <Context extends object, Needs extends string>
         ...(socket === undefined
           ? {}
           : {
-              // Refused before the upgrade, as plain HTTP.
+              // A refusal here comes before the upgrade, so it is answered as plain HTTP.
               preValidation: async (request: FastifyRequest) => {
                 if (!request.ws) return
                 const call = readCall(route, request)
@@ -255,7 +255,7 @@ export const createServer = async <Context extends object, Needs extends string>
     }
   }
   for (const route of routes.filter(({ streamsBody }) => !streamsBody)) serve(server, route)
-  // Parsers belong to a scope, so the routes that want none have one of their own.
+  // Content parsers belong to a Fastify scope, so the routes that read their own body are in a separate scope.
   await server.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))

@@ -1,18 +1,18 @@
-// What the schemas of all rooms are made of.
+// Building blocks for the schemas of all rooms.
 import Type, { type TSchema } from 'typebox'
 
 export const DateTime = Type.String({ format: 'date-time', maxLength: 64 })
 
-/** In characters. The router finds no route for a longer one, so no caller ever hears of this bound. */
+/** In characters. The router answers 404 for a longer value, so no caller ever sees this limit. */
 export const longestInPath = 1024
-/** A value in a path. Any text is good: what was never there is not found, and not a bad request. */
+/** A value in a path. Any text is valid: an unknown id is answered with 404, not with 400. */
 export const PathText = Type.String({ maxLength: longestInPath })
 
-/** Bytes: the largest body that holds a command, code or a text of a file. Its texts cannot be longer. */
+/** In bytes: largest body that holds a command, code or the text of a file. No text in it can be longer. */
 export const longestText = 8 * 1024 * 1024
 export const LongText = Type.String({ maxLength: longestText })
 
-/** Texts by name. `names` and `values` are the longest of each. */
+/** A map from names to texts. `names` and `values` are the longest lengths of each; `most` limits the entries. */
 export const textMap = ({ names, values, most }: { names: number; values: number; most: number }) =>
   Type.Record(Type.String(), Type.String({ maxLength: values }), {
     maxProperties: most,

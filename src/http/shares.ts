@@ -1,4 +1,4 @@
-// What lies in memory for somebody, and who has most of it: whoever fills it gives way with their own, and not with others'.
+// Bytes held in memory, by owner. When the memory is full, the owner who holds the most loses their own data, not others'.
 
 export class Shares<Key> {
   /** Oldest first. */
@@ -21,7 +21,7 @@ export class Shares<Key> {
     this.#held.delete(key)
   }
 
-  /** Cuts off what has to go for the rest to fit; `except` counts and stays. */
+  /** Evicts entries until the rest fits. `except` is counted but never evicted. */
   fit(cutOff: (key: Key) => void, except?: Key): void {
     while (this.#total > this.#mostBytes) {
       const giving = this.#oldestOfLargest(except)

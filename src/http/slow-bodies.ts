@@ -1,17 +1,17 @@
-// Ends bodies that only trickle in. A connection whose sender has a credential stays for as long as its call takes, so a body has
-// to keep coming. What a slow line sends is far above the bound, however large the body is.
+// Ends request bodies that arrive too slowly. A connection with a credential stays open for as long as its call takes, so
+// its body must keep coming. Even a slow line is far above the minimum speed, whatever the size of the body.
 import type { IncomingMessage } from 'node:http'
 
 export type SlowBodiesBounds = {
-  /** A body is looked at over spans of this length. */
+  /** The speed of a body is measured over spans of this length. */
   spanMs?: number
   leastBytesPerSecond?: number
 }
 
-/** Tells the sender. */
+/** The sentence for the sender. */
 export const tooSlow = 'The body has come too slowly, or not at all.'
 
-/** Then the sender is not the slow one. A stream that is asked piece by piece calls itself paused all the time. */
+/** True: our reader is slow, not the sender. A stream that is read with `read()` always reports itself as paused. */
 const waitsForReader = (request: IncomingMessage): boolean =>
   request.readableLength > 0 || (request.isPaused() && request.listenerCount('readable') === 0)
 
@@ -28,7 +28,7 @@ export class SlowBodies {
     this.#leastBytes = (leastBytesPerSecond * spanMs) / 1000
   }
 
-  /** `onSlow` is called at most once. Returns what ends the following. */
+  /** Watches a body. `onSlow` is called at most once. Returns a function that stops watching. */
   follow(request: IncomingMessage, onSlow: () => void): () => void {
     const body = { request, from: request.socket.bytesRead, since: performance.now(), onSlow }
     this.#bodies.add(body)

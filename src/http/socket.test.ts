@@ -20,7 +20,7 @@ const open = routesOf<object, 'public'>()({
   socket: () => undefined,
 })
 
-/** Both ends of one socket. The kernel takes far less for the reader of such a one than for one of a network. */
+/** Both ends of one unix socket, for which the kernel buffers far less than for a network connection. */
 const connect = async () => {
   const directory = await mkdtempDisposable(join(tmpdir(), 'alcove-socket-'))
   const path = join(directory.path, 'server.sock')
@@ -47,7 +47,7 @@ const connect = async () => {
 }
 
 suite('pings', () => {
-  test('are answered, each with what it says', async () => {
+  test('each ping is answered with its own payload', async () => {
     await using pair = await connect()
     for (const said of ['one', 'two']) {
       pair.client.ping(said)
@@ -55,7 +55,7 @@ suite('pings', () => {
     }
   })
 
-  test('to a client that reads none of the answers nothing more is owed; then the latest is answered', async () => {
+  test('pongs do not pile up for a client that reads nothing; later the latest ping is answered', async () => {
     await using pair = await connect()
     let heard = 0
     pair.held.on('ping', () => {

@@ -1,13 +1,12 @@
-// What every WebSocket of ours has in common: it is kept alive, it is given no more than it takes, and it is closed with
-// a reason that fits.
+// Common parts of all our WebSockets: keep-alive pings, backpressure, and a close reason that fits its 123 bytes.
 import type { RawData, WebSocket } from 'ws'
 
-/** Proxies on the way close what is silent for a minute; half of it leaves room for one lost ping. */
+/** Proxies close a connection that is silent for a minute. Less than half of that leaves room for one lost ping. */
 const pingMs = 25_000
-/** Whoever is silent for so many pings is gone, or reads nothing any more. */
+/** After this many unanswered pings, the peer is gone or does not read. */
 const missedPings = 3
 
-/** Pings until the socket closes, and ends it when nobody answers. */
+/** Sends pings until the socket closes, and ends it if the peer does not answer. */
 export const keepAlive = (socket: WebSocket): void => {
   let unanswered = 0
   const timer = setInterval(() => {
@@ -23,8 +22,8 @@ export const keepAlive = (socket: WebSocket): void => {
 }
 
 /**
- * Answers pings, of which `ws` itself would answer each at once: one pong at a time, then for the latest (RFC 6455 §5.5.3), so
- * that whoever reads nothing is not owed more and more of them.
+ * Answers pings one at a time, and only the latest that is waiting (RFC 6455 §5.5.3). `ws` itself would answer each at once,
+ * and the pongs to a client that reads nothing would fill our memory.
  */
 export const answerPings = (socket: WebSocket): void => {
   let latest: Buffer | undefined
@@ -41,14 +40,14 @@ export const answerPings = (socket: WebSocket): void => {
   })
 }
 
-/** Settles when the kernel has taken it, or the socket is gone: whoever awaits it never has more than one piece waiting. */
+/** Resolves when the kernel has taken the data or the socket is gone. A sender that awaits it queues only one piece. */
 export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise<void> =>
   new Promise((resolve) => {
     if (socket.readyState === socket.OPEN) socket.send(data, () => resolve())
     else resolve()
   })
 
-/** Sends bytes from memory that is used again: true if they were taken at once, else `done` follows. */
+/** Sends bytes from memory that will be overwritten. True: they were sent at once. False: wait for `done`. */
 export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => void): boolean => {
   if (socket.readyState !== socket.OPEN) return true
   let isWaiting = false
@@ -61,7 +60,7 @@ export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => voi
 
 const reasonBytes = 123
 
-/** The longest beginning of a text that fits, without half a character at its end. */
+/** The longest beginning of a text that fits into a close reason, without half a character at its end. */
 const fit = (text: string): string => {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(reasonBytes))
   return text.slice(0, read)

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import fastify from 'fastify'
 import { boundUnread, cutOffIdle } from './unread-answers.ts'
 
-// More than the kernel takes for a reader who takes nothing.
+// More than the kernel buffers for a reader that reads nothing.
 const answerBytes = 24 * 1024 ** 2
 
 const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'>) => {
@@ -23,7 +23,7 @@ const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'
   const { port } = server.server.address() as AddressInfo
   const sockets: Socket[] = []
   return {
-    /** Asks, and leaves the answer unread. */
+    /** Sends a request and leaves the answer unread. */
     ask: async (path: string) => {
       const socket = connect(port, '127.0.0.1').pause()
       socket.on('error', () => {})
@@ -40,7 +40,7 @@ const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'
   }
 }
 
-/** How many bytes come until all have, or the connection ends; `pauseMs` after each 1.5 MiB, sixteen times. */
+/** Counts the bytes until the answer or the connection ends. Pauses for `pauseMs` after each 1.5 MiB, sixteen times. */
 const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
   let bytes = 0
   let untilPause = answerBytes / 16
@@ -53,29 +53,29 @@ const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
       await pause(pauseMs)
     }
   } catch {
-    // Cut off.
+    // The server closed the connection.
   }
   return bytes
 }
 
 suite('answers that their readers do not take', () => {
-  test('one of which nothing is taken is cut off, one that is read slowly is not', async () => {
+  test('an answer that nobody reads is ended, one that is read slowly is not', async () => {
     await using server = await serving({ idleMs: 2500 })
     const slow = await server.ask('/a/large')
     const idle = await server.ask('/a/large')
-    // Node looks once in each time whether any was taken: what is idle ends within two of them. This one takes longer in
-    // all, and far shorter between what is taken.
+    // Node checks once per `idleMs` whether bytes were read, so an idle answer ends within two of them. This reader takes
+    // longer in total, but its pauses are far shorter.
     assert.ok((await read(slow, 350)) > answerBytes)
     await pause(1000)
     assert.ok((await read(idle)) < answerBytes)
   })
 
-  test('one that has nothing to take for a while is not', async () => {
+  test('an answer that has no bytes to read for a while is not ended', async () => {
     await using server = await serving({ idleMs: 400 })
     assert.ok((await read(await server.ask('/silent-at-first'))) > answerBytes)
   })
 
-  test('where all together are too large, who has most of it gives way, with what has waited for longest', async () => {
+  test('if all answers together are too large, the owner with the most bytes loses the oldest', async () => {
     await using server = await serving({ mostBytes: 3.5 * answerBytes })
     const frugal = await server.ask('/a/large')
     const first = await server.ask('/b/large')
@@ -87,7 +87,7 @@ suite('answers that their readers do not take', () => {
     for (const whole of [frugal, newcomer, third]) assert.ok((await read(whole)) > answerBytes)
   })
 
-  test('what was taken counts no more', async () => {
+  test('bytes that were read do not count any more', async () => {
     await using server = await serving({ mostBytes: 2.5 * answerBytes })
     for (let round = 0; round < 2; round++) {
       const [first, second] = [await server.ask('/a/large'), await server.ask('/a/large')]

@@ -1,5 +1,5 @@
-// A whole answer stays in our memory until its reader has taken it, and a reader may take nothing. So the large ones have
-// bounds: of time, for each, and of memory, for all of them together.
+// Bounds large answers. An answer stays in our memory until its reader has taken it, and a reader may never take it.
+// Each large answer has a time limit; all of them together have a memory limit.
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Shares } from './shares.ts'
@@ -7,10 +7,10 @@ import { Shares } from './shares.ts'
 /** Smaller ones are not counted: the kernel takes them at once. */
 const largeBytes = 64 * 1024
 
-/** A socket tells of a slow reader in steps of a megabyte and more. */
+/** Long, because a socket shows the progress of a slow reader only in steps of a megabyte or more. */
 const longestIdleMs = 300_000
 
-/** Ends an answer, stream or not, of which its reader takes nothing for so long, at most twice as long, while it could. */
+/** Ends an answer if its reader takes no byte for `idleMs` (at most twice that) although bytes are waiting. */
 export const cutOffIdle = (answer: ServerResponse, idleMs = longestIdleMs): void => {
   answer.setTimeout(idleMs, () => {
     if (answer.writableLength > 0) answer.destroy()
@@ -18,14 +18,14 @@ export const cutOffIdle = (answer: ServerResponse, idleMs = longestIdleMs): void
 }
 
 type Bounds = {
-  /** Whoever the answer is for. */
+  /** The owner that the bytes of an answer count for. */
   ownerOf: (request: FastifyRequest) => string
-  /** All large answers together; beyond it, who has most there gives way, with what has waited for longest. */
+  /** Most bytes of all large answers together. Above it, the owner with the most bytes loses the oldest answer. */
   mostBytes?: number
   idleMs?: number
 }
 
-/** Bounds answers that wait for their readers. Streams are not bounded: they wait themselves. */
+/** Bounds answers that wait for their readers. Streams need no bound: they pause until their reader goes on. */
 export const boundUnread = (server: FastifyInstance, { ownerOf, mostBytes, idleMs }: Bounds): void => {
   const unread = new Shares<ServerResponse>(mostBytes)
 

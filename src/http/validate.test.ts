@@ -13,7 +13,7 @@ const Command = Type.Object({
 const Nested = Type.Object({ size: Type.Object({ cpu: Type.Number() }), count: Type.Number({ default: 3 }) })
 
 suite('readPart', () => {
-  test('unknown fields are left out, of plain bodies and of nested ones, and the body itself stays as it was', () => {
+  test('unknown fields are removed from flat and nested bodies, and the given body is not changed', () => {
     const plain = { command: 'true', timeout: null, other: 1 }
     assert.deepEqual(readPart(Command, 'body', plain), { command: 'true', timeout: null })
     assert.deepEqual(readPart(Command, 'body', { ...plain, envs: { A: 'b' } }), {
@@ -26,7 +26,7 @@ suite('readPart', () => {
     assert.deepEqual([plain.other, nested.size.gpu], [1, 2])
   })
 
-  test('an unknown field is dropped wherever it is, also in one of several shapes', () => {
+  test('an unknown field is removed at any depth, also inside one branch of a union', () => {
     const Choice = Type.Object({
       of: Type.Array(Type.Union([Type.Object({ a: Type.String() }), Type.Object({ b: Type.Number() })])),
       free: Type.Optional(Type.Object({ c: Type.Number() }, { additionalProperties: true })),
@@ -39,7 +39,7 @@ suite('readPart', () => {
     assert.throws(() => readPart(Choice, 'body', { of: [{ c: 'x' }] }), { code: 'bad_request' })
   })
 
-  test('numbers, truth and lists of a query are read from text', () => {
+  test('numbers, booleans and lists of a query are read from text', () => {
     const Query = Type.Object({
       limit: Type.Optional(Type.Integer()),
       isPublic: Type.Optional(Type.Boolean()),
@@ -67,7 +67,7 @@ suite('readPart', () => {
     assert.throws(() => readPart(Times, 'body', { from: '2026-01-31T12:00:00' }), { code: 'bad_request' })
   })
 
-  test('400 for a list or map that is too long, before anything in it is looked at', () => {
+  test('400 for a list or map that is too long, before its values are checked', () => {
     const Short = Type.Object({
       list: optional(
         Type.Array(Type.Object({ map: optional(Type.Record(Type.String(), Type.String(), { maxProperties: 2 })) }), {
@@ -88,19 +88,19 @@ suite('readPart', () => {
     })
   })
 
-  test('a field that is only inherited is not there', () => {
+  test('an inherited property does not count as a field', () => {
     const body = JSON.parse('{"__proto__": {"command": "true"}}')
     assert.throws(() => readPart(Command, 'body', body), /command/)
     assert.throws(() => readPart(Command, 'body', Object.create({ command: 'true' })), /command/)
   })
 
-  test('400 for what has the wrong type, however plain', () => {
+  test('400 for a value of the wrong type', () => {
     for (const body of [[], 'true', 5, { command: 5 }, { command: {} }, { command: 'true', timeout: -1 }]) {
       assert.throws(() => readPart(Command, 'body', body), { code: 'bad_request' })
     }
   })
 
-  test('a refusal says once what is allowed, by names and examples, whatever shapes there are to choose from', () => {
+  test('a refusal of a union says once what is allowed, with names and examples', () => {
     const Shape = Type.Object({
       mode: optional(Type.Enum(['soft', 'hard', ''])),
       language: optional(Type.Enum(['python'])),
@@ -129,13 +129,13 @@ suite('readPart', () => {
       assert.throws(() => readPart(Shape, 'body', body), { code: 'bad_request', message })
   })
 
-  test('where only null would do a refusal says so, and a pattern without a meaning is shown', () => {
+  test('a refusal says so if only null is allowed, and shows a pattern that has no description', () => {
     const message = 'body.gone must be null, body.word must match pattern "^a$"'
     const Shape = Type.Object({ gone: Type.Null(), word: Type.String({ pattern: '^a$' }) })
     assert.throws(() => readPart(Shape, 'body', { gone: 1, word: 'b' }), { code: 'bad_request', message })
   })
 
-  test('says no to a body of more values than anybody has to look at, wherever in it they are', () => {
+  test('refuses a body with too many values, wherever in the body they are', () => {
     const most = Array(mostValues - 1).fill('x')
     const message = `body must not hold more than ${mostValues} values`
     const List = Type.Object({ of: Type.Array(Type.String()) })

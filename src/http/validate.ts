@@ -1,4 +1,4 @@
-// Turns what came over the wire into the shape a route asks for, or says in one sentence why it is not.
+// Converts request data to the schema of a route, or says in one sentence why it does not match.
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import Value from 'typebox/value'
@@ -8,12 +8,12 @@ import { deepest, mostValues } from './json-text.ts'
 type Part = 'params' | 'query' | 'body'
 
 type Check = ReturnType<typeof Compile>
-/** `exact`: what it takes lacks nothing and has nothing too much; absent where a default may have to be filled in. */
+/** `exact` accepts only values without missing or unknown fields. Absent if a default may have to be filled in. */
 type Validator = { check: Check; exact: Check | undefined }
 
 const validators = new WeakMap<TSchema, Validator>()
 
-/** The schema, in which no object may have a field that is not named. */
+/** Returns the schema with `additionalProperties: false` in each object that names its fields. */
 const closed = (schema: unknown): unknown => {
   if (typeof schema !== 'object' || schema === null) return schema
   if (Array.isArray(schema)) return schema.map(closed)
@@ -34,8 +34,9 @@ const validatorOf = (schema: TSchema): Validator => {
 const countIn = (value: object): number => (Array.isArray(value) ? value.length : Object.keys(value).length)
 
 /**
- * What no shape may hold: a NUL, because PostgreSQL's text cannot, nor can a path; half a surrogate pair, because UTF-8
- * cannot; and depth or values without end, because everything after us walks a value by calling itself.
+ * Finds values that no schema may accept:
+ * a NUL, because neither PostgreSQL's text nor a path can hold it; half a surrogate pair, because UTF-8 cannot;
+ * and unbounded depth or number of values, because later code walks a value recursively.
  */
 const findUnusable = (value: unknown, path: string, depth = 0, seen = { count: 0 }): string | undefined => {
   if (typeof value === 'string') {
@@ -61,10 +62,10 @@ type Bounded = TSchema & {
   properties?: Record<string, Bounded>
 }
 
-/** Fields of an object whose shape names its fields, known and unknown ones. Leaving out each unknown one takes time. */
+/** Most fields, known and unknown, of an object whose schema names its fields. Removing each unknown field takes time. */
 const mostFields = 1000
 
-/** Looks at the lengths of lists and maps alone, before each of their values is checked. */
+/** Checks only the lengths of lists and maps. This runs before their values are checked one by one. */
 const findTooLong = (schema: Bounded, value: unknown, path: string): string | undefined => {
   if (typeof value !== 'object' || value === null) return undefined
   const { anyOf = [], items, maxItems = Infinity, maxProperties = mostFields, properties = {} } = schema
@@ -106,17 +107,17 @@ const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
 
 const numeric = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 
-/** A day, or a day and a time, with an offset without a colon or with none. */
+/** A day, or a day and a time. The time may have an offset without a colon, or no offset. */
 const loose = /^(\d{4}-\d\d-\d\d)(?:[tT ](\d\d:\d\d:\d\d(?:\.\d+)?)([+-]\d{4})?)?$/
 
-/** Completes a time for RFC 3339: clients in other languages leave parts out, and mean UTC without an offset. */
+/** Completes a time to the form of RFC 3339. Clients in other languages leave parts out; no offset means UTC. */
 const inFull = (text: string): string => {
   const [, day, time = '00:00:00', offset] = loose.exec(text) ?? []
   if (day === undefined) return text
   return `${day}T${time}${offset === undefined ? 'Z' : `${offset.slice(0, 3)}:${offset.slice(3)}`}`
 }
 
-/** Reads `"5"` as 5, `"true"` as true and a time in another form where the schema wants it, and nothing else. */
+/** Converts `"5"` to 5, `"true"` to true and incomplete times, each only where the schema asks for that type. */
 const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
   const properties = (schema as { properties?: Properties }).properties ?? {}
   for (const [name, property] of Object.entries(properties)) {
@@ -129,9 +130,9 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
   return value
 }
 
-/** Without unknown fields and with defaults. The walk along the schema takes milliseconds, and most calls do not need it. */
+/** Removes unknown fields and fills in defaults. Walking the schema takes milliseconds, so exact bodies skip it. */
 const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | undefined): unknown => {
-  // What is inherited is no field of it.
+  // An inherited property is not a field of the body.
   const isOwn = Object.getPrototypeOf(given) === Object.prototype
   if (part === 'body' && isOwn && exact?.Check(given)) return given
   const copy = structuredClone(given)
@@ -143,10 +144,10 @@ const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | und
 
 type Complaint = ReturnType<Check['Errors']>[number]
 
-/** Most allowed values that one sentence names. */
+/** Most allowed values that the sentence of one refusal lists. */
 const mostNamed = 30
 
-/** What would be allowed. Of a pattern the shape itself says it, in its `description`. */
+/** Says which values would be allowed. For a pattern, the schema says it in its `description`. */
 const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Complaint): string => {
   const { allowedValues: values, format } = params as { allowedValues?: unknown[]; format?: string }
   if (keyword === 'enum' && values !== undefined) {
@@ -163,8 +164,8 @@ const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Co
 }
 
 /**
- * A choice of shapes complains for each of them and for itself; that null would do helps nobody who has sent something. A bad name
- * in a map complains for itself, which reads as if its value were bad, and for the map.
+ * Drops complaints that do not help the caller. A union complains once per branch and once for itself, and "must be null"
+ * does not help a caller who sent a value. A bad key of a map complains twice, once as if its value were bad.
  */
 const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
   const isOfName = ({ keyword, schemaPath }: Complaint) =>

@@ -10,7 +10,7 @@ import axios from 'axios'
 
 const run = promisify(execFile)
 
-/** Answers both statuses. A call that fails, or is not answered, throws. */
+/** Returns both statuses. Throws if a call fails or is not answered. */
 type PostTwice = (url: string, headers: Record<string, string>, bytes: number) => Promise<number[]>
 
 const python = (program: string): PostTwice => {

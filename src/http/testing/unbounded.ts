@@ -1,4 +1,4 @@
-// Finds what a request may hold without an end: texts, lists and maps whose schema names no bound.
+// Finds unbounded parts of request schemas: texts, lists and maps without a maximum.
 import type { TSchema } from 'typebox'
 import type { Route } from '../route.ts'
 
@@ -28,17 +28,17 @@ const findIn = (shape: Shape, path: string): string[] => {
   const isUnbounded =
     (shape.type === 'string' && shape.maxLength === undefined) ||
     (shape.type === 'array' && shape.maxItems === undefined) ||
-    // An object that names its fields has at most 1,000 (validate.ts), and keeps those only.
+    // An object that names its fields is bounded: it may have at most 1,000 (validate.ts), and keeps only the named ones.
     (patternProperties !== undefined &&
       (shape.maxProperties === undefined || shape.propertyNames?.maxLength === undefined)) ||
-    // A shape that says nothing takes anything.
+    // An empty schema accepts anything.
     (anyOf.length === 0 && shape.type === undefined)
   return isUnbounded ? [path, ...inside] : inside
 }
 
 export const findUnboundedIn = (shape: TSchema): string[] => findIn(shape as Shape, '')
 
-/** `METHOD /path part.field` for each. */
+/** Returns `METHOD /path part.field` for each unbounded part. */
 export const findUnbounded = (
   routes: readonly Pick<Route, 'method' | 'path' | 'params' | 'query' | 'body'>[],
 ): string[] =>
