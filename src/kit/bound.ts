@@ -1,9 +1,9 @@
-// Counts what is under way, for each of many and together, and takes no more than so many.
+// Limits how much is in use at the same time: per owner and for all owners together.
 
 type Most = {
   each: number
   all: number
-  /** Share that each has also where the others have taken all the room. Default: 0. */
+  /** Share that each owner gets even if the others have used all the room. Default: 0. */
   sure?: number
 }
 
@@ -22,7 +22,7 @@ export class Bound {
     return this.#counts.has(key)
   }
 
-  /** False: there is no room. What was taken is given back once. */
+  /** Returns false if there is no room. Each successful `take` needs exactly one `give`. */
   take(key: string, amount = 1): boolean {
     const count = (this.#counts.get(key) ?? 0) + amount
     const { each, all, sure = 0 } = this.#most

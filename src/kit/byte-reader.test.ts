@@ -23,7 +23,7 @@ const openPair = async () => {
 }
 
 suite('a reader of bytes', { timeout: 20_000 }, () => {
-  test('waits for the rest of what it is asked for, and everything else has its turn meanwhile', async () => {
+  test('waits for the rest of the requested bytes, and does not block other work meanwhile', async () => {
     using pair = await openPair()
     const bytes = new ByteReader(pair.near)
     const five = bytes.exactly(5)
@@ -36,7 +36,7 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     assert.equal(turns, 20)
   })
 
-  test('nothing at the end of the stream, and an error where that is in the middle', async () => {
+  test('returns undefined at the end of the stream, and throws if the end comes in the middle', async () => {
     using pair = await openPair()
     const bytes = new ByteReader(pair.near)
     pair.far.end('hello')
@@ -49,14 +49,14 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     assert.equal(await new ByteReader(empty.near).some(), undefined)
   })
 
-  test('an error where the connection is closed while it waits, with what closed it', async () => {
+  test('throws if the connection fails while it waits, with the cause', async () => {
     using pair = await openPair()
     const waiting = new ByteReader(pair.near).exactly(3)
     pair.near.destroy(new Error('given up'))
     await assert.rejects(waiting, { name: 'BrokenStream', cause: new Error('given up') })
   })
 
-  test('hands on what it has not taken, and keeps no listener', async () => {
+  test('leaves unread bytes to the next reader, and keeps no listener', async () => {
     using pair = await openPair()
     const before = pair.near.eventNames().map((name) => [name, pair.near.listenerCount(name)])
     const bytes = new ByteReader(pair.near)

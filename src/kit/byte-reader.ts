@@ -1,8 +1,8 @@
-// Takes bytes off a socket as they are asked for: a number of them, or whatever has come. Reads no further ahead than the socket
-// does by itself, and hands the socket on, in the middle of its stream, to whoever reads it next.
+// Reads bytes from a socket on request: an exact number, or all that have come. It does not read ahead of the socket's own
+// buffer, so another reader can take over the socket in the middle of its stream.
 import type { Socket } from 'node:net'
 
-/** The stream has ended in the middle of what was asked for, or the connection has failed. */
+/** The stream ended before all requested bytes came, or the connection failed. */
 export class BrokenStream extends Error {
   override name = 'BrokenStream'
 }
@@ -19,16 +19,16 @@ export class ByteReader {
     this.#socket = socket
   }
 
-  /** `undefined` where the stream ends before the first byte of them. Throws `BrokenStream` where it ends behind that. */
+  /** Returns `undefined` if the stream ends before the first byte. Throws `BrokenStream` if it ends after that. */
   async exactly(size: number): Promise<Buffer | undefined> {
     if (size === 0) return Buffer.alloc(0)
     const bytes = await this.#next(size)
-    // At its end a stream gives what is left of it.
+    // At its end, a stream returns the remaining bytes, even if there are fewer than requested.
     if (bytes !== undefined && bytes.length !== size) throw new BrokenStream('the stream ended in the middle')
     return bytes
   }
 
-  /** `undefined` at the end of the stream. */
+  /** Returns `undefined` at the end of the stream. */
   some(): Promise<Buffer | undefined> {
     return this.#next()
   }
@@ -47,14 +47,14 @@ export class ByteReader {
     }
   }
 
-  /** Once: a stream tells each new listener of the bytes it has, even of too few, and then nothing else would have its turn. */
+  /** Adds its listeners only once. A stream emits `readable` for each new listener, even with too few bytes: a busy loop. */
   #listen() {
     if (this.#isListening) return
     this.#isListening = true
     for (const event of events) this.#socket.on(event, this.#onEvent)
   }
 
-  /** Somebody else reads from here on. */
+  /** Removes the listeners, so that another reader can take over. */
   release() {
     this.#isListening = false
     for (const event of events) this.#socket.off(event, this.#onEvent)

@@ -13,8 +13,8 @@ const logOf = (level = 'info') => {
   return { log, lines, endMinute: () => endMinute() }
 }
 
-suite('lines of one cause', () => {
-  test('are bounded in a minute, whatever values they hold, and then one line counts those held back', () => {
+suite('log lines of one cause', () => {
+  test('are limited per minute, whatever values they hold, and then one line counts the suppressed ones', () => {
     const { log, lines, endMinute } = logOf()
     const fail = (n: number) => new Error(`no answer from 10.0.0.${n}`)
     for (let n = 0; n < 20; n += 1) log.child({ reqId: n }).warn({ err: fail(n), sandboxId: n }, 'could not be asked')
@@ -27,7 +27,7 @@ suite('lines of one cause', () => {
     assert.equal(lines.length, 5)
   })
 
-  test('leave room for other causes, and fatal ones always pass', () => {
+  test('leave room for other causes, and fatal lines are always written', () => {
     const { log, lines } = logOf()
     for (let n = 0; n < 10; n += 1) log.warn('the first')
     log.warn('the second')

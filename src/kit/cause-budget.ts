@@ -1,25 +1,25 @@
-// Bounds the lines of a log by their cause: whoever can bring about a line cannot fill the log with it.
+// Limits the log lines of each cause, so that a caller who can provoke a line cannot fill the log with it.
 
 const linesPerMinute = 30
 const minute = 60_000
-/** Causes beyond these share one budget. */
+/** All further causes share one budget. */
 const mostCauses = 500
 const mostText = 200
 
 type Fault = { code?: unknown; name?: unknown; message?: unknown; stack?: unknown }
 
-/** Words that hold a digit are values: ids, addresses, counts. So is what stands in quotation marks. */
+/** Removes values: words with a digit (ids, addresses, counts) and text in quotation marks. */
 const withoutValues = (text: string): string =>
   text
     .slice(0, mostText)
     .replace(/"[^"]*"?|“[^”]*”?/g, '…')
     .replace(/\S*\d\S*/g, '…')
 
-/** Where it was thrown, and nothing of its message. */
+/** The place in the code where an error was thrown, without its message. */
 const placeOf = (stack: unknown): string =>
   typeof stack === 'string' ? (/\n\s+at ([^\n]{1,300})/.exec(stack.slice(0, 8192))?.[1] ?? '') : ''
 
-/** What a line is about, without its values: its sentence, and the name, code and place of its error. */
+/** The cause of a line, without values: its sentence, and the name, code and place of its error. */
 export const causeOf = (args: readonly unknown[]): string => {
   const [first, second] = args
   if (typeof first === 'string') return withoutValues(first)
@@ -40,13 +40,13 @@ export class CauseBudget {
   readonly #afterMinute: (work: () => void) => void
   #isCounting = false
 
-  /** `afterMinute` calls once, when the minute that begins now is over; tests end it themselves. */
+  /** `afterMinute` must call its argument once, a minute later. Tests end the minute themselves. */
   constructor(most = linesPerMinute, afterMinute = (work: () => void): void => void setTimeout(work, minute).unref()) {
     this.#most = most
     this.#afterMinute = afterMinute
   }
 
-  /** Whether one more line may be written. `tell` is called when the minute is over, if lines were held back. */
+  /** Whether one more line may be written. If lines were suppressed, `tell` is called at the end of the minute. */
   take(cause: string, tell: Count['tell']): boolean {
     if (!this.#isCounting) {
       this.#isCounting = true

@@ -1,4 +1,4 @@
-/** The time as a part that is handed in, so that a test can be the one who says what time it is. */
+/** The current time as a dependency, so that a test can set it. */
 export type Clock = { now: () => Date }
 
 export const systemClock: Clock = { now: () => new Date() }

@@ -1,14 +1,14 @@
-// Programs started by a small process instead of this one. To start one, a process is copied; that takes a large one
-// milliseconds, in which nothing else of it goes on. The other side, with the words between them, is native/serve.c.
+// Lets a small process start programs for us. Starting a program copies the calling process; for a large process that takes
+// milliseconds in which it does nothing else. The other side, with the protocol, is native/serve.c.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 
 export type Question = {
   argv: readonly string[]
-  /** What `argv` is: the steps of the launcher, carried out at once, or a program and its arguments. */
+  /** Meaning of `argv`: steps of the launcher, which the server runs itself, or a program and its arguments. */
   are?: 'steps' | 'program'
-  /** The kernel will be asked to move a process between cgroups. */
+  /** The command moves a process between cgroups. */
   movesProcess?: boolean
   input?: string
   timeoutMs: number
@@ -47,7 +47,7 @@ export class CommandServer {
     this.#env = env
   }
 
-  /** Rejects if the server is, or goes, away; what it was doing for us may have been done then, or not. */
+  /** Rejects if the server is gone or ends meanwhile. Then the command may have run or not. */
   run(question: Question): Promise<Ending> {
     const id = ++this.#last % 2 ** 32
     const bytes = encode(id, question)
@@ -59,14 +59,14 @@ export class CommandServer {
     return waiting.promise
   }
 
-  /** Something that moves a process will be asked for soon. Nothing is answered, and nothing is lost without it. */
+  /** Hint that a command that moves a process will come soon. It has no answer, and may be left out. */
   expectMove() {
     const child = this.#child ?? this.#start()
     child.stdin.write(encode(0, { argv: [], timeoutMs: 0 }, movesSoon))
     this.#keepAlive(child)
   }
 
-  /** What it is doing it still does. */
+  /** Closes the server. Commands that are running still finish. */
   close() {
     this.#child?.stdin.end()
   }
@@ -113,7 +113,7 @@ export class CommandServer {
     this.#waiting.delete(id)
   }
 
-  /** This process may end while nothing is asked. */
+  /** Keeps this process alive only while a question is unanswered. */
   #keepAlive(child: Server) {
     const verb = this.#waiting.size > 0 ? 'ref' : 'unref'
     child[verb]()

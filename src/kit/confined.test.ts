@@ -30,7 +30,7 @@ suite('a confined program', { skip: needsRoot }, () => {
   }
   const family = { sockets: 'internet', hasProcesses: true, shown: [{ from: closed }] } as const
   const run = (script: string) => runAs(family, ['sh', '-c', script])
-  /** A program that answers the errno of a call, or 0. */
+  /** Runs a Python program that prints the errno of a system call, or 0. */
   const python = (program: Omit<Confined, 'command' | 'uid'>, lines: string) =>
     runAs(program, ['/usr/bin/python3', '-c', lines])
 
@@ -43,18 +43,18 @@ suite('a confined program', { skip: needsRoot }, () => {
     assert.match(status, /^Seccomp:\t2$/m)
   })
 
-  test('keeps the one right to listen below port 1024 where it needs it', () => {
+  test('keeps only the capability to listen below port 1024, if it asks for it', () => {
     const status = runAs({ ...family, mayBindLowPorts: true }, ['sh', '-c', 'grep ^Cap /proc/$$/status'])
     for (const set of ['CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
       assert.match(status, new RegExp(`^${set}:\t0+400$`, 'm'))
   })
 
-  test('reads what it is shown although the way there is closed to it, and cannot write there', () => {
+  test('reads a shown directory although its parent is closed to it, and cannot write there', () => {
     assert.equal(run(`cat ${closed}/hello`), 'hello')
     assert.match(run(`touch ${closed}/new`), /Read-only file system/)
   })
 
-  test('writes where it is shown a writable place of its own', () => {
+  test('writes to a directory of its own that is shown as writable', () => {
     const own = join(scratch, 'own')
     mkdirSync(own)
     chownSync(own, uid, uid)
@@ -79,7 +79,7 @@ suite('a confined program', { skip: needsRoot }, () => {
     assert.equal(run('mountpoint -q / && grep -c . /proc/mounts 2>/dev/null || true').includes('pool'), false)
   })
 
-  test('a hidden directory is empty also where what holds it is shown', () => {
+  test('a hidden directory is empty even if its parent directory is shown', () => {
     const shown = [{ from: closed }]
     const hides = { sockets: 'none', hasProcesses: true, hidden: ['/usr/share'], shown } as const
     assert.equal(runAs(hides, ['sh', '-c', 'ls -A /usr/share; ls /usr | grep -c share']), '1')
@@ -103,7 +103,7 @@ libc.syscall(435, 0, 0)
 if ctypes.get_errno() != errno.ENOSYS: print('clone3', ctypes.get_errno())
 print('done')`
 
-  test('calls that have been a way to more rights answer EPERM, and clone3 that it is not there', () => {
+  test('system calls known for privilege escalation fail with EPERM, and clone3 with ENOSYS', () => {
     assert.equal(python(family, dangerous), 'done')
   })
 
@@ -114,7 +114,7 @@ def tries(*kind):
   except OSError as error: return errno.errorcode[error.errno]
 print(tries(socket.AF_UNIX), tries(socket.AF_INET), tries(socket.AF_INET6), tries(socket.AF_PACKET, socket.SOCK_RAW), tries(socket.AF_VSOCK), tries(38, 5))`
 
-  test('makes the sockets that it needs and no others', () => {
+  test('can open only the kinds of sockets that it asks for', () => {
     const [no, other] = ['EPERM', 'EAFNOSUPPORT']
     const made = (sockets: Confined['sockets']) => python({ sockets }, socketErrors).split(' ')
     assert.deepEqual(made('internet'), ['made', 'made', 'made', other, other, other])
@@ -122,7 +122,7 @@ print(tries(socket.AF_UNIX), tries(socket.AF_INET), tries(socket.AF_INET6), trie
     assert.deepEqual(made('none'), [no, no, no, no, no, no])
   })
 
-  test('one that is alone starts threads, but no process, and signals nobody else', () => {
+  test('without hasProcesses it starts threads, but no process, and cannot signal others', () => {
     const alone = `
 import os, threading, signal, errno
 thread = threading.Thread(target=lambda: print('thread')); thread.start(); thread.join()

@@ -1,12 +1,12 @@
-// Command lines for programs without privileges. `native/confine.c` says what each word of them does.
+// Command lines that start programs without privileges. `native/confine.c` defines each word of them.
 import { constants } from 'node:os'
 import { resolve } from 'node:path'
 
 const confine = resolve(import.meta.dirname, '../../native/build/confine')
 
 /**
- * Users of the host that exist only as numbers. Each belongs to one program, so that none can signal or trace another. Nothing
- * else on the host runs as them.
+ * Uids of the host without a user name. Each belongs to one program, so that no program can signal or trace another. Nothing
+ * else on the host runs under them.
  */
 export const users = {
   postgres: 61001,
@@ -14,44 +14,44 @@ export const users = {
   gate: 61003,
   /** Answers names for sandboxes with a list of domains. */
   resolver: 61004,
-  /** Brings images from registries. */
+  /** Pulls images from registries. */
   fetcher: 61005,
-  /** Takes types out of TypeScript. */
+  /** Compiles TypeScript to JavaScript by removing types. */
   compiler: 61006,
-  /** Decompresses what strangers made. */
+  /** Decompresses untrusted data. */
   unpacker: 61007,
 } as const
 
-/** A file or directory of the host that a confined program sees. Default place: the same path. */
+/** A file or directory of the host that a confined program sees. `at` is its path inside; default: the same path. */
 export type Shown = { from: string; at?: string; isWritable?: boolean }
 
 export type Confined = {
   command: readonly string[]
   uid: number
-  /** What it sees besides the host's /usr, some devices and its own entry of /proc. Shown in this order. */
+  /** What the program sees besides the host's /usr, some devices and its own entry in /proc. Mounted in this order. */
   shown?: readonly Shown[]
-  /** Directories that are covered before anything is shown, as they may lie below one that it sees. */
+  /** Directories that are hidden, because they may lie below a directory that is shown. */
   hidden?: readonly string[]
   /**
    * `internet`: the host's network, and the host's /etc to find names and certificates.
-   * `unix`: no interface; unix sockets in directories that it sees. `none`: no socket at all.
+   * `unix`: no network interface, only unix sockets in directories that it sees. `none`: no socket at all.
    */
   sockets: 'internet' | 'unix' | 'none'
-  /** It starts processes and signals them. Otherwise it has threads only. */
+  /** The program may start processes and signal them. Otherwise it may only start threads. */
   hasProcesses?: boolean
   mayBindLowPorts?: boolean
-  /** `memory` is address space, `data` what of it is private; both in bytes. `cpu` is in seconds. */
+  /** `memory` is the address space and `data` its private part, in bytes. `cpu` is in seconds. */
   limits?: Partial<Record<'memory' | 'data' | 'cpu' | 'files' | 'filesize', number>>
-  /** The signal that ends it when its parent ends. Default: SIGKILL. */
+  /** The signal that the program gets when its parent ends. Default: SIGKILL. */
   endsWith?: 'SIGTERM' | 'SIGINT' | 'SIGKILL'
 }
 
 const show = ({ from, at = from, isWritable = false }: Shown): string[] => [isWritable ? 'write' : 'see', from, at]
 
 /**
- * The command of a program that is root no more: its own user, no groups, no capabilities and no way to gain any, a system call
- * filter, and a root directory of its own that holds only what is shown. It keeps no mount of the host busy. Only root can
- * start it.
+ * The command that starts a program without root's rights: its own uid, no groups, no capabilities and no way to gain any, a
+ * system call filter, and its own root directory that holds only what is shown. It keeps no mount of the host busy. Only
+ * root can start it.
  */
 export const confined = (program: Confined): string[] => [
   ...[confine, 'view'],
@@ -67,7 +67,7 @@ export const confined = (program: Confined): string[] => [
 ]
 
 /**
- * Only the filter, for a program that something else confines. It runs where `filterProgram` is shown at `at`.
+ * Only the system call filter, for a program that something else confines. `at` is the path of `filterProgram` in its root.
  */
 export const filtered = (at: string, sockets: Confined['sockets'], command: readonly string[]): string[] => [
   ...[at, 'filter', sockets, 'many'],

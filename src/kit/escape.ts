@@ -1,4 +1,4 @@
 const entities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
-/** For HTML and XML alike: between tags, and in attributes that are quoted. */
+/** Escapes text for HTML and XML: between tags, and in quoted attributes. */
 export const escaped = (text: string): string => text.replaceAll(/[&<>"']/g, (character) => entities[character]!)

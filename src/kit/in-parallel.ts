@@ -1,4 +1,4 @@
-/** Runs `work` for every item, at most `limit` at a time; fails with the first failure, after those under way have ended. */
+/** Runs `work` for every item, at most `limit` at a time. Rejects with the first failure after all running work has ended. */
 export const inParallel = async <Item>(
   limit: number,
   items: readonly Item[],

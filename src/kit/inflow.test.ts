@@ -18,18 +18,18 @@ const openPair = async (): Promise<{ near: Inflow; far: Socket } & Disposable> =
   return { near, far, [Symbol.dispose]: close }
 }
 
-/** Different at every place. */
+/** Bytes that differ at every position, so that a wrong order is found. */
 const counting = (words: number): Buffer => Buffer.from(Uint32Array.from({ length: words }, (_, at) => at).buffer)
 
 suite('Inflow', () => {
-  test('is a stream like any other for those who listen, and what they hold stays as it was', async () => {
+  test('is an ordinary stream for listeners, and the pieces they keep are not overwritten', async () => {
     using pair = await openPair()
     const sent = counting(1_000_000)
     pair.far.end(sent)
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
-  test('that hears out drops what the other side does not take any more, and reads what that has said before', async () => {
+  test('with hearOut drops writes that the other side refuses, and reads its earlier answer', async () => {
     using pair = await openPair()
     pair.near.hearOut().pause()
     pair.far.write('too much')
@@ -40,7 +40,7 @@ suite('Inflow', () => {
     assert.equal(String(pair.near.read()), 'too much')
   })
 
-  test('gives a taker all there is from where listeners left off, and touches no piece before it is let go', async () => {
+  test('gives takeOver all bytes after those of the listeners, and overwrites no piece still in use', async () => {
     using pair = await openPair()
     const sent = counting(2_000_000)
     pair.far.write(sent.subarray(0, 100_000))
@@ -63,7 +63,7 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(pieces).equals(sent))
   })
 
-  test('of one who takes long over each piece, pieces are small and others have turns between them', async () => {
+  test('gives a slow listener small pieces, and other work runs between them', async () => {
     using pair = await openPair()
     const sent = counting(100_000)
     const pieces: Buffer[] = []
@@ -90,7 +90,7 @@ suite('Inflow', () => {
     assert.equal(new Set(turns).size, turns.length)
   })
 
-  test('all of it comes also where every piece takes long for one who asks piece by piece', async (t) => {
+  test('gives all bytes also to a slow reader that calls read()', async (t) => {
     using pair = await openPair()
     let now = 0
     t.mock.method(performance, 'now', () => {
@@ -102,7 +102,7 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
-  test('is read in larger pieces while its taker keeps up, and in small ones again after little has come', async () => {
+  test('reads larger pieces while its consumer keeps up, and small ones again after small reads', async () => {
     using pair = await openPair()
     const roomFor: number[] = []
     let bytesTaken = 0
@@ -129,7 +129,7 @@ suite('Inflow', () => {
     assert.ok(roomFor.at(-1)! < small)
   })
 
-  test('200 takers that stop taking after a while hold less than 12 MB together', async () => {
+  test('200 consumers that stop reading after a while hold less than 12 MB together', async () => {
     const pairs = await Promise.all(Array.from({ length: 200 }, openPair))
     try {
       const held = pairs.map(({ near, far }) => {
@@ -149,7 +149,7 @@ suite('Inflow', () => {
     } finally {
       for (const pair of pairs) pair[Symbol.dispose]()
     }
-    // What they had is there for others again.
+    // Their budget is free for other connections again.
     using pair = await openPair()
     const large = Promise.withResolvers<void>()
     pair.near.takeOver(({ buffer }) => {
@@ -160,7 +160,7 @@ suite('Inflow', () => {
     await large.promise
   })
 
-  test('leaves room before a piece that is the taker’s', async () => {
+  test('leaves room before each piece that the consumer may overwrite', async () => {
     using pair = await openPair()
     pair.far.end('text')
     const taken = Promise.withResolvers<string>()
@@ -175,7 +175,7 @@ suite('Inflow', () => {
 })
 
 suite('writeThrough', () => {
-  test('is true where all is written at once, else tells when it is', () => {
+  test('returns true if all bytes are written at once, and otherwise calls back later', () => {
     const waiting: (() => void)[] = []
     let isSlow = false
     const to = new Writable({ write: (_bytes, _encoding, done) => (isSlow ? void waiting.push(done) : done()) })

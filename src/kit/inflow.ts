@@ -1,6 +1,6 @@
-// A connection that is read into the same memory over and over, in pieces as large as the kernel has them. Node's own way is
-// new memory for each 64 KiB, which costs more than passing the bytes on. Whoever listens as to any stream gets copies. How
-// large the memory may be: read-memory.ts.
+// A connection that reads into the same buffer again and again, in pieces as large as the kernel has them. Node itself
+// allocates new memory for each 64 KiB, which costs more than forwarding the bytes. Listeners of the usual stream events
+// get copies. read-memory.ts decides the size of the buffer.
 import type { ServerResponse } from 'node:http'
 import { type NetConnectOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { Duplex, type Writable } from 'node:stream'
@@ -8,27 +8,27 @@ import { ReadMemory } from './read-memory.ts'
 import { goOnInTurn, longMs } from './turns.ts'
 
 /**
- * Gets bytes that are overwritten by the next. Answers true when it needs them no more; else nothing is read until the
- * connection is resumed.
+ * Gets bytes that the next read overwrites. Returns true if it does not need them any more. Otherwise nothing is read until
+ * the connection is resumed.
  */
 export type Take = (bytes: Buffer) => boolean
 
-/** More than a unix socket holds unless it is told otherwise. */
+/** More than the default buffer of a unix socket. */
 const mostBytes = 256 * 1024
-/** For those who listen as to any stream. One may be a parser, to which each byte of a hostile server is work. */
+/** For listeners of stream events. A listener may be a parser, for which each byte of a hostile server is work. */
 const mostParsedBytes = 64 * 1024
 
 type Done = (error?: Error | null) => void
 
-/** Errors of a write where the other side has closed. */
+/** Errors of a write after the other side has closed. */
 const refusals = ['EPIPE', 'ECONNRESET']
 
 export class Inflow extends Socket {
   #take: Take | undefined
   #hearsOut = false
-  /** The other side takes nothing any more. */
+  /** The other side does not read any more. */
   #isRefused = false
-  /** Others have their turns before more is read. */
+  /** The last piece took long to process, so reading waits (turns.ts). */
   #isWaiting = false
 
   constructor(options: SocketConstructorOpts = {}) {
@@ -40,7 +40,7 @@ export class Inflow extends Socket {
         callback: (size, from) => {
           const bytes = (from as Buffer).subarray(0, size)
           if (this.#take !== undefined) {
-            // What is not taken at once stays where it is, and its reader is slow: more memory is of no use.
+            // False: the bytes stay in the buffer because their consumer is slow. A larger buffer would not help.
             if (!this.#take(bytes)) return false
             memory.fit(size, mostBytes)
             return true
@@ -60,8 +60,8 @@ export class Inflow extends Socket {
   }
 
   /**
-   * What the other side does not take any more is dropped from here on, and is no error: a server that answers and closes in
-   * the middle of what it is sent is heard to its end. Node would close the connection with its answer unread.
+   * From now on a write that the other side refuses is dropped without an error. So the answer of a server that answers and
+   * closes before it has read everything is still read. Node would close the connection with the answer unread.
    */
   hearOut(): this {
     this.#hearsOut = true
@@ -94,13 +94,13 @@ export class Inflow extends Socket {
     this.#isWaiting = true
     goOnInTurn(tookMs, () => {
       this.#isWaiting = false
-      // Who asks piece by piece is not told otherwise from who has paused.
+      // A stream that is read with `read()` reports itself as paused, so its listener for `readable` is checked too.
       if (!this.isPaused() || this.listenerCount('readable') > 0) this.read(0)
     })
     return false
   }
 
-  // Each of these has Node read on from the connection.
+  // In Node each of these three methods continues reading from the connection, so they are blocked while it waits.
   override read(size?: number): Buffer | null {
     return this.#isWaiting ? Duplex.prototype.read.call(this, size) : super.read(size)
   }
@@ -113,7 +113,7 @@ export class Inflow extends Socket {
     if (!this.#isWaiting) super._read(size)
   }
 
-  /** From here on everything that comes goes to `take`, the first of it being what has come already. */
+  /** From now on all bytes go to `take`, beginning with those that are already buffered. */
   takeOver(take: Take): void {
     this.#take = take
     const pieces: Buffer[] = []
@@ -122,14 +122,14 @@ export class Inflow extends Socket {
     else this.pause()
   }
 
-  /** What comes is for those who listen again. */
+  /** Ends `takeOver`: later bytes go to the listeners of stream events again. */
   release(): void {
     this.#take = undefined
     this.pause()
   }
 }
 
-/** Writes to something that keeps no bytes which it says are written. True if they are at once, else `next` follows. */
+/** Writes to a stream that does not use bytes after its write callback. True: written at once. False: wait for `next`. */
 export const writeThrough = (to: Writable, bytes: Uint8Array, next: () => void): boolean => {
   let isWaiting = false
   to.write(bytes, () => {
@@ -139,7 +139,7 @@ export const writeThrough = (to: Writable, bytes: Uint8Array, next: () => void):
   return !isWaiting
 }
 
-/** Where a body of known length goes: a response would have its socket wait for the end of the tick with each piece. */
+/** The stream below a response, for a body of known length. A response would delay each piece to the end of the tick. */
 export const beneath = (response: ServerResponse): Writable => {
   response.flushHeaders()
   return response.socket ?? response

@@ -3,14 +3,14 @@
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 
-/** Six lower hex characters, always the same for the same (existing) data directory, however its path is written. */
+/** Six lower-case hex characters. The directory must exist; every spelling of its path gives the same name. */
 export const instanceOf = (dataDirectory: string): string =>
   createHash('sha256').update(realpathSync(dataDirectory)).digest('hex').slice(0, 6)
 
-/** Where the sockets and runtime state of a server live; gone after a reboot, as they should be. */
+/** Directory of a server's sockets and runtime state. A reboot removes it, as intended. */
 export const runDirectoryOf = (instance: string): string => `/run/alcove-${instance}`
 
-/** The sockets of the agents of all runners of this host. It holds nothing else, as it is all that a gate sees of them. */
+/** The agent sockets of all runners of this host. It must hold nothing else, because every gate sees all of it. */
 export const allAgentSockets = '/run/alcove/agents'
 
 export const agentSocketsOf = (instance: string): string => `${allAgentSockets}/${instance}`

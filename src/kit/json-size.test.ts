@@ -4,7 +4,7 @@ import { fitIntoJson, jsonBytes } from './json-size.ts'
 
 const inJson = (bytes: Buffer) => jsonBytes(bytes.toString()) - 2
 
-suite('what a text takes in JSON', () => {
+suite('the size of a text in JSON', () => {
   for (const [what, bytes] of Object.entries({
     words: Buffer.from('Two words, and a tab:\t"quoted"\\\n'),
     'control characters': Buffer.from(Array.from({ length: 32 }, (_, code) => code)),
@@ -27,7 +27,7 @@ suite('what a text takes in JSON', () => {
     }
   })
 
-  test('so much is taken as fits', () => {
+  test('as many bytes are counted as fit', () => {
     assert.deepEqual(fitIntoJson(Buffer.from('a\x01\x01\x01'), 13), { bytes: 3, json: 13 })
     assert.deepEqual(fitIntoJson(Buffer.from('a\x01\x01\x01'), 12), { bytes: 2, json: 7 })
     assert.deepEqual(fitIntoJson(Buffer.from('a'), 0), { bytes: 0, json: 0 })

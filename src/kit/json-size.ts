@@ -1,10 +1,11 @@
-// How long what a sandbox says becomes in a JSON answer: there a control character takes six bytes, and what is no UTF-8 three.
+// The size of a sandbox's output in a JSON answer. There a control character takes six bytes, and an invalid UTF-8 byte
+// takes three.
 import { isUtf8 } from 'node:buffer'
 
-/** What `value` takes, in bytes. */
+/** The size of `value` as JSON, in bytes. */
 export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value))
 
-/** The length of `bytes` without a character that was cut at their end. */
+/** The length of `bytes` without an incomplete character at their end. */
 export const wholeCharacters = (bytes: Uint8Array): number => {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!
@@ -15,14 +16,14 @@ export const wholeCharacters = (bytes: Uint8Array): number => {
   return bytes.length
 }
 
-/** The length of the bytes at the begin of `bytes` that end a character which began before them. */
+/** The number of bytes at the beginning of `bytes` that belong to a character of the piece before. */
 export const brokenCharacter = (bytes: Uint8Array): number => {
   let begin = 0
   while (begin < Math.min(3, bytes.length) && (bytes[begin]! & 0b1100_0000) === 0b1000_0000) begin++
   return begin
 }
 
-/** The characters of a piece that are in it from their first byte to their last. */
+/** The part of a piece that holds only complete characters. */
 const wholeIn = (piece: Uint8Array): Uint8Array => piece.subarray(brokenCharacter(piece), wholeCharacters(piece))
 
 const costsWith = (highByte: number): Uint8Array =>
@@ -33,7 +34,7 @@ const costsWith = (highByte: number): Uint8Array =>
 const inUtf8 = costsWith(1)
 const inOther = costsWith(Buffer.byteLength('\ufffd'))
 
-/** How many bytes of a piece of a text fit into `room` bytes of JSON, and what these take there. */
+/** How many bytes of a piece fit into `room` bytes of JSON, and the size of these bytes in JSON. */
 export const fitIntoJson = (piece: Uint8Array, room: number): { bytes: number; json: number } => {
   const costs = isUtf8(wholeIn(piece)) ? inUtf8 : inOther
   let json = 0
@@ -45,7 +46,7 @@ export const fitIntoJson = (piece: Uint8Array, room: number): { bytes: number; j
   return { bytes: piece.length, json }
 }
 
-/** How many bytes at the end of a text fit into `room` bytes of JSON. */
+/** How many of the last bytes of a text fit into `room` bytes of JSON. */
 export const endThatFitsIntoJson = (text: Uint8Array, room: number): number => {
   const costs = isUtf8(wholeIn(text)) ? inUtf8 : inOther
   let json = 0

@@ -1,18 +1,18 @@
 type Waiting = { key: string; go: () => void }
 
 type Run = {
-  /** Whose it is: of one there are at most `ofOne` at a time, so that the other lanes are left to others. */
+  /** Owner of the work. At most `ofOne` pieces of one owner run at a time, so that other owners find a lane. */
   key?: string | undefined
-  /** Whoever waits when this aborts waits no longer, and nothing is done. */
+  /** If it aborts while the work waits, the work is not run and the call rejects. */
   signal?: AbortSignal
 }
 
-/** Lets at most `atOnce` pieces of work run at one time; the others wait in the order in which they came. */
+/** Runs at most `atOnce` pieces of work at a time. The others wait in the order in which they came. */
 export class Lanes {
   readonly #atOnce: number
   readonly #ofOne: number
   readonly #waiting: Waiting[] = []
-  /** How many run, by their keys. */
+  /** Number of running pieces by key. */
   readonly #running = new Map<string, number>()
   #all = 0
 
@@ -53,7 +53,7 @@ export class Lanes {
     })
   }
 
-  /** The first that there is room for has its lane before anybody else can ask. */
+  /** Gives the free lane to the first waiting piece that may run, before a new caller can take it. */
   #goOn() {
     const at = this.#waiting.findIndex(({ key }) => this.#hasRoomFor(key))
     const [next] = at < 0 ? [] : this.#waiting.splice(at, 1)

@@ -1,31 +1,31 @@
-// A WebSocket to a server of ours that is opened again whenever it is lost, and that finds out when it is. Nothing may depend on
-// it but how soon things happen.
+// A WebSocket to one of our servers that detects when it is lost and reconnects. It may only make things faster: correct
+// behaviour must not depend on it.
 import { WebSocket } from 'ws'
 import type { Logger } from './log.ts'
 
 export type LastingSocketParts = {
-  /** `http:` or `https:`, as other calls to the same server. */
+  /** `http:` or `https:`, like other calls to the same server. */
   url: URL
-  /** Sent as the bearer of every opening. */
+  /** Sent as the bearer token of every connection. */
   key: string
-  /** Who is at the other end, for the log. */
+  /** Name of the other side, for the log. */
   name: string
   log: Logger
   onOpen?: () => void
   onText: (text: string) => void
-  /** Was open, and is not any more. */
+  /** Called when an open connection is lost. */
   onLost?: () => void
-  /** Called as often as the other side is asked whether it is there. */
+  /** Called with every ping. */
   onBeat?: () => void
   reconnectMs?: { first: number; longest: number }
 }
 
 const messageBytes = 8 * 1024 * 1024
-/** Unsent bytes from which the other side counts as stuck. */
+/** With more unsent bytes than this, the other side counts as stuck. */
 const unsentBytes = 16 * 1024 * 1024
 const defaultBeatSeconds = 10
 
-/** Spread, so that a hundred do not come back in one moment. */
+/** Random, so that a hundred clients do not reconnect at the same moment. */
 const jittered = (ms: number) => ms * (0.5 + Math.random() / 2)
 
 const asSocketUrl = (url: URL): URL => {
@@ -53,7 +53,7 @@ export class LastingSocket implements Disposable {
     return this.#isOpen
   }
 
-  /** False: it is not open, and what has to be heard must take another way. */
+  /** Returns false if the socket is not open. An important message must then be sent another way. */
   say(text: string): boolean {
     if (!this.#isOpen || !this.#socket) return false
     if (this.#socket.bufferedAmount > unsentBytes) {
@@ -64,7 +64,7 @@ export class LastingSocket implements Disposable {
     return true
   }
 
-  /** Seconds within which the other side has to show that it is there. Default: 10. */
+  /** Sets the ping interval in seconds. A side that has not answered by the next ping is lost. Default: 10. */
   beat(seconds: number): void {
     clearInterval(this.#heartbeat)
     this.#isAnswered = true
@@ -100,7 +100,7 @@ export class LastingSocket implements Disposable {
     })
     socket.on('message', (data) => onText(String(data)))
     socket.on('error', (error) => {
-      // The other side may start later than we do; only what goes on is worth a warning.
+      // The other side may start later than we do, so only repeated failures are a warning.
       log[this.#failures % 10 === 3 ? 'warn' : 'debug']({ err: error }, `the link to ${name} failed`)
     })
     socket.once('close', (code) => this.#lost(code))

@@ -25,7 +25,7 @@ const openPair = async () => {
 }
 
 suite('frames of a stream', { timeout: 20_000 }, () => {
-  test('are read whole, however they are cut on their way, while everything else has its turn', async () => {
+  test('are read whole, however they are split on the way, and do not block other work', async () => {
     using pair = await openPair()
     const message = Buffer.alloc(1_000_000, 'x')
     const frame = frameOf(message)
@@ -41,7 +41,7 @@ suite('frames of a stream', { timeout: 20_000 }, () => {
     }
   })
 
-  test('nothing at the end of the stream; an error where it ends in the middle of one, or one is too long', async () => {
+  test('undefined at the end of the stream; an error if it ends inside a frame or a frame is too long', async () => {
     {
       using pair = await openPair()
       pair.far.end(frameOf(Buffer.from('last')))

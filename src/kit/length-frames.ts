@@ -1,4 +1,4 @@
-// Messages on a byte stream: each is its length as 32 bits, little-endian, and its bytes.
+// Messages on a byte stream. Each message is its length (32 bits, little-endian), followed by its bytes.
 import type { Socket } from 'node:net'
 import { BrokenStream, ByteReader } from './byte-reader.ts'
 
@@ -15,7 +15,7 @@ export const frameOf = (message: Uint8Array): Buffer => {
 
 export const jsonFrameOf = (message: unknown): Buffer => frameOf(Buffer.from(JSON.stringify(message)))
 
-/** Settles when more may be written. */
+/** Resolves when more may be written. */
 export const sendFrame = async (socket: Socket, frame: Uint8Array): Promise<void> => {
   if (socket.destroyed) throw new BrokenStream('the connection is closed')
   if (!socket.write(frame)) await anyOf(socket, ['drain', 'close'])
@@ -30,7 +30,7 @@ const anyOf = (socket: Socket, events: readonly string[]): Promise<void> =>
     for (const event of events) socket.on(event, settle)
   })
 
-/** Reads no further ahead than the message that is asked for. Throws `BrokenStream` for what is no message, or half of one. */
+/** Reads only as far as the requested message. Throws `BrokenStream` for an invalid or incomplete message. */
 export class Frames {
   readonly #bytes: ByteReader
   readonly #mostBytes: number
@@ -40,7 +40,7 @@ export class Frames {
     this.#mostBytes = mostBytes
   }
 
-  /** Nothing at the end of the stream. */
+  /** Returns undefined at the end of the stream. */
   async next(): Promise<Buffer | undefined> {
     const head = await this.#bytes.exactly(headBytes)
     if (head === undefined) return undefined

@@ -11,7 +11,7 @@ const directory = mkdtempSync(join(tmpdir(), 'alcove-lock-'))
 const path = join(directory, 'lock')
 after(() => rmSync(directory, { recursive: true, force: true }))
 
-/** Another process that holds it until it is killed. */
+/** Another process that holds the lock until it is killed. */
 const startHolder = async () => {
   const script = `const { tryLock } = await import(${JSON.stringify(import.meta.resolve('./lock.ts'))})
     console.log(tryLock(${JSON.stringify(path)}) !== undefined)
@@ -56,7 +56,7 @@ suite('a lock between processes', () => {
     assert.deepEqual(order, ['first ends', 'second'])
   })
 
-  test('goes to who waits when its holder is killed', async () => {
+  test('goes to the waiting process when its holder is killed', async () => {
     const holder = await startHolder()
     const waits = Promise.withResolvers<void>()
     const next = waitForLock(path, { onWait: waits.resolve, timeoutMs: 60_000 })
@@ -65,7 +65,7 @@ suite('a lock between processes', () => {
     using _next = await next
   })
 
-  test('is not waited for without end', async () => {
+  test('is waited for only until the timeout', async () => {
     using _held = tryLock(path)
     await assert.rejects(waitForLock(path, { timeoutMs: 100 }), /waited 0.1 s/)
   })

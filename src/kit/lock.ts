@@ -1,13 +1,13 @@
-// Locks between processes. A lock lies on an open file of this process, so the kernel frees it when the process ends, however it
-// ends: there is no stale lock. Node has no flock(2); the lock belongs to the open file, which flock(1) only borrows.
+// Locks between processes. A lock belongs to an open file of this process, so the kernel frees it however the process ends:
+// there is no stale lock. Node has no flock(2), so flock(1) inherits the open file and takes the lock for it.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 
-/** Not disposed of, it is kept until this process ends. */
+/** A lock that is not disposed of is held until this process ends. */
 export type Lock = Disposable
 
-// Opened close-on-exec: no program that we start keeps the lock alive after us.
+// Node opens files close-on-exec, so no program that we start keeps the lock after we end.
 const open = (path: string): number => openSync(path, 'a', 0o600)
 
 const isTaken = 75
@@ -28,7 +28,7 @@ const waitOn = async (file: number, timeoutMs: number): Promise<boolean> => {
   return status === 0
 }
 
-/** `undefined` while somebody else holds it. */
+/** Returns `undefined` if another process holds the lock. */
 export const tryLock = (path: string): Lock | undefined => {
   const file = open(path)
   if (tryOn(file)) return lockOn(file)
@@ -37,12 +37,12 @@ export const tryLock = (path: string): Lock | undefined => {
 }
 
 type Waiting = {
-  /** Somebody else holds it at this moment. */
+  /** Called if another process holds the lock, before the waiting begins. */
   onWait?: () => void
   timeoutMs: number
 }
 
-/** Throws when it was not given back in time, or the path cannot be opened. */
+/** Throws if the lock was not freed in time, or if the path cannot be opened. */
 export const waitForLock = async (path: string, { onWait, timeoutMs }: Waiting): Promise<Lock> => {
   const file = open(path)
   try {

@@ -1,4 +1,4 @@
-// A line of JSON per event, on standard error, written without waiting for the disk.
+// The log: one line of JSON per event on standard error, without waiting for the disk.
 import { format, stripVTControlCharacters } from 'node:util'
 import pino, { type Logger } from 'pino'
 import { CauseBudget, causeOf } from './cause-budget.ts'
@@ -6,13 +6,13 @@ import { takeLine, traceIds } from './telemetry/telemetry.ts'
 
 export type { Logger }
 
-/** Longer ones are cut off; a stack is shorter. */
+/** Longer texts are cut. A stack trace is shorter. */
 const mostText = 8192
 const fatal = 60
 
 /**
- * An error goes into the log with what says it. What else hangs on it may be anything, such as all bytes that a hostile server
- * had sent when its answer could not be read.
+ * Logs only the known fields of an error. Its other properties may hold anything, such as all bytes that a hostile server
+ * sent before its answer could not be parsed.
  */
 const plainError = (error: unknown): unknown => {
   if (!(error instanceof Error)) return error
@@ -24,8 +24,8 @@ const plainError = (error: unknown): unknown => {
 }
 
 /**
- * `level` is a pino level name; `program` stands on every line, and the trace that is under way. Credentials never reach a
- * line. `destination` takes the lines instead of standard error. Each cause has its `budget` of lines; what is fatal always passes.
+ * `level` is a pino level name. Every line has `program` and the ids of the current trace, and never a credential.
+ * `destination` replaces standard error. Each cause has its `budget` of lines; fatal lines are always written.
  */
 export const createLog = (
   program: string,
@@ -60,8 +60,8 @@ export const createLog = (
 export const silentLog = (): Logger => pino({ level: 'silent' })
 
 /**
- * What Node and libraries would print as plain text becomes lines of the log: warnings of the process, the console, and the
- * error that ends it. Only a program's first file calls this.
+ * Turns everything that Node and libraries print as plain text into log lines: process warnings, the console, and the error
+ * that ends the process. Only the entry file of a program calls this.
  */
 export const logWholeProcess = (log: Logger): void => {
   process.removeAllListeners('warning')

@@ -1,7 +1,7 @@
-// Which network an address belongs to, as the unit by which strangers are counted.
+// The network of an address. Callers without a credential are counted per network.
 import { isIPv4, isIPv6 } from 'node:net'
 
-/** A /64: whoever has one address of IPv6 has 2^64 of them. */
+/** Four groups are a /64: a customer who gets one IPv6 address usually gets all 2^64 of its /64. */
 export const networkGroups = 4
 
 export const networkOf = (address: string, groupsKept = networkGroups): string => {

@@ -1,5 +1,5 @@
-// Which addresses may be called for somebody who is not the operator: those of the public Internet, and what the operator
-// has named besides. A list of what is public fails closed, so for IPv6 it is that; IPv4 is public unless it is listed.
+// Which addresses may be called on behalf of tenants: public ones, and those that the operator allows in addition.
+// For IPv6 the public networks are listed, so an unknown one is refused. IPv4 is public unless it is listed here.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 
 export type Networks = Pick<BlockList, 'check'>
@@ -14,16 +14,16 @@ const networksOf = (family: 'ipv4' | 'ipv6', cidrs: readonly string[]): BlockLis
 }
 
 /**
- * IPv4 networks that are not public: IANA's special-purpose addresses, and where clouds keep what only their guests may ask.
- * The rules of sandboxes and the calls that control makes for tenants both read this list.
+ * IPv4 networks that are not public: IANA's special-purpose addresses, and the internal services of clouds.
+ * The firewall rules of sandboxes and control's calls on behalf of tenants both use this list.
  */
 export const notPublicIpv4 = [
   '0.0.0.0/8',
   '10.0.0.0/8',
-  '100.64.0.0/10', // with Alibaba's 100.100.100.200
+  '100.64.0.0/10', // includes Alibaba's metadata service, 100.100.100.200
   '127.0.0.0/8',
-  '169.254.0.0/16', // also the metadata services of most clouds
-  '168.63.129.16/32', // Azure's
+  '169.254.0.0/16', // includes the metadata services of most clouds
+  '168.63.129.16/32', // Azure's metadata service
   '172.16.0.0/12',
   '192.0.0.0/24',
   '192.0.2.0/24',
@@ -38,7 +38,7 @@ export const notPublicIpv4 = [
 
 const notPublic4 = networksOf('ipv4', notPublicIpv4)
 
-/** Global unicast. Mapped IPv4 (::ffff:0:0/96) and NAT64 (64:ff9b::/96) lie outside: they could lead to private IPv4 addresses. */
+/** Global unicast. IPv4-mapped (::ffff:0:0/96) and NAT64 (64:ff9b::/96) lie outside: they could lead to private IPv4. */
 const global6 = networksOf('ipv6', ['2000::/3'])
 const notPublic6 = networksOf('ipv6', [
   '2001::/23', // Teredo, ORCHID and others with an IPv4 address inside or no owner
@@ -49,7 +49,7 @@ const notPublic6 = networksOf('ipv6', [
 
 export const isPublicAddress = (address: string): boolean => {
   if (isIPv4(address)) return !notPublic4.check(address, 'ipv4')
-  // An address with a zone means a network of this host.
+  // An address with a zone belongs to a local network of this host.
   if (!isIPv6(address) || address.includes('%')) return false
   return global6.check(address, 'ipv6') && !notPublic6.check(address, 'ipv6')
 }
@@ -59,7 +59,7 @@ export const isWithin = (networks: Networks, address: string): boolean =>
 
 export const noNetworks: Networks = new BlockList()
 
-/** Reads addresses and CIDRs with commas between; `undefined` when one of them is neither. */
+/** Reads addresses and CIDRs, separated by commas. Returns `undefined` if one of them is neither. */
 export const readNetworks = (given: string): Networks | undefined => {
   const list = new BlockList()
   for (const item of given.split(',').map((text) => text.trim())) {
@@ -74,7 +74,7 @@ export const readNetworks = (given: string): Networks | undefined => {
 
 export const openNetworksMeaning = 'IPv4 addresses and networks with commas between, such as 10.1.0.0/16'
 
-/** `given`, if it is one IPv4 address or CIDR. */
+/** Returns `given` if it is one IPv4 address or CIDR. */
 export const readIpv4Network = (given: string): string | undefined => {
   const [, address = '', length = '32'] = /^([0-9.]+)(?:\/(\d{1,2}))?$/.exec(given) ?? []
   return isIPv4(address) && Number(length) <= 32 ? given : undefined

@@ -1,4 +1,4 @@
-// What a confined Node program has to see of this checkout to run one of its files.
+// The files of this checkout that a confined Node program must see to run.
 import { lstatSync, realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Shown } from './confined.ts'
@@ -7,10 +7,10 @@ const code = resolve(import.meta.dirname, '../..')
 
 const isLink = (path: string) => lstatSync(path).isSymbolicLink()
 
-/** Not the whole checkout: a data directory may lie in it. */
+/** Does not show the whole checkout, because a data directory may lie in it. */
 export const ownCode = (): Shown[] => {
   const packages = join(code, 'node_modules')
-  // In a worktree the packages may be a link to those of another one.
+  // In a git worktree, node_modules may be a link to that of another worktree.
   const linked = isLink(packages) ? [{ from: realpathSync(packages) }] : []
   const parts = ['package.json', 'bin', 'src'].map((name) => ({ from: join(code, name) }))
   const node = realpathSync(process.execPath)
@@ -18,7 +18,7 @@ export const ownCode = (): Shown[] => {
   return [...parts, { from: packages }, ...linked, ...(isSeen ? [] : [{ from: node }])]
 }
 
-/** The command of a file of this checkout. */
+/** The command that runs a file of this checkout with Node. */
 export const nodeCommand = (file: string, ...options: string[]): string[] => [
   realpathSync(process.execPath),
   ...options,

@@ -26,7 +26,7 @@ suite('giveBack', () => {
     assert.equal(bytes.length, 0)
   })
 
-  test('leaves alone what is a part of something, or shared, or small', () => {
+  test('does not free a part of a buffer, shared memory or a small buffer', () => {
     const whole = Buffer.alloc(65_536, 1)
     giveBack(whole.subarray(1))
     giveBack(whole.subarray(0, 40_000))
@@ -52,7 +52,7 @@ suite('pour', () => {
     closeOther()
   })
 
-  test('frees what was written, and takes no more than is written', async () => {
+  test('frees written bytes, and reads no faster than the target writes', async () => {
     const from = new PassThrough()
     const pieces = Array.from({ length: 8 }, () => Buffer.allocUnsafeSlow(65_536))
     const waiting: (() => void)[] = []
@@ -72,7 +72,7 @@ suite('pour', () => {
     await finished
   })
 
-  test('small pieces of one turn are one write, in their place among large ones', async () => {
+  test('small pieces of one turn are joined to one write, in order with large ones', async () => {
     const from = new Readable({ read: () => {} })
     const written: string[] = []
     const to = new Writable({
@@ -91,7 +91,7 @@ suite('pour', () => {
     assert.deepEqual(written, ['abc', large, 'de', 'f'])
   })
 
-  test('stops when the taker goes away, or when told', async () => {
+  test('stops when the target closes, or when it is stopped', async () => {
     for (const stopping of ['close', 'stop'] as const) {
       const from = new PassThrough()
       const to = new PassThrough()
@@ -106,7 +106,7 @@ suite('pour', () => {
     }
   })
 
-  test('stops once: whoever reads the source afterwards is not paused by a second stop', async () => {
+  test('stops once: a second stop does not pause a later reader of the source', async () => {
     const from = new PassThrough()
     const to = new PassThrough()
     const stop = pour(from, to)

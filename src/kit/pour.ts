@@ -1,19 +1,19 @@
-// Streams whose memory is given back at once. Node reads every 64 KiB into memory of its own and leaves it to the garbage
-// collector, which comes every 64 MiB: between its visits that is what a program grows by, and the visits cost more than the
-// copying. What is freed as soon as it has been written is taken again for the next read.
+// Pipes that free their memory at once. Node reads each 64 KiB into a new buffer and leaves it to the garbage collector,
+// which runs every 64 MiB. Until then the process grows, and the collection costs more than copying the bytes. Memory that
+// is freed as soon as it is written is used again for the next read.
 import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { Inflow, writeThrough } from './inflow.ts'
 
-/** Smaller ones are not worth it, and mostly share their memory with others. */
+/** Smaller buffers are not worth freeing, and most of them share a pool with others. */
 const leastBytes = 4096
 
-/** Frees what nobody looks at any more, if the memory is its own; it is empty afterwards. */
+/** Frees the memory of bytes that nobody uses any more, unless it is shared. The array is empty afterwards. */
 export const giveBack = ({ buffer, byteLength }: Uint8Array): void => {
   if (byteLength >= leastBytes && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 
-/** A socket has done with bytes when it says so; other streams may keep them. */
+/** Only for sockets: after its callback a socket does not use the bytes any more. Other streams may keep them. */
 const pourThrough = (from: Inflow, to: Socket): (() => void) => {
   const goOn = () => void from.resume()
   const onEnd = () => void to.end()
@@ -27,12 +27,12 @@ const pourThrough = (from: Inflow, to: Socket): (() => void) => {
 }
 
 /**
- * Like `pipe`, for bytes that nobody else looks at; `end` is how it ends. Answers what stops it. The first stop pauses `from`;
- * later ones do nothing, as somebody else may read it by then.
+ * Like `pipe`, for bytes that nobody else uses. `end` is called at the end of `from`. Returns a function that stops it. The
+ * first stop pauses `from`; later stops do nothing, because another reader may use `from` by then.
  */
 export const pour = (from: Readable, to: Writable, end = (): void => void to.end()): (() => void) => {
   if (from instanceof Inflow && to instanceof Socket) return pourThrough(from, to)
-  // Many small pieces may come in one turn, as many as fit into what was read: together they are one write.
+  // Small pieces of one turn of the event loop, as many as one read can give, are joined to one write.
   let small: Uint8Array[] = []
   const write = (bytes: Uint8Array) => {
     if (!to.write(bytes, () => giveBack(bytes))) from.pause()

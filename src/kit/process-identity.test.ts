@@ -18,7 +18,7 @@ suite('a process identity', () => {
   test('never means another process that has the same pid', () => {
     const impostor = { pid: process.pid, startTime: '1' }
     assert.equal(isAlive(impostor), false)
-    // Would end this test if it were sent.
+    // If the signal were sent, it would kill this test.
     assert.equal(signalProcess(impostor, 'SIGKILL'), false)
   })
 

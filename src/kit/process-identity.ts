@@ -1,9 +1,10 @@
-// A pid alone may belong to somebody else by now; with its start time it names one process until the next reboot.
+// Identity of a process: its pid and start time. A pid alone may belong to another process by now; with the start time it
+// names one process until the next reboot.
 import { readFileSync } from 'node:fs'
 
 export type ProcessIdentity = { pid: number; startTime: string }
 
-/** `proc(5)`: field 22 of stat, in clock ticks since boot; the command in field 2 may hold spaces and brackets. */
+/** The start time is field 22 of stat (`proc(5)`), in clock ticks since boot. Field 2 may hold spaces and brackets. */
 const findStat = (pid: number): { state: string; startTime: string } | undefined => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
@@ -14,16 +15,16 @@ const findStat = (pid: number): { state: string; startTime: string } | undefined
   }
 }
 
-/** The identity of a process that runs now. */
+/** The identity of a running process. */
 export const identityOf = (pid: number): ProcessIdentity => ({ pid, startTime: findStat(pid)?.startTime ?? 'gone' })
 
-/** False for a zombie: it holds nothing any more. */
+/** False for a zombie too: it holds no resources any more. */
 export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => {
   const stat = findStat(pid)
   return stat !== undefined && stat.startTime === startTime && stat.state !== 'Z' && stat.state !== 'X'
 }
 
-/** Sends nothing to a process that only inherited the pid. */
+/** Sends a signal, but never to another process that got the same pid later. */
 export const signalProcess = (identity: ProcessIdentity, signal: NodeJS.Signals): boolean => {
   if (!isAlive(identity)) return false
   try {
@@ -33,7 +34,7 @@ export const signalProcess = (identity: ProcessIdentity, signal: NodeJS.Signals)
   }
 }
 
-/** Waits until it is gone; answers whether it is. For processes that are not our children, so there is no event. */
+/** Waits until the process has ended and returns whether it has. For processes that are not our children (no exit event). */
 export const waitUntilGone = async (identity: ProcessIdentity, timeoutMs: number): Promise<boolean> => {
   const end = Date.now() + timeoutMs
   while (isAlive(identity)) {

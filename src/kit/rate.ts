@@ -1,10 +1,10 @@
-// How often something may be done, as an operator writes it.
+// Rate limits in the form that an operator writes.
 
 export type Rate = { limit: number; ttlSeconds: number }
 
 export const rateMeaning = 'calls/seconds, such as 1000/60, at most 1000000000 in a day'
 
-/** `1000/60`; `undefined` for what is no rate. */
+/** Reads `1000/60`. Returns `undefined` if the text is not a rate. */
 export const readRate = (text: string): Rate | undefined => {
   const [, limit, seconds] = /^(\d{1,10})\/(\d{1,5})$/.exec(text) ?? []
   const rate = { limit: Number(limit), ttlSeconds: Number(seconds) }

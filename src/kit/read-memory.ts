@@ -1,21 +1,21 @@
-// The memory that one connection is read into. It starts small and grows while whoever takes the bytes keeps up. All connections
-// of a program together have a budget for what goes beyond the small piece, so that many slow readers cannot hold much.
+// The read buffer of one connection. It starts small and grows while the consumer of the bytes keeps up. All connections of
+// a program share a budget for large buffers, so that many slow consumers cannot hold much memory.
 
-/** These bytes before each piece are the taker's to write over, which saves a copy where something stands before it. */
+/** The consumer may overwrite these bytes before each piece, to put a header there without a copy. */
 const headroomBytes = 16
 
 const leastBytes = 16 * 1024
 
-/** For all connections of this program. The small piece of each is not counted. */
+/** For all connections of this program. The small buffer of each connection is not counted. */
 const budgetBytes = 8 * 1024 * 1024
-/** A connection gets this share of what is left, so that there is some for those that come later. */
+/** A connection gets at most an eighth of the remaining budget, so that later connections get some too. */
 const shareOfRest = 8
 
 let lentBytes = 0
 
 const memoryOf = (bytes: number): Buffer => Buffer.allocUnsafeSlow(headroomBytes + bytes).subarray(headroomBytes)
 
-/** Reads in a row that would have fitted the small piece, after which the large one is let go. */
+/** After this many consecutive reads that would fit into the small buffer, the large one is freed. */
 const littleReads = 8
 
 export class ReadMemory {
@@ -28,7 +28,7 @@ export class ReadMemory {
     return this.#large ?? this.#small
   }
 
-  /** After a read of so many bytes that nobody holds any more: makes the memory fit, up to `mostBytes`. */
+  /** Adapts the buffer after a read of `size` bytes, up to `mostBytes`. Nobody may use those bytes any more. */
   fit(size: number, mostBytes: number): void {
     this.#littleReads = size > leastBytes ? 0 : this.#littleReads + 1
     if (size === this.bytes.length) this.#grow(mostBytes)

@@ -1,4 +1,4 @@
-/** All of a body into memory. One of more than so many bytes is read no further: what `tooLarge` makes is thrown. */
+/** Reads a whole body into memory. Throws the error of `tooLarge` once it has more than `mostBytes`. */
 export const readWhole = async (
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   mostBytes: number,

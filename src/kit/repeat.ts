@@ -1,6 +1,6 @@
 /**
- * Does something again and again, each time `seconds` after the time before has ended; never, if they are 0. Answers how
- * to stop, which does not wait for what goes on at that moment.
+ * Repeats `work`, each time `seconds` after the previous run has ended. 0: never. Returns a function that stops the
+ * repetition; it does not wait for a running `work`.
  */
 export const repeat = (
   seconds: number,

@@ -17,7 +17,7 @@ suite('ring buffer', () => {
     }
   })
 
-  test('keeps nothing of nothing', () => {
+  test('is empty after empty input', () => {
     const ring = new RingBuffer(1)
     ring.add(Buffer.alloc(0))
     assert.equal(ring.bytes().length, 0)

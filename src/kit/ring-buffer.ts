@@ -1,4 +1,4 @@
-/** Keeps the last `capacity` bytes of what it is given; capacity is at least 1. */
+/** Keeps the last `capacity` bytes of its input. The capacity is at least 1. */
 export class RingBuffer {
   readonly #block: Buffer
   #total = 0
@@ -11,7 +11,7 @@ export class RingBuffer {
     return Math.min(this.#total, this.#block.length)
   }
 
-  /** How many bytes were given in all. */
+  /** Number of all bytes that were ever added. */
   get totalBytes(): number {
     return this.#total
   }

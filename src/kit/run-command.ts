@@ -1,4 +1,4 @@
-// Runs one program of the host to its end: no shell, bounded output, bounded time, and an error that says what it said.
+// Runs one program of the host until it exits: no shell, bounded output, bounded time, and errors that quote its output.
 import { spawn } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { constants as osConstants } from 'node:os'
@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { CommandServer, type Question } from './command-server.ts'
 
 type CommandOptions = {
-  /** Written to its standard input; absent: end of file at once. */
+  /** Written to standard input. Absent: standard input is empty. */
   input?: string
-  /** After this it is killed. */
+  /** The program is killed after this time. */
   timeoutMs?: number
-  /** Lets everything else on the host go first. */
+  /** Runs with the lowest priority on the host. */
   background?: boolean
   env?: Record<string, string>
 }
@@ -32,7 +32,7 @@ const outputLimitBytes = 32 * 1024 * 1024
 const systemPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 const systemEnvironment = { PATH: systemPath, LC_ALL: 'C.UTF-8' }
 
-/** Where a program is that `runCommand` would start by its name. */
+/** The full path of the program that `runCommand` would start for a name. */
 export const pathOfProgram = async (name: string): Promise<string> => {
   for (const directory of systemPath.split(':')) {
     const path = join(directory, name)
@@ -47,7 +47,7 @@ export const pathOfProgram = async (name: string): Promise<string> => {
 
 let server: CommandServer | undefined
 
-/** From here on a process of its own starts the commands of this one, for which that is cheap. `native/serve.c` is such a one. */
+/** From now on the given small process (`native/serve.c`) starts our commands, which is cheaper for it than for us. */
 export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Disposable => {
   const mine = new CommandServer(argv, systemEnvironment)
   server = mine
@@ -59,13 +59,13 @@ export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Dis
   }
 }
 
-/** A server begins now to make ready for a command that moves a process between cgroups. */
+/** Tells the command server to prepare for a command that moves a process between cgroups. */
 export const expectMove = (): void => server?.expectMove()
 
-/** What is asked of a server in one piece. */
+/** Largest question to the command server. */
 const questionLimitBytes = 1024 * 1024
 
-/** Undefined where there is no server for it. */
+/** Returns undefined if no command server is in use for the question. */
 export const runByServer = async (question: Question): Promise<string | undefined> => {
   const { argv, input = '', timeoutMs } = question
   if (server === undefined || input.length > questionLimitBytes) return undefined
@@ -82,7 +82,7 @@ export const runByServer = async (question: Question): Promise<string | undefine
 const nameOfSignal = (signal: number) =>
   Object.entries(osConstants.signals).find(([, number]) => number === signal)?.[0] ?? signal
 
-/** Resolves with what it wrote on standard output; throws `CommandFailed` unless it exits with 0. */
+/** Resolves with the standard output. Throws `CommandFailed` unless the program exits with 0. */
 export const runCommand = async (argv: readonly string[], options: CommandOptions = {}): Promise<string> => {
   const { input, timeoutMs = 30_000, background = false, env } = options
   const words = background ? ['nice', '-n', '19', ...argv] : argv
@@ -117,7 +117,7 @@ const runOurselves = (argv: readonly string[], options: CommandOptions & { timeo
     }
     child.stdout.on('data', keep(out))
     child.stderr.on('data', keep(err))
-    // A program that ends before it has read all its input is judged by its exit code.
+    // A program may end before it has read all its input. Then only its exit code counts.
     child.stdin.on('error', () => {})
     child.stdin.end(input ?? '')
 

@@ -1,7 +1,7 @@
-// Reads a program's settings from its environment and says everything that is wrong with them at once.
+// Reads the settings of a program from its environment and reports all errors at once.
 
 export type Settings = {
-  /** The value, or a complaint that it is missing. */
+  /** Returns the value. A missing value is a complaint. */
   text: (name: string, meaning: string) => string
   optional: (name: string) => string | undefined
   url: (name: string, meaning: string) => URL
@@ -9,7 +9,7 @@ export type Settings = {
   address: (name: string, meaning: string) => { host: string; port: number }
   /** A whole number that is not negative. */
   whole: (name: string, meaning: string) => number
-  /** For what is wrong with settings in other ways. */
+  /** Adds a complaint that the other readers do not make. */
   complain: (sentence: string) => void
 }
 

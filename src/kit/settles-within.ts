@@ -1,4 +1,4 @@
-/** Whether it resolves in time. A rejection and an impatient `hurry` count as no. */
+/** Whether the promise resolves within `ms`. False too if it rejects, or if `hurry` aborts first. */
 export const settlesWithin = (promise: Promise<unknown>, ms: number, hurry?: AbortSignal): Promise<boolean> =>
   new Promise((resolve) => {
     const giveUp = () => settle(false)

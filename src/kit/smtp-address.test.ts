@@ -4,8 +4,8 @@ import { readSmtpAddress } from './smtp-address.ts'
 
 const from = 'Alcove <alcove@example.com>'
 
-suite('where mail goes', () => {
-  test('is read with its usual ports, and a password makes TLS a must outside of this machine', () => {
+suite('the address of the mail server', () => {
+  test('is read with its default ports, and a password requires TLS except to this machine', () => {
     assert.deepEqual(readSmtpAddress('smtp://me:p%40ss%3A@mail.example.com', from), {
       host: 'mail.example.com',
       port: 587,
@@ -26,7 +26,7 @@ suite('where mail goes', () => {
     assert.equal(typeof here === 'string' || here.needsTls, false)
   })
 
-  test('is complained of where it cannot be, and the complaint shows no password', () => {
+  test('is refused if it is not valid, and the complaint shows no password', () => {
     const wrong: [string, string | undefined][] = [
       ['mail.example.com:587', from],
       ['http://me:hidden@mail.example.com', from],

@@ -1,11 +1,11 @@
-// How mail leaves, as two settings: `smtp://name:password@host:587` (or `smtps://` for TLS from the first byte), and
-// who it is from: `alcove@example.com` or `Alcove <alcove@example.com>`.
+// Two settings for outgoing mail. The server: `smtp://name:password@host:587`, or `smtps://` for TLS from the first byte.
+// The sender: `alcove@example.com` or `Alcove <alcove@example.com>`.
 export type SmtpAddress = {
   host: string
   port: number
-  /** TLS from the first byte; otherwise STARTTLS where it is offered. */
+  /** True: TLS from the first byte. False: STARTTLS if the server offers it. */
   isTls: boolean
-  /** A password is never sent in the clear, unless it stays on this machine. */
+  /** TLS is required, because a password is sent unencrypted only to this machine. */
   needsTls: boolean
   credentials: { user: string; pass: string } | undefined
   from: string
@@ -21,11 +21,11 @@ const decode = (text: string): string | undefined => {
   }
 }
 
-/** An address, with a name before it if it has one. No more than these characters can end up in a header. */
+/** An address, optionally after a name. Other characters are refused, because the text goes into a mail header. */
 const sender =
   /^(?:[\p{L}\p{N} .'_-]{0,100}<[^\s<>@,;:"]{1,64}@[a-z0-9.-]{1,190}>|[^\s<>@,;:"]{1,64}@[a-z0-9.-]{1,190})$/iu
 
-/** The address, or what is wrong with it, in words that follow the name of the setting and show no password. */
+/** Returns the address, or an error text that follows the name of the setting and shows no password. */
 export const readSmtpAddress = (url: string, from: string | undefined): SmtpAddress | string => {
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (parsed === undefined || !/^smtps?:$/.test(parsed.protocol)) return 'must begin with smtp:// or smtps://'

@@ -12,7 +12,7 @@ suite('the address of a store', () => {
     assert.deepEqual(read('file:///srv/a%20b', undefined, undefined), { kind: 'directory', path: '/srv/a b' })
   })
 
-  test('S3 has a bucket, and a prefix, an endpoint and a region if told', () => {
+  test('S3 has a bucket, and optionally a prefix, an endpoint and a region', () => {
     assert.deepEqual(read('s3://box'), {
       kind: 's3',
       endpoint: new URL('https://s3.us-east-1.amazonaws.com'),
@@ -71,7 +71,7 @@ suite('the address of a store', () => {
     }
   })
 
-  test('any text is an address or a sentence', () => {
+  test('for any text the result is an address or a sentence', () => {
     fc.assert(
       fc.property(
         fc.oneof(

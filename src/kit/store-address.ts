@@ -1,4 +1,4 @@
-// Where objects are kept, as one setting: `file:///absolute/path`, or `s3://bucket/prefix?endpoint=URL&region=NAME`.
+// The address of an object store, as one setting: `file:///absolute/path` or `s3://bucket/prefix?endpoint=URL&region=NAME`.
 import { isAbsolute, normalize } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -7,7 +7,7 @@ export type S3Address = {
   endpoint: URL
   region: string
   bucket: string
-  /** Before every key: empty, or ends in a slash. */
+  /** Prefix of every key: empty, or ends in a slash. */
   prefix: string
   accessKey: string
   secret: string
@@ -46,7 +46,7 @@ const readPath = (url: URL): string | undefined => {
   }
 }
 
-/** The address, or what is wrong with it: the end of a sentence that begins with the name of the setting. */
+/** Returns the address, or an error text that follows the name of the setting in a sentence. */
 export const readStoreAddress = ({ address, accessKey, secret }: StoreSettings): StoreAddress | string => {
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (url?.protocol === 'file:') {
@@ -54,7 +54,7 @@ export const readStoreAddress = ({ address, accessKey, secret }: StoreSettings):
     return path === undefined ? 'must be file:///absolute/path' : { kind: 'directory', path }
   }
   if (url?.protocol !== 's3:') return 'must begin with file:/// or s3://'
-  // A key in an address would be seen wherever the address is.
+  // A key inside the address would be visible wherever the address is shown.
   if (url.username !== '' || url.password !== '') return 'must not hold a key: it has settings of its own'
   const s3 = readS3(url)
   if (typeof s3 === 'string') return s3

@@ -1,8 +1,8 @@
-// Leaves others their turns on our one thread. What a stranger sends may cost much more to read than it costs to send, and how
-// much is known afterwards only: whoever took long waits for as long, and all who did wait one after the other, so that
-// together they take half of the time at most.
+// Shares our one thread fairly. Parsing untrusted data may cost far more than sending it, and the cost is known only
+// afterwards. A caller whose work took t ms waits t ms, and all such callers wait one after the other. So together they use
+// at most half of the thread's time.
 
-/** Ordinary pieces of work take a tenth of it. */
+/** Work that takes at least this long has to wait. Ordinary work takes a tenth of it. */
 export const longMs = 2
 
 const waiting: { tookMs: number; goOn: () => void }[] = []
@@ -17,7 +17,7 @@ const letOn = () => {
   }, first.tookMs)
 }
 
-/** Each waits once at a time. */
+/** Calls `goOn` after waiting `tookMs` in the queue. A caller must not queue again before its `goOn` was called. */
 export const goOnInTurn = (tookMs: number, goOn: () => void): void => {
   waiting.push({ tookMs, goOn })
   if (waiting.length === 1) letOn()

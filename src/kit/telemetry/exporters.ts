@@ -1,6 +1,6 @@
-// Sends over OTLP/HTTP. Everything that the standard variables say of it (endpoints, headers, certificates, compression,
-// timeouts, temporality) is read by the exporters themselves. That a receiver does not take what we send is told once, and
-// again when it does.
+// Sends telemetry over OTLP/HTTP. The exporters read the standard variables themselves: endpoints, headers, certificates,
+// compression, timeouts and temporality. The log says once that a receiver refuses our data, and once that it accepts it
+// again.
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core'
 import type { LogRecordExporter } from '@opentelemetry/sdk-logs'
 import type { PushMetricExporter } from '@opentelemetry/sdk-metrics'
@@ -19,7 +19,7 @@ const watched = <S extends Sender>(sender: S, signal: Signal, log: Logger): S =>
     const isTakenNow = code === ExportResultCode.SUCCESS
     if (isTaken === isTakenNow) return
     isTaken = isTakenNow
-    // The line has only the error's name: the message of another program may quote what it was sent.
+    // Only the name of the error is logged. Its message comes from another program and may quote the data that we sent.
     if (isTaken) log.info({ signal }, 'telemetry is sent again')
     else log.warn({ signal, why: reasonOf(error) }, 'telemetry cannot be sent; it is dropped until it can')
   }

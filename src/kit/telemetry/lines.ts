@@ -1,5 +1,4 @@
-// Lines of the log as OpenTelemetry's log records. They are emitted where they are written, so each belongs to the trace that
-// is under way there.
+// Log lines as OpenTelemetry's log records. A record is emitted when its line is written, so it belongs to the current trace.
 import { type Logger, SeverityNumber } from '@opentelemetry/api-logs'
 
 const severities: Record<number, readonly [SeverityNumber, string]> = {
@@ -11,7 +10,7 @@ const severities: Record<number, readonly [SeverityNumber, string]> = {
   60: [SeverityNumber.FATAL, 'fatal'],
 }
 
-/** What a record has a place of its own for, or nobody wants. */
+/** Fields of a line that do not become attributes: the record has its own field for them, or nobody needs them. */
 const elsewhere = new Set(['level', 'time', 'msg', 'err', 'program', 'trace_id', 'span_id', 'pid', 'hostname'])
 
 type Line = Record<string, unknown> & {
@@ -30,7 +29,7 @@ const asLine = (text: string): Line | undefined => {
 const attributeOf = (value: unknown): string | number | boolean =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : JSON.stringify(value)
 
-/** What an error carries besides may be anything, such as the row that a database refused. */
+/** Takes only known fields of an error. Other fields may hold user data, such as a row that a database refused. */
 const exceptionOf = ({ err }: Line): Record<string, string> => {
   if (err === undefined || err === null) return {}
   const told = [
@@ -41,7 +40,7 @@ const exceptionOf = ({ err }: Line): Record<string, string> => {
   return Object.fromEntries(told.flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])))
 }
 
-/** A line that says `isPrivate` holds what only the machine's own log may. */
+/** Sends log lines to the logger, without those marked `isPrivate`: these must stay in the log of this machine. */
 export const takeLinesInto =
   (logger: Logger) =>
   (text: string): void => {

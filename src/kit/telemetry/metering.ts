@@ -1,4 +1,4 @@
-// Measurements, over OpenTelemetry's meter.
+// Measurements, made by OpenTelemetry's meter.
 import type { Meter } from '@opentelemetry/api'
 import type { AdoptedMetrics } from './printed-metrics.ts'
 import type { Attributes, Metering } from './telemetry.ts'
@@ -8,7 +8,7 @@ const given = (attributes: Attributes) =>
     Object.entries(attributes).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   )
 
-/** Observes the process itself, under the names of OpenTelemetry's conventions. */
+/** Measures the process itself, under the names of OpenTelemetry's conventions. */
 const observeProcess = (metering: Metering) => {
   const sum = (name: string, unit: string, description: string, read: Parameters<Metering['observe']>[1]) =>
     metering.observe({ name, unit, description, isSum: true }, read)

@@ -1,9 +1,9 @@
-// Opens the telemetry of a program, where its operator has asked for any. Only then is a package of OpenTelemetry loaded.
+// Opens the telemetry of a program if its operator has configured any. Otherwise no OpenTelemetry package is loaded.
 import type { Logger } from '#src/kit/log.ts'
 import type { TelemetrySettings } from './settings.ts'
 
 export type OpenTelemetry = {
-  /** Sends what waits, for less than a second; then the program may end. */
+  /** Sends the queued data within less than a second. Then the program may end. */
   close: () => Promise<void>
 }
 

@@ -1,4 +1,4 @@
-// What prom-client keeps, as OpenTelemetry sends it: one definition of a number serves both outputs.
+// Converts prom-client's metrics to OpenTelemetry's form, so that one definition of a metric serves both outputs.
 import { type HrTime, ValueType } from '@opentelemetry/api'
 import { hrTime, type InstrumentationScope, millisToHrTime } from '@opentelemetry/core'
 import { emptyResource } from '@opentelemetry/resources'
@@ -20,11 +20,11 @@ const textOf = (labels: Readonly<Record<string, unknown>>, without?: string): La
     Object.entries(labels).flatMap(([name, value]) => (name === without ? [] : [[name, String(value)]])),
   )
 
-/** Prometheus has units in names, which UCUM knows by shorter ones. */
+/** The UCUM unit of a metric. Prometheus has the unit in the metric's name. */
 const unitOf = (name: string): string =>
   /_seconds(?:_total)?$/.test(name) ? 's' : /_bytes(?:_total)?$/.test(name) ? 'By' : ''
 
-/** Buckets of Prometheus hold what is below them too; those of OpenTelemetry hold their own. */
+/** Buckets of Prometheus are cumulative; those of OpenTelemetry count only their own range. */
 const histogramsOf = ({ name, values }: PrintedMetric, times: Times): DataPoint<Histogram>[] => {
   type Series = { labels: Labels; sum: number; count: number; buckets: [boundary: number, upTo: number][] }
   const all = new Map<string, Series>()

@@ -1,6 +1,5 @@
-// OpenTelemetry's SDK, put together by hand from what we use of it, so that nothing else of it is loaded and nobody's code is
-// patched. Whatever its receiver does, a program neither waits for it nor grows: queues are bounded, and what does not fit is
-// dropped.
+// Assembles the parts of OpenTelemetry's SDK that we use. No other part is loaded, and no library is patched. A slow or
+// failing receiver neither delays a program nor lets its memory grow: queues are bounded, and what does not fit is dropped.
 import { hostname } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { DiagLogLevel, diag } from '@opentelemetry/api'
@@ -27,7 +26,7 @@ import type { TelemetrySettings } from './settings.ts'
 import { setTelemetry } from './telemetry.ts'
 import { createTracing, samplerOf } from './tracing.ts'
 
-/** A program has three seconds to end in all. */
+/** Short, because a program has only three seconds in total to end. */
 const flushMs = 750
 
 const scope = 'alcove'
@@ -70,7 +69,7 @@ const openLines = (settings: TelemetrySettings, exporter: Exporters['logs'], res
   })
 }
 
-/** What the packages themselves say: at first it is about the settings, later about exports, which are told of once. */
+/** Logs messages of the OpenTelemetry packages: warnings at the start, about settings; debug later, about failed exports. */
 const hearPackages = (log: Logger) => {
   const say = { warn: (text: string) => log.warn(text), later: (text: string) => log.debug(text) }
   let word: keyof typeof say = 'warn'

@@ -6,28 +6,28 @@ const read = (env: Record<string, string>) => readTelemetry(env, 'alcove-test')
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
 
 suite('settings of telemetry', () => {
-  test('nothing set sends nothing and warns of nothing', () => {
+  test('without any setting nothing is sent and there is no warning', () => {
     const { send, warnings, serviceName } = read({})
     assert.deepEqual([send, warnings, serviceName], [{}, [], 'alcove-test'])
   })
 
-  test('an endpoint sends all signals, as protobuf', () => {
+  test('with an endpoint all signals are sent, as protobuf', () => {
     assert.deepEqual(read(endpoint).send, { traces: 'http/protobuf', metrics: 'http/protobuf', logs: 'http/protobuf' })
   })
 
-  test('an exporter without an endpoint sends to the standard one; none sends nothing', () => {
+  test('an exporter without an endpoint sends to the default endpoint; the exporter `none` sends nothing', () => {
     assert.deepEqual(read({ OTEL_TRACES_EXPORTER: 'otlp' }).send, { traces: 'http/protobuf' })
     assert.deepEqual(read({ ...endpoint, OTEL_LOGS_EXPORTER: 'none', OTEL_METRICS_EXPORTER: 'NONE' }).send, {
       traces: 'http/protobuf',
     })
   })
 
-  test('a protocol of one signal counts for it alone', () => {
+  test('the protocol of one signal does not change the other signals', () => {
     const { send } = read({ ...endpoint, OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: 'http/json', OTEL_METRICS_EXPORTER: 'none' })
     assert.deepEqual(send, { traces: 'http/protobuf', logs: 'http/json' })
   })
 
-  test('samplers are those of the specification', () => {
+  test('the samplers of the specification are supported', () => {
     const sampler = (name: string, argument = '') =>
       read({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: argument }).sampler
     assert.deepEqual(read({}).sampler, { isParentBased: true, ratio: 1 })
@@ -63,7 +63,7 @@ suite('settings of telemetry', () => {
     assert.doesNotMatch(warnings.join(), /secret/)
   })
 
-  test('disabled, nothing is sent nor warned of', () => {
+  test('if telemetry is disabled, nothing is sent and there is no warning', () => {
     const { send, warnings } = read({ ...endpoint, OTEL_SDK_DISABLED: 'TRUE', OTEL_PROPAGATORS: 'b3' })
     assert.deepEqual([send, warnings], [{}, []])
   })

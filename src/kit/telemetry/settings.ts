@@ -1,8 +1,8 @@
-// The environment variables of OpenTelemetry (specification: Environment Variable Specification, OTLP Exporter Configuration)
-// as far as our programs read them themselves. Where telemetry is sent, with which headers, certificates, compression and
-// timeouts, is read by the exporters, from the same environment.
+// The environment variables of OpenTelemetry that our programs read themselves (specification: Environment Variable
+// Specification, OTLP Exporter Configuration). The exporters read the rest from the same environment: endpoints, headers,
+// certificates, compression and timeouts.
 //
-// A value that cannot be used is a warning and has no effect, as the specification asks: telemetry is no reason not to start.
+// An unusable value is a warning and has no effect, as the specification asks. A program must start without telemetry.
 
 export const signals = ['traces', 'metrics', 'logs'] as const
 export type Signal = (typeof signals)[number]
@@ -19,16 +19,16 @@ type Batching = {
 
 export type TelemetrySettings = {
   serviceName: string
-  /** What is sent, and how; what is missing is not. */
+  /** The protocol of each signal that is sent. A signal that is absent is not sent. */
   send: Partial<Record<Signal, Protocol>>
-  /** Whether traces of callers are carried on. */
+  /** True: spans continue the trace of the caller. */
   propagates: boolean
   sampler: Sampler
   spans: Batching
   lines: Batching
   metricsEveryMs: number
   metricsTimeoutMs: number
-  /** Characters; longer values are cut. */
+  /** Longest attribute value in characters. Longer values are cut. */
   longestValue: number
   warnings: readonly string[]
 }
@@ -61,7 +61,7 @@ export const readTelemetry = (environment: NodeJS.ProcessEnv, serviceName: strin
     return fallback
   }
 
-  /** Read for a signal, or else for all. */
+  /** Reads the variable of one signal, or else the variable for all signals. */
   const ofSignal = (signal: Signal, what: string): string | undefined => {
     const own = `OTEL_EXPORTER_OTLP_${signal.toUpperCase()}_${what}`
     return text(own) === undefined ? `OTEL_EXPORTER_OTLP_${what}` : own

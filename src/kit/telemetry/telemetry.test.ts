@@ -9,14 +9,14 @@ const program = resolve(import.meta.dirname, 'testing/program.ts')
 
 type Ended = { code: number | null; outgoing: Record<string, string>; loaded: number; lines: Record<string, unknown>[] }
 
-/** Often, as nothing is to depend on what is sent in the last moment. */
+/** Exports often, so that no test depends on the last export before the program ends. */
 const often = {
   OTEL_BSP_SCHEDULE_DELAY: '50',
   OTEL_BLRP_SCHEDULE_DELAY: '50',
   OTEL_METRIC_EXPORT_INTERVAL: '300',
 }
 
-/** `arrived`: what has to be so before the program is told to end. */
+/** The program is told to end when `arrived` resolves. */
 const run = async (env: Record<string, string>, arrived?: Promise<void>): Promise<Ended> => {
   const child = spawn(process.execPath, [program], { env: { ...often, ...env } })
   if (arrived === undefined) child.stdin.end()
@@ -54,7 +54,7 @@ const parent = '0af7651916cd43dd8448eb211c80319c'
 const traceparent = `00-${parent}-b7ad6b7169203331-01`
 
 suite('telemetry of a program', () => {
-  test('with nothing set nothing of OpenTelemetry is loaded, and lines have no trace', async () => {
+  test('without settings no OpenTelemetry package is loaded, and log lines have no trace', async () => {
     const { loaded, outgoing, lines } = await run({ TEST_TRACEPARENT: traceparent })
     assert.deepEqual([loaded, outgoing], [0, {}])
     assert.deepEqual(
@@ -133,7 +133,7 @@ suite('telemetry of a program', () => {
     }
   })
 
-  test('a signal goes where it alone is sent, and one that is not wanted nowhere', async () => {
+  test('a signal goes to its own endpoint, and a signal that is switched off is not sent', async () => {
     await using receiver = await startReceiver()
     const env = {
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/elsewhere`,
@@ -144,7 +144,7 @@ suite('telemetry of a program', () => {
     assert.deepEqual([...pathsOf(receiver)].sort(), ['/elsewhere', '/v1/metrics'])
   })
 
-  test('a traceparent that is none, or far too much, begins a new trace', async () => {
+  test('an invalid or far too long traceparent begins a new trace', async () => {
     await using receiver = await startReceiver()
     const given = [
       'nonsense',
@@ -161,10 +161,10 @@ suite('telemetry of a program', () => {
     assert.ok(begun.every(({ parentSpanId, traceId }) => parentSpanId === '' && traceId !== parent))
   })
 
-  test('what a caller has not sampled is not sent, and still carried on', async () => {
+  test('a trace that the caller does not sample is not sent, but passed on', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, { TEST_TRACEPARENT: traceparent.replace(/1$/, '0'), ...onlyTraces })
-    // Begun after the one that is not sent, and sent.
+    // A span that begins after the unsampled one, and is sent.
     const later = receiver.until('a later span', () => receiver.spans().some(({ name }) => name === 'more'))
     const { outgoing } = await run({ ...env, TEST_MORE_PARENTS: traceparent }, later)
     assert.deepEqual(new Set(receiver.spans().map(({ name }) => name)), new Set(['more']))
@@ -184,7 +184,7 @@ suite('telemetry of a program', () => {
     })
   }
 
-  test('a receiver that never answers keeps no program from ending', async () => {
+  test('a receiver that never answers does not prevent a program from ending', async () => {
     await using silent = await startReceiver(() => {})
     const asked = silent.until('a call', () => silent.posted.length > 0)
     assert.equal((await run({ TEST_SPANS: '20000', ...to(silent) }, asked)).code, 0)

@@ -1,25 +1,25 @@
-// What a program tells of itself while it works: spans and measurements. Until telemetry is opened (open.ts) all of this is a
-// check of one variable, and no package of OpenTelemetry is loaded.
+// Spans and measurements of a program. Until open.ts opens telemetry, each function here only checks one variable, and no
+// package of OpenTelemetry is loaded.
 
-/** Never a credential, a token, or what a user's program says: all of it leaves this machine. */
+/** Attributes leave this machine: they must never hold a credential, a token or the output of a user's program. */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 
-/** The place in a trace as it stands in headers and messages (W3C Trace Context). */
+/** A place in a trace, in the form of headers and messages (W3C Trace Context). */
 export type TracePlace = { traceparent?: string | undefined; tracestate?: string | undefined }
 
 export type Kind = 'internal' | 'server' | 'client' | 'consumer'
 
-/** A piece of work that is under way, to be told more of. */
+/** A piece of work in progress, to which attributes can be added. */
 export type Span = {
   set: (attributes: Attributes) => void
-  /** It went wrong; `type` is a word such as an error's code, and never its message. */
+  /** Marks the work as failed. `type` is a word such as the code of an error, and never its message. */
   fail: (type: string) => void
 }
 
-/** A span that ends when its holder says so. */
+/** A span that its holder must end. */
 export type OpenSpan = Span & {
   rename: (name: string) => void
-  /** Spans that begin in here are parts of it. */
+  /** Spans that begin during `work` are children of this span. */
   during: <T>(work: () => T) => T
   end: () => void
 }
@@ -29,9 +29,9 @@ type SpanOptions = { kind?: Kind; attributes?: Attributes }
 export type Tracing = {
   begin: (name: string, options: SpanOptions, place?: TracePlace) => OpenSpan
   below: <T>(place: TracePlace, work: () => T) => T
-  /** Empty where no trace is under way. */
+  /** Empty if there is no current trace. */
   place: () => TracePlace
-  /** Ids of the span under way, for log lines. */
+  /** Ids of the current span, for log lines. */
   ids: () => { trace_id: string; span_id: string } | undefined
 }
 
@@ -41,11 +41,11 @@ type Measurement = readonly [value: number, attributes: Attributes]
 export type Metering = {
   recorder: (instrument: Instrument, buckets: readonly number[]) => (value: number, attributes: Attributes) => void
   observe: (instrument: Instrument & { isSum?: boolean }, read: () => readonly Measurement[]) => void
-  /** Numbers that are kept elsewhere, read at every export. */
+  /** Adds metrics that another library keeps. They are read at every export. */
   adopt: (source: MetricSource) => void
 }
 
-/** A metric as prom-client prints it in JSON, which is all that telemetry knows of prom-client. */
+/** A metric in the JSON of prom-client. Telemetry knows prom-client only by this type. */
 export type PrintedMetric = {
   name: string
   help: string
@@ -57,18 +57,18 @@ export type MetricSource = () => Promise<readonly PrintedMetric[]>
 type Telemetry = {
   tracing?: Tracing | undefined
   metering?: Metering | undefined
-  /** Takes each line of the log, as written. */
+  /** Gets each line of the log as it is written. */
   takeLine?: ((line: string) => void) | undefined
 }
 
 let open: Telemetry = {}
 
-/** Only open.ts calls this, and tests. */
+/** Called only by open.ts and by tests. */
 export const setTelemetry = (telemetry: Telemetry): void => {
   open = telemetry
 }
 
-/** Whether anybody wants to know of calls. */
+/** True if calls are traced or measured. */
 export const isFollowed = (): boolean => open.tracing !== undefined || open.metering !== undefined
 
 const errorType = (error: unknown): string => {
@@ -78,7 +78,7 @@ const errorType = (error: unknown): string => {
 
 const nothing: Span = { set: () => {}, fail: () => {} }
 
-/** Work that is told of with how long it took and whether it threw. */
+/** Runs work inside a span, which records its duration and whether it threw. */
 export const span = <T>(name: string, options: SpanOptions, work: (span: Span) => Promise<T>): Promise<T> => {
   const { tracing } = open
   if (tracing === undefined) return work(nothing)
@@ -95,26 +95,26 @@ export const span = <T>(name: string, options: SpanOptions, work: (span: Span) =
   })
 }
 
-/** Work that somebody else tells the end of. A place that is none begins a new trace. */
+/** Begins a span that the caller must end. An absent or invalid `place` begins a new trace. */
 export const beginSpan = (name: string, options: SpanOptions, place?: TracePlace): OpenSpan | undefined =>
   open.tracing?.begin(name, options, place)
 
-/** What begins in here is a part of what another program has under way. */
+/** Spans that begin during `work` belong to the trace of another program. */
 export const belowPlace = <T>(place: TracePlace, work: () => T): T =>
   open.tracing === undefined ? work() : open.tracing.below(place, work)
 
-/** For the headers of a call to another program, or a message to it. */
+/** The current place, for the headers of a call or for a message to another program. */
 export const placeNow = (): TracePlace => open.tracing?.place() ?? {}
 
-/** The place in the trace, as a plain record of headers. */
+/** The current place in the trace, as a plain record of headers. */
 export const placeHeaders = (): Record<string, string> => placeNow() as Record<string, string>
 
-/** What stands on a line of the log while a trace is under way. */
+/** The fields that every log line gets while there is a current trace. */
 export const traceIds = (): Record<string, string> => open.tracing?.ids() ?? {}
 
 export const takeLine = (line: string): void => open.takeLine?.(line)
 
-/** How long things take, in seconds. */
+/** Makes a histogram of durations in seconds. */
 export const duration = (name: string, description: string, buckets: readonly number[]) => {
   let known: { metering: Metering; record: ReturnType<Metering['recorder']> } | undefined
   return {
@@ -129,7 +129,7 @@ export const duration = (name: string, description: string, buckets: readonly nu
   }
 }
 
-/** What is so now, read at every export. */
+/** Adds a value that is read at every export. */
 export const observe: Metering['observe'] = (instrument, read) => open.metering?.observe(instrument, read)
 
 export const adoptMetrics: Metering['adopt'] = (source) => open.metering?.adopt(source)

@@ -1,4 +1,4 @@
-// Spans, over OpenTelemetry's tracer. The span under way goes along with asynchronous work by AsyncLocalStorage.
+// Spans, made by OpenTelemetry's tracer. AsyncLocalStorage carries the current span through asynchronous work.
 import {
   context,
   defaultTextMapGetter,
@@ -36,7 +36,7 @@ export const samplerOf = ({ isParentBased, ratio }: TelemetrySettings['sampler']
   return isParentBased ? new ParentBasedSampler({ root }) : root
 }
 
-/** Longer is no place in a trace, or would be carried through every program for nothing. */
+/** Most characters of each header. A longer value is not valid, or would burden every program that passes it on. */
 const longest = { traceparent: 128, tracestate: 512 }
 
 const sound = (place: TracePlace): TracePlace => {
@@ -54,7 +54,7 @@ export const createTracing = (tracer: Tracer, { propagates }: { propagates: bool
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
   const propagator = new W3CTraceContextPropagator()
 
-  /** What is malformed is no place, and what begins there begins a trace. */
+  /** The context for a place in a trace. A malformed place is ignored, and its span begins a new trace. */
   const contextAt = (place: TracePlace) =>
     propagates ? propagator.extract(ROOT_CONTEXT, sound(place), defaultTextMapGetter) : ROOT_CONTEXT
 

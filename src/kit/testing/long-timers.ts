@@ -1,12 +1,12 @@
-// For tests: timers of a second and more wait until the test lets time pass. Shorter ones run as ever, since our own streams and
-// libraries need them to go on: where all timers are held, a busy machine makes a test wait for ever.
+// For tests: timers of a second or more wait until the test advances the time. Shorter timers run normally, because streams
+// and libraries need them: with all timers mocked, a test on a busy machine could wait for ever.
 import { mock } from 'node:test'
 
 const longMs = 1000
 
 export type LongTimers = Disposable & {
   pass: (milliseconds: number) => void
-  /** How many timers of just this delay are waiting. */
+  /** How many timers with exactly this delay are waiting. */
   waiting: (milliseconds: number) => number
 }
 

@@ -1,4 +1,4 @@
-// A small program with telemetry, for tests: does what a program of ours does, says on standard output what it saw, and ends.
+// A small program with telemetry, for tests. It works like our programs, prints what it saw to standard output, and ends.
 import { createRequire } from 'node:module'
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { createLog } from '#src/kit/log.ts'
@@ -41,11 +41,11 @@ for (const traceparent of (process.env['TEST_MORE_PARENTS'] ?? '').split(' ').fi
 const many = Number(process.env['TEST_SPANS'] ?? 0)
 for (let count = 0; count < many; count++) beginSpan('one of many', {})?.end()
 
-// prom-client itself brings the one package that is names only.
+// prom-client itself loads @opentelemetry/api, which holds only interfaces, so that package is not counted.
 const loaded = Object.keys(createRequire(import.meta.url).cache).filter((file) =>
   /@opentelemetry\/(?!api\/)/.test(file),
 )
-// Until its test has seen what it waits for.
+// Wait until the test closes standard input.
 for await (const _ of process.stdin);
 await telemetry.close()
 process.stdout.write(JSON.stringify({ ...seen, loaded: loaded.length }))
