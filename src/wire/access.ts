@@ -1,85 +1,85 @@
-// What the gate asks control before it forwards anything: `POST /proxy/access`, with the gate's own service key. And what
-// control tells it before it asks.
+// The access question that the gate asks control before it forwards a call (`POST /proxy/access`, with the gate's service
+// key), and the answers that control sends ahead of the question.
 import { hash } from 'node:crypto'
 
-/** A proof of who calls. The proofs of a call are tried in the order of docs/reference/choices.md. */
+/** A credential of the caller. Several credentials are tried in the order of docs/reference/choices.md. */
 export type Credential =
   | { kind: 'bearer'; token: string; organizationId?: string }
-  /** The preview token of a sandbox, by the way it came. */
+  /** The preview token of a sandbox; `kind` says where the call carried it. */
   | { kind: 'preview-header' | 'preview-query' | 'preview-cookie'; token: string }
   /** A file URL signed with the sandbox's signing key. */
   | { kind: 'file-signature'; method: string; path: string; expires: string; signature: string }
 
 export type AccessQuestion = {
-  /** For a preview this may be the token of a signed URL as well. */
+  /** For a preview it may also be the token of a signed URL. */
   sandboxIdOrName: string
   credentials: Credential[]
-  /** The port of a preview. Absent: the toolbox. `toolboxPort`: the toolbox, at the address of a signed preview. */
+  /** Port of a preview. Absent: the toolbox. `toolboxPort`: the toolbox at the address of a signed preview. */
   port?: number
-  /** The call counts as activity of the sandbox. */
+  /** True: the call counts as activity of the sandbox. */
   countsAsActivity: boolean
   /**
-   * The call was let in before and is still open: a signed address that has expired since does not end it, one that was revoked
-   * does. Keys and tokens of people end it when they expire: of some issuers nothing else is heard of somebody who has left.
+   * The call was allowed before and is still open. It goes on after its signed URL expires, but ends if the URL is revoked.
+   * It also ends when a person's key or token expires: some issuers give no other sign that a person has left.
    */
   wasLetIn?: boolean
 }
 
-/** What opened the door: one of the credentials, the token in a signed preview's address, or nothing, where all may enter. */
+/** What granted access: one of the credentials, the token of a signed preview URL, or a public preview. */
 export type OpenedBy = Credential['kind'] | 'signed-preview' | 'public'
 
-/** The answer of a 200; a refusal is an ordinary problem that the gate passes on. */
+/** The body of a 200. A refusal is an ordinary problem that the gate passes on. */
 export type Access = {
   sandboxId: string
   organizationId: string
-  /** Signed by control (ticket.ts): what this answer allows. */
+  /** The ticket, signed by control, for what this answer allows (ticket.ts). */
   ticket: string
-  /** Where its runner listens for gates: `unix:/path`. */
+  /** Socket on which the sandbox's runner listens for gates: `unix:/path`. */
   runnerAddress: string
   isStarted: boolean
   state: string
-  /** The call waits until its runner has taken this generation of the sandbox; absent: any is good. */
+  /** The call waits until the runner has at least this generation of the sandbox. Absent: no wait. */
   leastGeneration?: number
   openedBy: OpenedBy
-  /** The bearer is a credential of this server, whether or not it opened this: it is for no eyes inside a sandbox. */
+  /** The bearer token is a credential of this server, so the gate must not forward it into the sandbox. */
   isBearerOurs: boolean
-  /** People who come to a preview with a browser are to be warned first. */
+  /** Visitors with a browser see a warning page before the preview. */
   warnsVisitors: boolean
-  /** Servers inside are called by this name and their port, as many refuse to be called otherwise. Absent: by the preview's. */
+  /** Host header for the server inside, with its port, because many servers refuse other names. Absent: the preview's host. */
   hostInside?: 'localhost'
 }
 
-/** The call that a signed file URL stands for, as toolboxes are asked it: from after the sandbox to the end. */
+/** The toolbox path and query, below the sandbox, of the call that a signed file URL stands for. */
 export const pathOfSignedFile = (method: string, path: string): string =>
   `${method === 'POST' ? '/files/upload-v2' : '/files/download'}?path=${encodeURIComponent(path.toWellFormed())}`
 
-/** The question in a form that can be compared and kept: no credential can be read from it. */
+/** Hash of the question, for use as a cache key. No credential can be read from it. */
 export const keyOfQuestion = (question: AccessQuestion): string => hash('sha256', JSON.stringify(question), 'base64')
 
-/** How long an answer that says yes may be gone by, counted from when it was found out. Milliseconds. */
+/** How long a positive answer may be cached, in milliseconds since control decided it. */
 export const accessKeptMs = 1000
 
-/** Over the link of a gate (`GET /proxy/link`): the answer to a question that it is about to ask. */
+/** Sent over a gate's link (`GET /proxy/link`): the answer to a question that the gate will probably ask soon. */
 export type AccessAhead = {
   type: 'access'
   /** `keyOfQuestion`. */
   question: string
   access: Access
-  /** When it was so, in milliseconds since 1970 by the clock of control. */
+  /** When control decided it, in milliseconds since 1970 by control's clock. */
   at: number
 }
 
-/** The version of the SDK that calls. Toolboxes decide by it what that SDK expects; other clients send none. */
+/** Version of the calling SDK. Toolboxes adapt their answers to it. Other clients do not send it. */
 export const sdkVersionHeader = 'x-daytona-sdk-version'
 
-/** SDKs name themselves in it. One that names no version is older than all that do. */
+/** Name of the calling SDK. An SDK that sends this but no version is older than all that send a version. */
 export const sdkSourceHeader = 'x-daytona-source'
 
-/** The preview of this port is the toolbox, as some SDKs expect. */
+/** A preview of this port is the toolbox, because some SDKs expect that. */
 export const toolboxPort = 2280
 
-/** Ports inside a sandbox that are never previewed. */
+/** Ports inside a sandbox that have no preview. */
 export const reservedPorts: readonly number[] = [toolboxPort, 22_222, 33_333]
 
-/** The token of a signed preview, which stands where otherwise the sandbox does. */
+/** The token of a signed preview. In the host name it takes the place of the sandbox's id. */
 export const signedToken = /^[a-z0-9]{16}$/

@@ -1,34 +1,34 @@
-// The files that come with a definition: each a tar in the object store, uploaded by the public SDK as if to S3. The gate
-// asks control whose credentials a call is signed with (`POST /proxy/object-storage`), and takes it to a runner, which keeps it.
+// Contexts: the files that come with a definition, each a tar in the object store. The public SDK uploads them as if to S3.
+// The gate asks control who signed a call (`POST /proxy/object-storage`) and forwards it to a runner, which stores the tar.
 
-/** Where clients believe their files to be. */
+/** The bucket and region that clients see. There is no real S3 behind them. */
 export const contextBucket = 'alcove-contexts'
 export const contextRegion = 'us-east-1'
 
-/** What clients call a context: the MD5 of their files, in hex. To us it is a name, and proves nothing. */
+/** The name that clients give a context: the MD5 of their files, in hex. We do not verify it. */
 export const contextHash = /^[0-9a-f]{32,64}$/
 
-/** Most parts of an upload; their numbers begin at 1. */
+/** Most parts of an upload. Part numbers begin at 1. */
 export const mostParts = 1000
 
 export type UploadQuestion = { accessKey: string; sessionToken: string }
 
-/** The answer of a 200. 410: they were good once; 401: they never were, or are not any more. */
+/** The body of a 200. A 410 says that the credentials have expired; a 401 that they are unknown or revoked. */
 export type UploadAccess = {
-  /** All that may be seen or written with it. */
+  /** The credentials may read and write contexts of this organization only. */
   organizationId: string
-  /** What calls have to be signed with. */
+  /** The secret with which calls must be signed. */
   secret: string
-  /** The runner that keeps what is uploaded: `unix:/path` or `http://host:port`. */
+  /** The runner that stores the uploads: `unix:/path` or `http://host:port`. */
   runnerAddress: string
 }
 
-/** A context that is whole, as a runner lists it. */
+/** A completely uploaded context, as a runner lists it. */
 export type StoredContext = { hash: string; bytes: number; etag: string; storedAt: string }
 
-/** Which contexts images are still made from; what a runner may remove is the rest. */
+/** The contexts that images are still made from. A runner may remove all others. */
 export type ContextsInUse = {
-  /** Absent: those of all organizations. */
+  /** Absent: the contexts of all organizations. */
   organizationId?: string
   inUse: readonly { organizationId: string; hashes: readonly string[] }[]
 }

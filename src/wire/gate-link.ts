@@ -1,11 +1,11 @@
-// What a gate and a runner of its host say to each other, on a unix socket that root and the gate's group can open. Each connection
-// carries one request: a message of JSON, for some a body in pieces with an empty one at its end, then the answer
-// (kit/length-frames.ts). Only `watch` has no end: the runner says what is here, and everything that changes.
+// Messages between a gate and a runner of the same host, on a unix socket that root and the gate's group can open. Each
+// connection carries one request: a JSON message, for some requests a body in frames that ends with an empty frame, and
+// then the answer (kit/length-frames.ts). Only `watch` never ends: the runner sends all sandboxes, then every change.
 import { type Static, Type } from 'typebox'
 import { contextHash, mostParts } from './contexts.ts'
 import type { Assignment } from './runner-link.ts'
 
-/** All that a gate knows of a sandbox. */
+/** Everything that a gate knows about a sandbox. */
 export type KnownAssignment = Pick<
   Assignment,
   'sandboxId' | 'organizationId' | 'regionId' | 'generation' | 'snapshot' | 'user' | 'env' | 'language' | 'memoryGiB'
@@ -16,23 +16,23 @@ export type SandboxHere = {
   id: string
   assignment: KnownAssignment
   status: 'started' | 'paused' | 'stopped' | 'archived' | 'error'
-  /** Where its agent listens. */
+  /** The socket on which the sandbox's agent listens. */
   socketPath: string
-  /** What its image says, if that was brought. */
+  /** Settings from the sandbox's image, if the image was pulled. */
   config?: { env: Record<string, string>; workdir: string }
 }
 
 export type GateNews =
   | { type: 'here'; sandbox: SandboxHere }
   | { type: 'gone'; sandboxId: string }
-  /** Everything that is here has been said. */
+  /** The runner has sent all sandboxes; from now on only changes follow. */
   | { type: 'whole' }
 
 const Word = Type.String({ maxLength: 4096 })
 const Words = Type.Record(Type.String(), Type.String())
 const Whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
-/** What a gate believes. It may say more than is named here: a runner can be newer than its gate. */
+/** The fields that a gate reads. Unknown fields are allowed, because a runner can be newer than its gate. */
 export const GateNewsSchema = Type.Union([
   Type.Object({ type: Type.Literal('whole') }),
   Type.Object({ type: Type.Literal('gone'), sandboxId: Word }),
@@ -59,17 +59,17 @@ export const GateNewsSchema = Type.Union([
   }),
 ])
 
-/** How often the kernel has killed processes of a sandbox for want of memory, and when that may have been. */
+/** How many processes of a sandbox the kernel has killed for lack of memory, and the possible times of these kills. */
 export type MemoryKillsHere = { count: number; spans: readonly { after: number; until: number }[] }
 
-/** What the compiler said, when it has ended. */
+/** The output of the compiler after it has ended. */
 export type Compiled = { code: number | null; javascript: string; errors: string }
 
 const Id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$', maxLength: 64 })
 const Hash = Type.String({ pattern: contextHash.source, maxLength: 64 })
 const UploadId = Type.String({ pattern: '^[0-9a-f]{32}$', maxLength: 32 })
 const PartNumber = Type.Integer({ minimum: 1, maximum: mostParts })
-/** Each becomes a part of a key of the store. */
+/** Both values become parts of a key in the object store. */
 const context = { organizationId: Id, hash: Hash }
 const exactly = { additionalProperties: false }
 
@@ -114,10 +114,10 @@ export const GateRequest = Type.Union([
 ])
 export type GateRequest = Static<typeof GateRequest>
 
-/** `refused`: a problem by its code, with a sentence for the caller. */
+/** `refused`: a problem code with a sentence for the caller. */
 export type GateAnswer = { value: unknown } | { refused: { code: string; message: string } }
 
-/** How long a request, and each piece of a body, may be: a runner holds one for each connection of its gates. */
+/** Most bytes of a request and of each frame of a body. A runner holds one per connection of its gates. */
 export const requestBytes = 256 * 1024
-/** How long an answer may be. What a compiler has written is the longest. */
+/** Most bytes of an answer. The longest is the output of the compiler. */
 export const answerBytes = 160 * 1024 * 1024

@@ -1,17 +1,17 @@
-// What sandboxes use, as the runner reads it from the kernel.
+// Resource use of sandboxes, as the runner reads it from the kernel.
 
-/** What one sandbox uses, and what it may use, at one moment. All but the processors in bytes. */
+/** Use and limits of one sandbox at one moment. Memory and disk are in bytes. */
 export type MeterReading = {
   cpuCount: number
-  /** Share of what the sandbox may use: 100 is all of it. */
+  /** Percent of the processors that the sandbox may use: 100 is all of them. */
   cpuUsedPct: number
   memTotal: number
-  /** What the kernel could not take back. */
+  /** Memory that the kernel could not reclaim. */
   memUsed: number
-  /** Memory of files, which the kernel could take back. */
+  /** Cache of files, which the kernel could reclaim. */
   memCache: number
   diskTotal: number
-  /** Absent where the host does not count it. */
+  /** Absent if the host does not measure it. */
   diskUsed?: number
 }
 

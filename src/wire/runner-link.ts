@@ -1,26 +1,26 @@
-// What control and a runner say to each other.
+// Messages between control and a runner.
 //
-// The truth is level-triggered: `GET /sandbox/for-runner` lists every sandbox of the runner with what it should be, and
-// `PUT /sandbox/{id}/state` reports what it is. The link, one WebSocket opened by the runner at `/runners/link`, says the
-// same things sooner; losing it costs latency only. Everything here may arrive twice or late: `generation` decides.
+// The protocol is level-triggered: `GET /sandbox/for-runner` lists every sandbox of the runner with its desired state, and
+// `PUT /sandbox/{id}/state` reports its state. The link, a WebSocket that the runner opens at `/runners/link`, carries the
+// same messages sooner; losing it costs only time. Each message may arrive twice or late: `generation` decides.
 import type { MeterSample } from './meter-reading.ts'
 import type { SandboxState } from './sandbox-state.ts'
 
-/** What a runner can bring about. */
+/** Desired states of a sandbox that a runner can reach. */
 export type Target = 'started' | 'stopped' | 'paused' | 'archived' | 'destroyed'
 
 export type NetworkPolicy = {
   blockAll: boolean
-  /** IPv4 CIDRs; `null`: no list, everything public is allowed. */
+  /** Allowed IPv4 CIDRs. `null`: no list, everything public is allowed. */
   allowList: readonly string[] | null
   /**
-   * Names whose addresses are allowed besides the CIDRs: lower-case ASCII, with `*.` in front everything below. Absent or
-   * `null`: no list.
+   * Domain names whose addresses are allowed in addition to the CIDRs, in lower-case ASCII. `*.` in front means all names
+   * below. Absent or `null`: no list.
    */
   domains?: readonly string[] | null
 }
 
-/** What one sandbox should be. `generation` grows with every change of it; a runner ignores older ones. */
+/** The desired state of one sandbox. `generation` grows with every change; a runner ignores older assignments. */
 export type Assignment = {
   sandboxId: string
   organizationId: string
@@ -28,7 +28,7 @@ export type Assignment = {
   name: string
   generation: number
   target: Target
-  /** How processes are asked to end on the way to `stopped`; after 10 s of SIGTERM comes SIGKILL. */
+  /** Signal for the processes when the sandbox is stopped. 10 s after SIGTERM comes SIGKILL. */
   signal: 'SIGTERM' | 'SIGKILL'
   /** Names the image below the runner's pool. */
   image: string
@@ -36,7 +36,7 @@ export type Assignment = {
   snapshot: string
   user: string
   env: Record<string, string>
-  /** The command that is run each time it starts; absent or empty: none. */
+  /** Command that is run at each start of the sandbox. Absent or empty: none. */
   entrypoint?: readonly string[]
   /** Language of a `code-run` that names none. */
   language: string
@@ -44,33 +44,33 @@ export type Assignment = {
   memoryGiB: number
   diskGiB: number
   network: NetworkPolicy
-  /** Where what runs inside may send its telemetry. */
+  /** Endpoint to which programs in the sandbox may send telemetry. */
   otelEndpoint?: string
-  /** It has never run. Only then may a disk be made for it: a disk that is missing later is lost, not new. */
+  /** The sandbox has never run. Only then may the runner make a disk: a disk that is missing later was lost. */
   isNew?: boolean
-  /** It runs, as far as control knows, and something about it changes at most: if it has ended by itself since, it stays so. */
+  /** The sandbox runs, as far as control knows. If it has ended by itself since, the runner must not start it again. */
   isRunning?: true
-  /** Nobody's yet: it waits in a warm pool to be claimed. */
+  /** The sandbox has no owner yet: it waits in a warm pool to be claimed. */
   isWarm?: true
-  /** The sandbox on the same runner whose disk, as it is now, becomes the disk of this new one. */
+  /** Id of a sandbox on the same runner. Its current disk is copied for this new sandbox. */
   forkOf?: string
-  /** Where its disk goes with the target `archived`, and comes from where the runner has none. */
+  /** Archive to which the target `archived` writes the disk, and from which a runner without the disk restores it. */
   archive?: ArchiveRef
 }
 
 export type ArchiveRef = {
-  /** Chosen by control, so that doing it twice writes the same archive. */
+  /** Chosen by control, so that a retry writes the same archive. */
   id: string
-  /** Hash of the manifest, as lower hex, once it is written: a restore accepts no other. */
+  /** SHA-256 of the manifest in lower-case hex, once it is written. A restore accepts no other manifest. */
   sha256?: string
 }
 
-/** Why a sandbox is as it is, in parts a timeline can show. */
+/** Why a sandbox is in its state, in parts that a timeline can show. */
 export type Cause = {
   exitCode?: number
   signal?: string
   oomKilled?: boolean
-  /** A sentence for a person. */
+  /** A sentence for people. */
   detail?: string
 }
 
@@ -81,49 +81,49 @@ export type Report = {
   errorReason?: string
   recoverable?: boolean
   cause?: Cause
-  /** The sandbox is well, and as it was before; why what this generation asked for was not done. */
+  /** Why the change that this generation asked for was not made. The sandbox is unchanged and works. */
   refused?: string
-  /** With `archived`: what was written. */
+  /** With `archived`: the archive that was written. */
   archive?: Required<ArchiveRef> & { bytes: number; storedBytes: number }
 }
 
-/** How far something long has come. Never needed for being right, so it may be lost. */
+/** Progress of a long operation. Best effort: nothing depends on it. */
 export type Progress = { step: string; percent: number }
 
-/** A Dockerfile, and the files of its builder's machine that COPY and ADD mean. */
+/** A Dockerfile and the files that its COPY and ADD refer to. */
 export type Definition = {
   kind: 'definition'
   dockerfile: string
-  /** In this order they lie over each other; absent: it has none. */
+  /** Contexts in order; a later one overwrites files of an earlier one. Absent: there are none. */
   contexts?: { organizationId: string; hashes: readonly string[] }
-  /** Names in FROM and `--from` that are snapshots here, with the images of these. Absent: none is. */
+  /** Images of the snapshots that FROM and `--from` name. Absent: no name is a snapshot. */
   snapshots?: Readonly<Record<string, string>>
 }
 
 /** Where an image comes from. */
 export type ImageSource =
-  /** An OCI reference; once its digest is known, control says it with the digest. */
+  /** An OCI reference. Control adds the digest once it is known. */
   | { kind: 'registry'; reference: string }
-  /** An OCI layout or archive below the directory that the operator set aside for them. */
+  /** An OCI layout or archive in the directory that the operator has configured for images. */
   | { kind: 'file'; path: string }
   | Definition
-  /** The disk of a sandbox of this runner, as it is now; `isMade`: as it was, so that it is there or lost for good. */
+  /** The current disk of a sandbox of this runner. `isMade`: the copy was already made, so a missing one is lost. */
   | { kind: 'sandbox'; sandboxId: string; isMade?: boolean }
 
-/** What one image should be on this runner; level-triggered like an assignment, listed by `GET /runners/images`. */
+/** The desired state of one image on this runner. Level-triggered like an assignment; `GET /runners/images` lists them. */
 export type ImageAssignment = {
-  /** Name of the image below the runner's pool: never given twice, so an image never changes. */
+  /** Name of the image below the runner's pool. A name is never reused, so an image never changes. */
   image: string
   target: 'present' | 'absent'
-  /** Absent: control has heard that it is here, or wants it away. */
+  /** Absent: control knows that the image is present, or wants it removed. */
   source?: ImageSource
-  /** Larger ones are refused, unpacked. */
+  /** Largest unpacked size. Larger images are refused. */
   maxGiB: number
-  /** For whom it is made, who waits for the others of theirs; absent: for nobody alone. */
+  /** The owner: images of one organization are made one after the other. Absent: the image has no single owner. */
   organizationId?: string
 }
 
-/** What an image says of the sandboxes that are made from it. */
+/** Settings in an image for the sandboxes that are made from it. */
 export type ImageConfig = {
   entrypoint: readonly string[]
   env: Record<string, string>
@@ -131,7 +131,7 @@ export type ImageConfig = {
   workdir: string
 }
 
-/** An image may say anything of itself: a runner brings none that says more than this, and neither side reads more. */
+/** Limits of an image's settings, which are untrusted. A runner refuses an image above them; neither side reads more. */
 export const imageConfigBounds = {
   words: 1000,
   /** Longest word, and longest variable: the kernel's limit (MAX_ARG_STRLEN, linux/binfmts.h). */
@@ -148,10 +148,10 @@ export type ImageReport = {
   image: string
   state: 'present' | 'absent' | 'error'
   errorReason?: string
-  /** `sha256:…` of what was pulled, where it was pulled. */
+  /** `sha256:…` of a pulled image. */
   digest?: string
   sizeBytes?: number
-  /** What the disk of a sandbox made from it has to hold at least: what it puts there itself. Absent: nothing that is known. */
+  /** Least disk size for a sandbox of this image: the bytes that the image itself puts there. Absent: unknown. */
   leastDiskBytes?: number
   config?: ImageConfig
 }
@@ -163,31 +163,31 @@ export type RunnerCapabilities = {
   runtime: string
   runtimeVersion: string
   hardDiskLimit: boolean
-  /** How a pause keeps what runs: in memory only, or on disk too. Absent: it cannot pause. */
+  /** How a pause keeps running processes: in memory. Absent: the runner cannot pause. */
   pause?: 'memory'
-  /** What a fork carries over. */
+  /** What a fork copies: only the disk. */
   fork?: 'disk'
 }
 
-/** Where the sender was in a trace (W3C Trace Context): whoever watches both programs sees one. Means nothing otherwise. */
+/** The sender's place in a trace (W3C Trace Context), so that telemetry joins both programs. No other effect. */
 type Traced = { traceparent?: string; tracestate?: string }
 
-/** Runner → control. `hello` comes first and again whenever the runner's images change. */
+/** Runner → control. `hello` is the first message, and is sent again whenever the runner's images change. */
 export type FromRunner =
   | { type: 'hello'; address: string; images: readonly string[]; capabilities: RunnerCapabilities; version: string }
   | ({ type: 'report'; report: Report } & Traced)
   | { type: 'image'; report: ImageReport }
   | ({ type: 'progress'; sandboxId: string; generation: number } & Progress)
   | ({ type: 'image-progress'; image: string } & Progress)
-  /** What was said while it was made, a piece of at most 64 Ki characters. For people only, so it may be lost. */
+  /** Output while the image is made, at most 64 Ki characters per message. Best effort: only people read it. */
   | { type: 'image-log'; image: string; text: string }
-  /** Something went wrong inside a sandbox that lives on. For its timeline only, so it may be lost. */
+  /** A process was killed in a sandbox that lives on. Best effort: only for its timeline. */
   | { type: 'mishap'; sandboxId: string; cause: Cause }
-  /** What sandboxes use now, at most 500 of them. For people only, so it may be lost. */
+  /** Current resource use of at most 500 sandboxes. Best effort: only people read it. */
   | { type: 'meters'; samples: readonly MeterSample[] }
   | { type: 'alive' }
 
-/** Control → runner. `list` asks the runner to take the whole list anew. */
+/** Control → runner. `list` asks the runner to fetch the whole list again. */
 export type ToRunner =
   | { type: 'welcome'; runnerId: string; heartbeatSeconds: number /** Of control. */; databaseId?: string }
   | ({ type: 'assign'; assignment: Assignment } & Traced)

@@ -1,5 +1,5 @@
-// The states of a sandbox as they stand on the wire. What may follow what is said in
-// control/sandboxes/record/lifecycle.ts, and nowhere else.
+// The states of a sandbox, as they appear on the wire. The transitions between them are defined only in
+// control/sandboxes/record/lifecycle.ts.
 
 export const sandboxStates = [
   'creating',

@@ -7,7 +7,7 @@ import { keyIdOf, makeTicket, readTicket, type Ticket } from './ticket.ts'
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 const key = { id: 'key-1', privateKey }
 
-/** Objects as JSON makes them. */
+/** Only generate objects that JSON.parse can make. */
 const plain = { noNullPrototype: true }
 
 const tickets: fc.Arbitrary<Ticket> = fc.record(
@@ -24,14 +24,14 @@ const tickets: fc.Arbitrary<Ticket> = fc.record(
   plain,
 )
 
-/** What the holder of the key signs, whatever it is. */
+/** A text in the form of a ticket with a valid signature of any payload. */
 const signed = (payload: string, by: KeyObject = privateKey): string => {
   const text = `v1.key-1.${Buffer.from(payload).toString('base64url')}`
   return `${text}.${sign(null, Buffer.from(text), by).toString('base64url')}`
 }
 
 suite('a ticket', () => {
-  test('is read as it was made, with the id of its key', () => {
+  test('is read back unchanged, with the id of its key', () => {
     fc.assert(
       fc.property(tickets, (ticket) => {
         const text = makeTicket(ticket, key)
@@ -41,7 +41,7 @@ suite('a ticket', () => {
     )
   })
 
-  test('is refused when one letter of it is another, when any part is missing, and when anything follows', () => {
+  test('is refused if one letter changes, a part is missing, or text follows it', () => {
     const letter = fc.stringMatching(/^[\w.\- =+/]$/)
     fc.assert(
       fc.property(tickets, fc.nat(), letter, (ticket, at, other) => {
@@ -56,7 +56,7 @@ suite('a ticket', () => {
     )
   })
 
-  test('is refused when another key signed it, and when its parts are of two good tickets', () => {
+  test('is refused if another key signed it, or if its parts come from two valid tickets', () => {
     const text = makeTicket(ticketOf({}), key)
     assert.equal(readTicket(text, generateKeyPairSync('ed25519').publicKey), undefined)
     const [one, other] = [text.split('.'), makeTicket(ticketOf({ sandboxId: 'other' }), key).split('.')]
@@ -64,7 +64,7 @@ suite('a ticket', () => {
     assert.equal(readTicket(text.replace('key-1', 'key-2'), publicKey), undefined)
   })
 
-  test('is nothing else that has a good signature: only its own shape, and each field within its bounds', () => {
+  test('is refused with a valid signature if its payload has another shape or a field out of bounds', () => {
     const good = ticketOf({})
     assert.deepEqual(readTicket(signed(JSON.stringify(good)), publicKey), good)
     for (const payload of [
@@ -96,11 +96,11 @@ suite('a ticket', () => {
     assert.equal(keyIdOf(`v1.key-1.${'A'.repeat(1_000_000)}.${'A'.repeat(86)}`), undefined)
   })
 
-  test('a key of another kind signs none', () => {
+  test('a key that is not Ed25519 cannot sign a ticket', () => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
     const text = makeTicket(ticketOf({}), key)
     assert.equal(readTicket(text, rsa.publicKey), undefined)
-    // Whoever holds the public key can read tickets, and make none.
+    // A holder of the public key can read tickets but not make them.
     const der = publicKey.export({ type: 'spki', format: 'der' })
     assert.throws(() => createPrivateKey({ key: der, type: 'pkcs8', format: 'der' }))
     assert.equal(createPublicKey({ key: der, type: 'spki', format: 'der' }).asymmetricKeyType, 'ed25519')

@@ -1,5 +1,5 @@
-// A ticket says that control has let one call in: to which sandbox, of which organization, to do what, and until when. Control
-// signs it with Ed25519. A gate holds only public keys, so a gate that is taken over can make no ticket.
+// A ticket says that control allows one call: to which sandbox of which organization, what it may do, and until when.
+// Control signs it with Ed25519. A gate has only public keys, so an attacker who controls a gate cannot make tickets.
 //
 //   v1.<key id>.<base64url of JSON>.<base64url of the signature of everything before the last dot>
 import { createHash, type KeyObject, sign, verify } from 'node:crypto'
@@ -9,7 +9,7 @@ import { Compile } from 'typebox/compile'
 const exactly = { additionalProperties: false }
 const Id = Type.String({ minLength: 1, maxLength: 64 })
 
-/** `call`: one call of the toolbox, named by `digestOfCall`. `port`: a connection to this port inside the sandbox. */
+/** `toolbox`: any toolbox call. `call`: one toolbox call, named by `digestOfCall`. `port`: this port inside the sandbox. */
 const Allowed = Type.Union([
   Type.Object({ kind: Type.Literal('toolbox') }, exactly),
   Type.Object({ kind: Type.Literal('call'), digest: Type.String({ pattern: '^[\\w-]{43}$' }) }, exactly),
@@ -21,7 +21,7 @@ const Ticket = Type.Object(
     sandboxId: Id,
     organizationId: Id,
     allowed: Allowed,
-    /** Milliseconds since 1970 by the clock of control. */
+    /** Milliseconds since 1970 by control's clock. */
     expiresAt: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
   },
   exactly,
@@ -33,13 +33,13 @@ export type Ticket = Static<typeof Ticket>
 /** `publicKey`: DER of a SubjectPublicKeyInfo, as base64. */
 export type TicketKey = { id: string; publicKey: string }
 
-/** The answer of `GET /proxy/ticket-keys`: the keys whose tickets count now. A gate drops all others. */
+/** The answer of `GET /proxy/ticket-keys`: the keys that are valid now. A gate drops all others. */
 export type TicketKeys = { keys: TicketKey[] }
 
-/** How long a ticket is good. Milliseconds. */
+/** How long a ticket is valid, in milliseconds. */
 export const ticketLastsMs = 30_000
 
-/** How far the clocks of control and of a gate may be apart. Milliseconds. */
+/** Most difference between the clocks of control and a gate, in milliseconds. */
 export const ticketSkewMs = 5000
 
 const longest = 2048
@@ -51,16 +51,16 @@ export const makeTicket = (ticket: Ticket, { id, privateKey }: { id: string; pri
   return `${signed}.${sign(null, Buffer.from(signed), privateKey).toString('base64url')}`
 }
 
-/** Whose key the text says that it was signed with. Undefined: it has not the form of a ticket. */
+/** The id of the key that the text claims to be signed with. Undefined: the text does not have the form of a ticket. */
 export const keyIdOf = (text: string): string | undefined => (text.length > longest ? undefined : form.exec(text)?.[2])
 
-/** What was signed with this key; undefined for anything else. Whether it has expired is not judged here. */
+/** Returns the ticket if it was signed with this key, or else undefined. The caller must check whether it has expired. */
 export const readTicket = (text: string, publicKey: KeyObject): Ticket | undefined => {
   if (text.length > longest) return undefined
   const [, signed, , payload, signature] = form.exec(text) ?? []
   if (signed === undefined || payload === undefined || signature === undefined) return undefined
   const bytes = Buffer.from(signature, 'base64url')
-  // The last letter has bits to spare: written otherwise, the same signature would have more than one text.
+  // The last base64url letter has unused bits. Without this check, one signature would have several valid texts.
   if (bytes.toString('base64url') !== signature) return undefined
   if (!verify(null, Buffer.from(signed), publicKey, bytes)) return undefined
   const ticket = parsed(payload)
@@ -75,6 +75,6 @@ const parsed = (payload: string): unknown => {
   }
 }
 
-/** A call by its method and its path below the sandbox, with the query: `GET`, `/files/download?path=%2Ftmp%2Fx`. */
+/** Digest of a call's method and path below the sandbox, with the query: `GET`, `/files/download?path=%2Ftmp%2Fx`. */
 export const digestOfCall = (method: string, path: string): string =>
   createHash('sha256').update(`${method} ${path}`).digest('base64url')
