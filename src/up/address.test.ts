@@ -4,7 +4,7 @@ import { addressesOf } from './address.ts'
 import { Complaint } from './complaint.ts'
 
 suite('addresses', () => {
-  test('on one host everything is that host, the gate one port above', () => {
+  test('on a specific host all addresses use that host, and the gate uses the next port', () => {
     assert.deepEqual(addressesOf('127.0.0.1', 4600), {
       control: '127.0.0.1:4600',
       gate: '127.0.0.1:4601',
@@ -14,7 +14,7 @@ suite('addresses', () => {
     })
   })
 
-  test('listening everywhere, our own programs stay on loopback and clients are told the public name', () => {
+  test('if we listen on all addresses, our programs use loopback and clients the public name', () => {
     const { control, controlUrl, publicUrl, publicProxyUrl } = addressesOf('0.0.0.0', 80, 'box.example')
     assert.deepEqual(
       [control, controlUrl, publicUrl, publicProxyUrl],
@@ -22,7 +22,7 @@ suite('addresses', () => {
     )
   })
 
-  test('behind a reverse proxy clients are told its names, and what is listened on stays', () => {
+  test('behind a reverse proxy clients use its URLs, and the listening addresses stay the same', () => {
     const urls = { publicUrl: 'https://box.example', publicProxyUrl: 'https://sandboxes.example:8443' }
     assert.deepEqual(addressesOf('127.0.0.1', 4600, 'other.example', urls), {
       control: '127.0.0.1:4600',
@@ -38,7 +38,7 @@ suite('addresses', () => {
     assert.equal(addressesOf('::', 4600, 'x').control, '[::]:4600')
   })
 
-  test('what is no host is refused before anything is made of it', () => {
+  test('a text that is not a host is refused', () => {
     for (const host of ['', ' ', 'a b', 'box:80', 'http://box', '[::1]', 'fe80::1%eth0', 'a/b', 'a@b', '1.2.3.999']) {
       assert.throws(() => addressesOf(host, 4600), Complaint, host)
       assert.throws(() => addressesOf('127.0.0.1', 4600, host), /^Complaint: --public-host/, host)

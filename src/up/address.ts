@@ -1,4 +1,4 @@
-// Which address each party uses for the same server.
+// The addresses of one server, for each party that uses it.
 import { isIPv6 } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { Complaint } from './complaint.ts'
@@ -7,9 +7,9 @@ export type Addresses = {
   /** `host:port` that control binds. */
   control: string
   gate: string
-  /** What our own programs call. */
+  /** URL for our own programs. */
   controlUrl: string
-  /** What clients call. */
+  /** URL for clients. */
   publicUrl: string
   publicProxyUrl: string
 }
@@ -27,7 +27,7 @@ const checkHost = (option: string, host: string): void => {
   throw new Complaint(`${option} "${host}" is neither a name, such as box.example, nor an address; ports have --port`)
 }
 
-/** What clients call where a reverse proxy is in front of both ports. */
+/** URLs for clients if a reverse proxy is in front of both ports. */
 export type PublicUrls = Pick<Addresses, 'publicUrl' | 'publicProxyUrl'>
 
 const findOrigin = (text: string): string | undefined => {
@@ -35,12 +35,12 @@ const findOrigin = (text: string): string | undefined => {
   return url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/` ? url.origin : undefined
 }
 
-/** `undefined` where none are set; a string is what is wrong with them. */
+/** Returns `undefined` if no URL is set, and an error text as a string if they are wrong. */
 export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | undefined => {
   const names = ['ALCOVE_PUBLIC_URL', 'ALCOVE_PROXY_URL'] as const
   const told = names.map((name) => env[name] || undefined)
   if (told.every((text) => text === undefined)) return undefined
-  // A single one would leave clients with a name for TLS and, beside it, an address without.
+  // With only one set, clients would get one URL with TLS and one without.
   if (told.includes(undefined)) return `${names.join(' and ')} are set together, or neither`
   const [publicUrl, publicProxyUrl] = told.map((text) => findOrigin(text ?? ''))
   if (publicUrl !== undefined && publicProxyUrl !== undefined) return { publicUrl, publicProxyUrl }
@@ -49,8 +49,8 @@ export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | un
 }
 
 /**
- * `publicHost` is the name under which clients reach this machine; without it, a guess that is right on one machine.
- * `publicUrls` go before either. Throws a Complaint for what is no host.
+ * `publicHost` is the name under which clients reach this machine. Without it, an address is guessed that works at least on
+ * this machine. `publicUrls` override both. Throws a Complaint if a value is not a host.
  */
 export const addressesOf = (
   host: string,

@@ -9,7 +9,7 @@ suite('a bounded log', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-log-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 
-  test('keeps the newest lines in one file of at most its size, and the ones before in a second', () => {
+  test('keeps the newest lines in one file of bounded size, and the lines before in a second', () => {
     const path = join(directory, 'a.log')
     const log = new BoundedLog(path, 100)
     for (let n = 0; n < 50; n += 1) log.write(`line ${String(n).padStart(3, '0')}\n`)
@@ -19,7 +19,7 @@ suite('a bounded log', () => {
     assert.ok(statSync(`${path}.1`).size <= 100)
   })
 
-  test('goes on with each start where the one before ended, and is of at most its size then too', () => {
+  test('is continued at each start, and its size stays bounded', () => {
     const path = join(directory, 'b.log')
     const runs = ['first', 'second', 'third', 'fourth']
     for (const run of runs) {
@@ -31,7 +31,7 @@ suite('a bounded log', () => {
     assert.equal(readFileSync(`${path}.1`, 'utf8'), 'first\nsecond\nthird\n')
   })
 
-  test('goes on where no new file can be opened, and begins one as soon as there can be one', () => {
+  test('keeps writing if no new file can be opened, and rotates as soon as one can be', () => {
     const gone = join(directory, 'gone')
     mkdirSync(gone)
     const path = join(gone, 'a.log')

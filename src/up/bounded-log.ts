@@ -1,4 +1,4 @@
-// A program's log: one file of bounded size and the one before it.
+// The log of a program: a file of bounded size, and one older file.
 import { closeSync, existsSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
 
 const maxLogBytes = 8 * 1024 * 1024
@@ -9,7 +9,7 @@ export class BoundedLog {
   #bytes: number
   readonly #maxBytes: number
 
-  /** Goes on in the file that is there: an operator who starts again and again still has the log of what went wrong. */
+  /** Appends to the existing file, so that repeated starts do not lose the log of the first failure. */
   constructor(path: string, maxBytes = maxLogBytes) {
     this.path = path
     this.#maxBytes = maxBytes
@@ -21,7 +21,7 @@ export class BoundedLog {
     return openSync(this.path, 'a', 0o600)
   }
 
-  /** What was there becomes `<path>.1`. The old file is let go of only once there is a new one. */
+  /** Renames the file to `<path>.1`. The old file is closed only after the new one is open. */
   #rotate() {
     const old = this.#file
     if (existsSync(this.path)) renameSync(this.path, `${this.path}.1`)
@@ -36,7 +36,7 @@ export class BoundedLog {
       if (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes) this.#rotate()
       this.#bytes += writeSync(this.#file, bytes)
     } catch {
-      // A full disk must not end the supervisor, nor a directory that is gone; the line is lost.
+      // A full disk or a missing directory must not end the supervisor. The line is lost.
     }
   }
 

@@ -1,4 +1,4 @@
-/** Something the person who typed the command can mend; told without a stack. */
+/** An error that the user of the command can fix. It is shown without a stack. */
 export class Complaint extends Error {
   constructor(message: string, options: { cause?: unknown } = {}) {
     super(message, options)

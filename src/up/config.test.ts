@@ -8,33 +8,33 @@ import { listUnknownSettings, readUpConfig } from './config.ts'
 suite('settings of up', () => {
   const s3 = { ALCOVE_ARCHIVE_STORE: 's3://box', ALCOVE_ARCHIVE_S3_KEY: 'me', ALCOVE_ARCHIVE_S3_SECRET: 'hidden' }
 
-  test('the archive store is handed on as it was told, with its key only if it has one', () => {
+  test('the archive store is passed on unchanged, with its key only if it has one', () => {
     assert.deepEqual(readUpConfig({}).archive, {})
     assert.deepEqual(readUpConfig(s3).archive, s3)
     const directory = { ...s3, ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' }
     assert.deepEqual(readUpConfig(directory).archive, { ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
   })
 
-  test('control is told of private targets when there are any', () => {
+  test('control gets the private targets if there are any', () => {
     assert.deepEqual(readUpConfig({}).controlSettings, {})
     const set = { ALCOVE_ALLOW_PRIVATE_TARGETS: '10.0.0.0/8,::1' }
     assert.deepEqual(readUpConfig(set).controlSettings, set)
     assert.throws(() => readUpConfig({ ALCOVE_ALLOW_PRIVATE_TARGETS: 'localhost' }), /ALCOVE_ALLOW_PRIVATE_TARGETS/)
   })
 
-  test('the mail server is handed on to control as it was told', () => {
+  test('the mail server is passed to control unchanged', () => {
     const mail = { ALCOVE_SMTP_URL: 'smtp://me:hidden@mail.example.com', ALCOVE_MAIL_FROM: 'a@b.c' }
     assert.deepEqual(readUpConfig(mail).controlSettings, mail)
   })
 
-  test('limits of calls are handed on to control, and said to be wrong before anything starts', () => {
+  test('rate limits are passed to control, and wrong ones are reported before anything starts', () => {
     const set = { ALCOVE_RATE_LIMIT_AUTHENTICATED: '1000/60', ALCOVE_TRUSTED_PROXIES: '1' }
     assert.deepEqual(readUpConfig(set).controlSettings, set)
     assert.throws(() => readUpConfig({ ALCOVE_RATE_LIMIT_ANONYMOUS: '10/0' }), /ALCOVE_RATE_LIMIT_ANONYMOUS must be/)
     assert.throws(() => readUpConfig({ ALCOVE_TRUSTED_PROXIES: 'yes' }), /ALCOVE_TRUSTED_PROXIES must be/)
   })
 
-  test('control is told who sends webhooks; Svix needs its token', () => {
+  test('control gets the webhook provider; Svix needs its token', () => {
     const set = { ALCOVE_WEBHOOK_PROVIDER: 'svix', ALCOVE_SVIX_TOKEN: 'token' }
     assert.deepEqual(readUpConfig(set).controlSettings, set)
     assert.throws(() => readUpConfig({ ALCOVE_WEBHOOK_PROVIDER: 'svix' }), /ALCOVE_SVIX_TOKEN/)
@@ -62,7 +62,7 @@ suite('settings of up', () => {
     assert.deepEqual(readUpConfig(set).runnerSettings, set)
   })
 
-  test('the URLs of a reverse proxy are origins, and both are told or neither', () => {
+  test('the URLs of a reverse proxy are origins, and either both or none are set', () => {
     const proxy = 'https://sandboxes.example'
     readUpConfig({ ALCOVE_PUBLIC_URL: 'https://box.example/', ALCOVE_PROXY_URL: proxy })
     for (const url of [
@@ -87,7 +87,7 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_PROXY_URL: proxy }), /set together/)
   })
 
-  test('what nobody reads is told apart from every setting that is read', () => {
+  test('an unknown setting is found among all known ones', () => {
     const known = {
       ...s3,
       ALCOVE_PUBLIC_URL: 'x',
@@ -101,7 +101,7 @@ suite('settings of up', () => {
     ])
   })
 
-  test('all complaints come at once, and none shows a secret', () => {
+  test('all complaints are reported at once, and none shows a secret', () => {
     const wrong = {
       ...s3,
       ALCOVE_ARCHIVE_S3_KEY: '',

@@ -1,4 +1,4 @@
-// The settings of `up` that come from its environment. Everything else is a flag.
+// The settings of `up` that come from its environment. All others are flags.
 import { readFileSync } from 'node:fs'
 import { openNetworksMeaning, readIpv4Network, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
@@ -8,26 +8,26 @@ import { type PublicUrls, readPublicUrls } from './address.ts'
 import { Complaint } from './complaint.ts'
 
 export type UpConfig = {
-  /** A PostgreSQL that somebody else runs; absent: ours. */
+  /** URL of an external PostgreSQL. Absent: the embedded one. */
   databaseUrl: string | undefined
-  /** Public URLs of a reverse proxy; absent: clients are told where we listen. */
+  /** Public URLs of a reverse proxy. Absent: clients use the addresses on which we listen. */
   publicUrls: PublicUrls | undefined
-  /** What all servers of a host share: built images, compiled code. */
+  /** Cache that all servers of a host share: built images, compiled code. */
   cacheDirectory: string
-  /** Passed on to the runner as they are, those that are set. */
+  /** Settings that are passed unchanged to the runner, if they are set. */
   runnerSettings: Readonly<Record<string, string>>
-  /** Passed on to the gate as they are, those that are set. */
+  /** Settings that are passed unchanged to the gate, if they are set. */
   gateSettings: Readonly<Record<string, string>>
-  /** Where the runner puts archives, and the key to it: for the runner, and no other program. */
+  /** The store for archives and its key. Only the runner gets them. */
   archive: Readonly<Record<string, string>>
-  /** Passed on to control as they are, those that are set. */
+  /** Settings that are passed unchanged to control, if they are set. */
   controlSettings: Readonly<Record<string, string>>
-  /** What OpenTelemetry's variables say, passed on to every program as they are. */
+  /** OpenTelemetry's variables, passed unchanged to every program. */
   telemetry: Readonly<Record<string, string>>
   logLevel: string
-  /** Most sandboxes that are kept started ahead for each snapshot. */
+  /** Most warm sandboxes for each snapshot. */
   mostWarm: number
-  /** How many times the cpu, memory and disk of the machine may be promised; control reads it. */
+  /** Overcommit factors for cpu, memory and disk of the machine. Control parses them. */
   overcommit: string
   path: string
 }
@@ -71,12 +71,12 @@ const controlSettingNames = [
 ] as const
 const webhookProviders = ['embedded', 'svix', 'none']
 const defaultMostWarm = 8
-/** Idle sandboxes use next to nothing of each. */
+/** High, because idle sandboxes use almost no cpu, memory or disk. */
 const defaultOvercommit = '64,8,8'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
-/** Throws one Complaint with everything that is wrong. */
+/** Throws one Complaint that lists all errors. */
 export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const complaints: string[] = []
   const databaseUrl = env['DATABASE_URL'] || undefined
@@ -144,7 +144,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   }
   if (!/^\d{1,4}$/.test(warm)) complaints.push('ALCOVE_MOST_WARM must be a whole number')
   if (complaints.length > 0) throw new Complaint(complaints.join('\n'))
-  // Root's PATH on some systems leaves the sbin directories out; nft, ip and mkfs live there.
+  // On some systems root's PATH lacks the sbin directories, which hold nft, ip and mkfs.
   const path = [...new Set([...(env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin', '/sbin', '/bin'])]
   return {
     databaseUrl,
@@ -162,7 +162,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   }
 }
 
-/** It is read only when an image is pulled; then every pull would fail, and whoever asked for it could not know why. */
+/** Checks the registry credentials at the start. Otherwise every pull would fail later, without a reason for its caller. */
 const whatIsWrongWithAuth = (path: string): string | undefined => {
   try {
     const auth: unknown = JSON.parse(readFileSync(path, 'utf8'))
@@ -171,20 +171,20 @@ const whatIsWrongWithAuth = (path: string): string | undefined => {
     const { code } = error as NodeJS.ErrnoException
     if (code !== undefined) return `must be a file that can be read; ${path} is none (${code})`
   }
-  // What the parser says shows what stands there, which is credentials.
+  // The parser's message would quote the file, which holds credentials.
   return `must be a file as containers-auth.json(5) describes; ${path} is no JSON object`
 }
 
-/** What is set and read by nobody, such as a name with a typing error. */
+/** Variables that are set but not used by any program, such as a misspelled name. */
 export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
-  // A runner that joins reads this one.
+  // Only a runner that joins reads this setting.
   const read = new Set(['ALCOVE_RUNNER_KEY'])
-  // Asked for with nothing set, every name is read, and nothing is wrong.
+  // Reading an empty environment touches every known name and raises no complaint.
   readUpConfig(new Proxy({}, { get: (_, name) => void read.add(String(name)) }))
   return Object.keys(env).filter((name) => name.startsWith('ALCOVE_') && !read.has(name))
 }
 
-/** Reads the archive store as the runner will, so that mistakes are told before anything starts. */
+/** Parses the archive store as the runner will, so that errors show before anything starts. */
 const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<string, string> => {
   const names = ['ALCOVE_ARCHIVE_STORE', 'ALCOVE_ARCHIVE_S3_KEY', 'ALCOVE_ARCHIVE_S3_SECRET'] as const
   const [address, accessKey, secret] = names.map((name) => env[name] || undefined)
@@ -195,5 +195,5 @@ const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<strin
   return Object.fromEntries(told.map((name) => [name, env[name] ?? '']))
 }
 
-/** What a runner that joins shows to its server; not on the command line, where every process of the host could read it. */
+/** The key of a runner that joins. It is not a flag, because every process of the host can read command lines. */
 export const readRunnerToken = (env: NodeJS.ProcessEnv): string | undefined => env['ALCOVE_RUNNER_KEY'] || undefined

@@ -65,7 +65,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(statSync(join(data.secrets, 'admin.key')).mode & 0o777, 0o600)
   })
 
-  test('keeps a secret from the moment on that it is told, also when the power fails', () => {
+  test('has synced a secret to the disk before it returns it, in case the power fails', () => {
     const at = (directory: string) => ({ ...data, secrets: join(directory, 'secrets') })
     const told: string[] = []
     return cutEverywhere(
@@ -82,7 +82,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     )
   })
 
-  test('an encryption key that is moved aside is an older key from then on, and a new one takes its place', () => {
+  test('an encryption key that is moved to the older keys is still read, and a new key is made', () => {
     const other = prepareDataDirectory(join(scratch, 'replaced'))
     const first = readSecret(other, 'encryption.key', newEncryptionKey).value
     assert.equal(Buffer.from(first, 'base64').length, 32)
@@ -106,7 +106,7 @@ suite('the data directory', { skip: needsRoot }, () => {
   }
   const forget = (path: string) => rmSync(prepareDataDirectory(path).runtime, { recursive: true, force: true })
 
-  test('a directory in which other things lie is refused as it is, and nothing of ours is found in it', () => {
+  test('a directory with other files is refused and not changed, and does not count as ours', () => {
     const others = nested('others', 'run', 'secrets', 'precious')
     chmodSync(others, 0o1777)
     assert.throws(() => prepareDataDirectory(others), Complaint)
@@ -115,14 +115,14 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(findDataDirectory(others), undefined)
   })
 
-  test('an empty one is taken, with what a disk and an operator put there before the first start', () => {
+  test('an empty directory is accepted, also with names that a disk or an operator puts there first', () => {
     const disk = nested('disk', 'lost+found', 'images')
     assert.equal(findDataDirectory(disk), undefined)
     forget(disk)
     assert.equal(findDataDirectory(disk)?.path, disk)
   })
 
-  test('one whose first start was interrupted is found, and so is one of a version that left no mark', () => {
+  test('a directory of an interrupted first start is found, and so is one of a version without the mark', () => {
     const begun = nested('begun', '.')
     writeFileSync(markOf(begun), '')
     assert.equal(findDataDirectory(begun)?.path, begun)
@@ -136,7 +136,7 @@ suite('the data directory', { skip: needsRoot }, () => {
 
   const complains = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
 
-  test('one of another user is refused as it is, although it is empty, or was ours', () => {
+  test('a directory of another user is refused and not changed, even if it is empty or was ours', () => {
     for (const name of ['of nobody', 'marked']) {
       const theirs = nested(name, '.')
       if (name === 'marked') writeFileSync(markOf(theirs), '')
@@ -153,7 +153,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.throws(() => prepareDataDirectory(within), complains(/within\/runner belongs to user 65534/))
   })
 
-  test('a data directory that others can rename is refused and not made; below a sticky one it may be', () => {
+  test('a directory that others could rename is refused and not made; below a sticky one it is accepted', () => {
     for (const [mode, gid] of [
       [0o777, 0],
       [0o775, 65534],
@@ -174,7 +174,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     forget(join(ofRootsGroup, 'data'))
   })
 
-  test('a read-only file system says that it is one, of a directory that is there and of one that is not', () => {
+  test('the complaint names a read-only file system, for an existing and for a missing directory', () => {
     const disk = nested('read-only', '.')
     const mount = (...options: string[]) => execFileSync('mount', [...options, disk])
     mount('-t', 'tmpfs', '-o', 'size=64k,mode=755', 'none')
@@ -188,7 +188,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     }
   })
 
-  test('a file is no directory', () => {
+  test('a file is refused as a data directory', () => {
     const file = join(scratch, 'file')
     writeFileSync(file, '')
     assert.throws(() => prepareDataDirectory(file), /is not a directory/)

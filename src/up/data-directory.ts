@@ -1,13 +1,13 @@
 // The layout of a data directory, and the secrets in it.
 //
-//   <data>/alcove-data       says that the directory is ours; the first thing in it, and the last one to go
+//   <data>/alcove-data       marks the directory as ours; created first and removed last
 //   <data>/secrets/   0700   one file per secret, 0600
 //   <data>/postgres/         the database, owned by its own uid
 //   <data>/runner/           sandboxes, images and the storage pool
-//   <data>/archive/   0700   disks of archived sandboxes, made by the runner; elsewhere if it is told so
+//   <data>/archive/   0700   disks of archived sandboxes, made by the runner, unless another store is configured
 //   <data>/log/              one file per program, bounded
-//   <data>/run/       0755   who serves this directory now (up.json, up.lock)
-//   /run/alcove-<instance>/  sockets; here and not below <data>, since a socket's path may have 107 bytes at most
+//   <data>/run/       0755   the process that serves this directory now (up.json, up.lock)
+//   /run/alcove-<instance>/  sockets; not below <data>, because the path of a socket has at most 107 bytes
 //   /run/alcove/runners/     the socket of its runner
 //   /run/alcove/agents/<instance>/  the sockets of its agents: root makes them, the gate's group may connect
 import { randomBytes } from 'node:crypto'
@@ -34,14 +34,14 @@ import { checkOwner, checkPlace } from './ownership.ts'
 export const defaultDataDirectory = '/var/lib/alcove'
 
 /**
- * The sockets of all runners of this host, also of those that join a server of another data directory. It holds nothing else,
- * as it is all that a gate sees of them.
+ * The sockets of all runners of this host, including those that join a server of another data directory. It must hold
+ * nothing else, because every gate sees all of it.
  */
 export const runnerSockets = '/run/alcove/runners'
 
 export type DataDirectory = ReturnType<typeof dataDirectoryAt>
 
-/** The places of an existing data directory. */
+/** The paths in an existing data directory. */
 export const dataDirectoryAt = (directory: string) => {
   const path = realpathSync(directory)
   const instance = instanceOf(path)
@@ -62,10 +62,10 @@ export const dataDirectoryAt = (directory: string) => {
   }
 }
 
-/** Everything that Alcove makes in a data directory besides the mark. `images` is the operator's own. */
+/** Everything that Alcove makes in a data directory besides the mark. `images` belongs to the operator. */
 export const ownNames = ['secrets', 'postgres', 'runner', 'archive', 'log', 'run'] as const
 
-/** What may lie in a directory that becomes ours: what a file system and an operator put there before the first start. */
+/** Names that may exist before the first start: a file system or the operator puts them there. */
 const namesBefore: readonly string[] = ['lost+found', 'images']
 
 export const markOf = (path: string) => join(path, 'alcove-data')
@@ -74,7 +74,7 @@ const markText = 'A data directory of Alcove. "alcove purge" removes what Alcove
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
-/** Throws a Complaint where only root may look. */
+/** Throws a Complaint if only root may look there. */
 const isThere = (path: string): boolean => {
   try {
     statSync(path)
@@ -85,25 +85,25 @@ const isThere = (path: string): boolean => {
   }
 }
 
-/** What has no mark is neither taken nor removed. */
+/** Writes the mark. A directory without the mark is neither used nor removed. */
 export const markAsOurs = (path: string): void => {
   if (!existsSync(markOf(path))) writeFileSync(markOf(path), markText, { mode: 0o644 })
 }
 
 const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-/** Versions without the mark made all of these before anything else; of a joined runner too. */
+/** Versions without the mark made all of these names first, also for a joined runner. */
 const isOfOlderVersion = (path: string) =>
   isThere(join(path, 'run', 'up.lock')) &&
   ['secrets', 'postgres', 'runner', 'log'].every((name) => isDirectory(join(path, name)))
 
 const isOurs = (path: string) => isThere(markOf(path)) || isOfOlderVersion(path)
 
-/** Answers undefined where nothing is recognisably ours; throws a Complaint where only root may look. */
+/** Returns undefined if the directory is not recognizably ours. Throws a Complaint if only root may look there. */
 export const findDataDirectory = (directory: string): DataDirectory | undefined =>
   isOurs(directory) ? dataDirectoryAt(directory) : undefined
 
-/** Node's own recursion says of a read-only file system, and of a quota, that the directory does not exist. */
+/** Used instead of `recursive`, which reports ENOENT on a read-only file system and for an exceeded quota. */
 const makeWithParents = (path: string): void => {
   if (!existsSync(dirname(path))) makeWithParents(dirname(path))
   try {
@@ -116,12 +116,12 @@ const makeWithParents = (path: string): void => {
 const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: number }) => {
   makeWithParents(path)
   if (!owner) checkOwner(path)
-  // mkdir's mode is cut by the umask, and the directory may be there from before.
+  // The umask reduces the mode of mkdir, and the directory may already exist.
   chmodSync(path, mode)
   if (owner) chownSync(path, owner.uid, owner.gid)
 }
 
-/** Throws a Complaint, and changes nothing, where other things lie, or where another user has a hand in it. */
+/** Throws a Complaint and changes nothing if the directory holds other files, or if another user could replace it. */
 const takeDirectory = (path: string) => {
   checkPlace(path)
   try {
@@ -130,7 +130,7 @@ const takeDirectory = (path: string) => {
     if (codeOf(error) !== 'EEXIST') throw error
     throw new Complaint(`${path} is not a directory`, { cause: error })
   }
-  // Again, as somebody may have made it in between, where everybody may make something.
+  // Checked again: below a directory such as /tmp, another user may have created it in between.
   checkPlace(path)
   if (!isOurs(path) && readdirSync(path).some((name) => !namesBefore.includes(name))) {
     throw new Complaint(
@@ -142,7 +142,7 @@ const takeDirectory = (path: string) => {
   chmodSync(path, 0o711)
 }
 
-/** Makes everything that is missing. Safe to run again. Throws a Complaint where it cannot be made ours. */
+/** Creates everything that is missing. Safe to run again. Throws a Complaint if the directory cannot become ours. */
 export const prepareDataDirectory = (directory: string): DataDirectory => {
   takeDirectory(resolve(directory))
   const data = dataDirectoryAt(directory)
@@ -152,14 +152,14 @@ export const prepareDataDirectory = (directory: string): DataDirectory => {
   makeDirectory(data.runner, 0o711)
   makeDirectory(data.postgres, 0o711)
   makeDirectory(data.runtime, 0o711)
-  // Who may connect is decided by the password, which only control is told.
+  // Anyone may reach the socket: access is decided by the password, which only control has.
   makeDirectory(data.postgresSocket, 0o711, { uid: users.postgres, gid: users.postgres })
   makeDirectory(runnerSockets, 0o711)
   makeDirectory(allAgentSockets, 0o711)
   return data
 }
 
-/** Reads a secret, or makes it. Two that ask at once get the same one: a secret appears whole or not at all. */
+/** Reads or creates a secret. Two callers at once get the same one: a secret file appears complete or not at all. */
 export const readSecret = (
   data: DataDirectory,
   name: string,
@@ -178,29 +178,29 @@ export const readSecret = (
     } finally {
       unlinkSync(draft)
     }
-    // Before anything is written with it, possibly to a database on another machine.
+    // Synced before the secret is used: data encrypted with it may go to a database on another machine.
     for (const directory of [data.secrets, dirname(data.secrets)]) syncPathNow(directory)
   }
   return { value: readFileSync(path, 'utf8').trim(), isNew }
 }
 
 export const newServiceKey = () => randomBytes(32).toString('hex')
-/** 32 bytes as base64. Who loses it loses every secret that control has encrypted. */
+/** 32 bytes as base64. Without this key, all secrets that control has encrypted are lost. */
 export const newEncryptionKey = () => randomBytes(32).toString('base64')
 
 /**
- * To replace the key, an operator moves `encryption.key` to a line of `encryption.older.keys` and starts again; what the
- * older keys wrote is read by them from then on.
+ * To replace the key, an operator moves `encryption.key` to a line of `encryption.older.keys` and restarts. Data that an
+ * older key encrypted stays readable.
  */
 export const readOlderEncryptionKeys = (data: DataDirectory): string => {
   const path = join(data.secrets, 'encryption.older.keys')
   return existsSync(path) ? readFileSync(path, 'utf8').split(/\s+/).filter(Boolean).join(',') : ''
 }
 
-/** The form of an API key. */
+/** Makes a new API key. */
 export const newApiKey = () => `dtn_${randomBytes(32).toString('hex')}`
 
-/** The admin's key, kept for the CLI; absent before the first `up`. Throws a Complaint if only root may read it. */
+/** The admin's key for the CLI. Undefined before the first `up`. Throws a Complaint if only root may read it. */
 export const findAdminKey = (data: DataDirectory): string | undefined => {
   try {
     return readFileSync(join(data.secrets, 'admin.key'), 'utf8').trim()

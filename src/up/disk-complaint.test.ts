@@ -9,11 +9,11 @@ import { writeUpState } from './state-file.ts'
 
 const complains = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
 
-suite('what a disk does not let be done', () => {
+suite('a disk error', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-disk-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 
-  test('is told in one sentence that names the path and the cause', async () => {
+  test('becomes one sentence that names the path and the cause', async () => {
     const path = join(directory, 'up.json')
     symlinkSync('/dev/full', `${path}.new`)
     const state = { pid: 1, startTime: '1', host: '127.0.0.1', port: 1, url: '', programs: [] }
@@ -28,7 +28,7 @@ suite('what a disk does not let be done', () => {
     )
   })
 
-  test('is nothing else: other errors keep what they are', async () => {
+  test('does not include other errors, which are not changed', async () => {
     const missing = async () => writeFileSync(join(directory, 'missing', 'file'), '')
     await assert.rejects(orDiskComplaint(directory, missing), { code: 'ENOENT' })
     assert.equal(await orDiskComplaint(directory, async () => 'done'), 'done')

@@ -1,4 +1,4 @@
-// What a disk that takes nothing more answers, as a sentence: it is the operator's to mend, and no mistake of ours.
+// Turns an error of a full or read-only disk into a sentence, because the operator must fix it and it is not our bug.
 import { resolve } from 'node:path'
 import { Complaint } from './complaint.ts'
 
@@ -8,7 +8,7 @@ const reasons: Readonly<Record<string, string>> = {
   EROFS: 'its file system is read-only',
 }
 
-/** Does the work; throws a Complaint where a disk did not let it. What was meant by an error without a path is in `directory`. */
+/** Runs `work` and turns a disk error into a Complaint. It names `directory` if the error has no path. */
 export const orDiskComplaint = async <T>(directory: string, work: () => Promise<T>): Promise<T> => {
   try {
     return await work()

@@ -4,8 +4,8 @@ import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 
-suite('what a person sees of up', () => {
-  test('ends nothing where it goes to a full disk', () => {
+suite('the output of up for people', () => {
+  test('does not end the supervisor if it goes to a full disk', () => {
     const script = `
       const { createDisplay } = await import(${JSON.stringify(join(import.meta.dirname, 'display.ts'))})
       createDisplay().say('postgres ended')

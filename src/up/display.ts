@@ -1,19 +1,19 @@
-// What a person sees of `up`. On a terminal a bar; elsewhere plain lines, few enough for a log.
+// The output of `up` for people: a progress bar on a terminal; elsewhere plain lines, few enough for a log.
 import { SingleBar } from 'cli-progress'
 import type { Progress } from '#src/wire/runner-link.ts'
 
 export type Display = {
   say: (line: string) => void
   progress: (progress: Progress) => void
-  /** Ends the bar, if there is one. */
+  /** Removes the progress bar, if there is one. */
   endProgress: () => void
 }
 
 type Output = { write: (text: string) => unknown; isTTY?: boolean }
 
-/** Everything goes to standard error but what scripts may want to read, which `up` prints at the end. */
+/** Everything goes to standard error, except the final result that scripts may read. */
 export const createDisplay = (output: Output & NodeJS.WritableStream = process.stderr): Display => {
-  // A full disk that it goes to, or a reader who is gone, must not end the supervisor.
+  // A full disk or a closed pipe must not end the supervisor.
   for (const stream of new Set<NodeJS.WritableStream>([output, process.stdout])) stream.on('error', () => {})
   let bar: SingleBar | undefined
   let told: { step: string; percent: number } | undefined
@@ -58,14 +58,14 @@ type Welcome = {
   proxyUrl: string
   key: string
   keyIsNew: boolean
-  /** How this person calls the CLI for this server, such as `./alcove key --data /x`. */
+  /** The command that prints the key of this server, such as `./alcove key --data /x`. */
   keyCommand: string
-  /** How they give the first administrator a password, which is made and printed then. */
+  /** The command that generates and prints a password for the first administrator. */
   passwordCommand: string
   seconds: number
 }
 
-/** Printed when everything serves. The key itself stands in it once, at the first `up`. */
+/** The text printed when everything serves. It shows the key itself only at the first `up`. */
 export const welcome = ({ url, proxyUrl, key, keyIsNew, keyCommand, passwordCommand, seconds }: Welcome): string => `
 Alcove is ready after ${seconds.toFixed(1)} s.
 

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { takeOverFormerNames } from './former-names.ts'
 
-suite('what a version left whose gate was called proxy', () => {
-  test('goes on under the new name, and nothing of the former one stays', (t) => {
+suite('files of a version whose gate was called proxy', () => {
+  test('are continued under the new name, and none with the former name stays', (t) => {
     const root = mkdtempSync(join(tmpdir(), 'alcove-former-'))
     t.after(() => rmSync(root, { recursive: true, force: true }))
     const [log, cache] = [join(root, 'log'), join(root, 'cache')]
@@ -28,7 +28,7 @@ suite('what a version left whose gate was called proxy', () => {
     assert.deepEqual(readdirSync(join(cache, 'code')), ['control'])
   })
 
-  test('a first start finds none of it', (t) => {
+  test('do not exist at a first start', (t) => {
     const root = mkdtempSync(join(tmpdir(), 'alcove-former-'))
     t.after(() => rmSync(root, { recursive: true, force: true }))
     takeOverFormerNames(root, join(root, 'cache'))

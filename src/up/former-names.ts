@@ -1,4 +1,4 @@
-// The gate was called `proxy` in versions up to 0.1. Its log goes on under the new name, and its compiled code is removed.
+// The gate was called `proxy` in versions up to 0.1. This renames its log and removes its compiled code.
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -7,7 +7,7 @@ export const takeOverFormerNames = (log: string, cacheDirectory: string): void =
   for (const end of ['', '.1']) {
     const [former, now] = [join(log, `proxy.log${end}`), join(log, `gate.log${end}`)]
     if (!existsSync(former)) continue
-    // After a return to the former version both are there, and the newer lines stand in the former one's.
+    // After a downgrade both logs exist. The log with the former name is newer, so it replaces the other.
     renameSync(former, now)
   }
   rmSync(join(cacheDirectory, 'code', 'proxy'), { recursive: true, force: true })

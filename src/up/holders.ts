@@ -1,9 +1,9 @@
-// Which processes keep a file system of ours busy, so that an operator can end them. Asks the kernel only.
+// Finds the processes that keep one of our file systems busy, so that an operator can end them. It asks only the kernel.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 export type Holder = { pid: number; command: string }
 
-/** What the kernel does not let us read belongs to a process that has just ended. */
+/** A file in /proc that cannot be read belongs to a process that has just ended. */
 const orNothing = <T>(ask: () => T): T | undefined => {
   try {
     return ask()
@@ -20,7 +20,7 @@ const pids = (): number[] =>
 const commandOf = (pid: number): string => {
   const line = orNothing(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? ''
   const words = line.split('\0').join(' ').trim() || (orNothing(() => readFileSync(`/proc/${pid}/comm`, 'utf8')) ?? '?')
-  // A process may call itself anything, and this goes to a terminal.
+  // The name of a process is untrusted, and this text goes to a terminal.
   return words
     .trim()
     .replace(/[^\x20-\x7e]/g, '?')
@@ -32,7 +32,7 @@ const described = (pid: number): Holder => ({ pid, command: commandOf(pid) })
 /** Processes in whose mount namespace the device is mounted. */
 export const mountHolders = (device: string): Holder[] => {
   const needle = ` ${device} `
-  /** By mount namespace, as many processes share one. */
+  /** Results by mount namespace, because many processes share one. */
   const asked = new Map<string, boolean>()
   return pids()
     .filter((pid) => {
@@ -48,7 +48,7 @@ export const mountHolders = (device: string): Holder[] => {
     .map(described)
 }
 
-/** Processes that stand in a directory, or have a file open there. Only while it is mounted in our namespace. */
+/** Processes with their working directory or an open file there. Works only while it is mounted in our namespace. */
 export const fileHolders = (directory: string): Holder[] => {
   const isBelow = (path: string | undefined) => path === directory || path?.startsWith(`${directory}/`) === true
   const link = (path: string) => orNothing(() => readlinkSync(path))
@@ -62,7 +62,7 @@ export const fileHolders = (directory: string): Holder[] => {
 
 const named = 3
 
-/** Such as `held by process 41 (sleep 600)`. */
+/** Returns a text such as `held by process 41 (sleep 600)`. */
 export const sayHolders = (holders: readonly Holder[]): string => {
   if (holders.length === 0)
     return 'held by no process that can be seen: a mount namespace or a file handle is kept open'

@@ -1,4 +1,4 @@
-// How a runner that has joined ends, with a program that does nothing in the place of the runner.
+// How a joined runner ends. A program that does nothing takes the place of the runner.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     rmSync(data.runtime, { recursive: true, force: true })
   })
 
-  /** The status once this process, which stands for the supervisor, has ended. */
+  /** The status after this process, which acts as the supervisor, has ended. */
   const statusLater = async () => {
     const left = findUpState(data.stateFile)
     assert.ok(left)
@@ -30,7 +30,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return await readStatus(data.path)
   }
 
-  /** `then` happens once it serves. */
+  /** `then` is done once the program serves. */
   const start = (then: { refuse?: true; stop?: true }) => {
     const said: string[] = []
     let starts = 0
@@ -67,7 +67,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return { ended, stop, kill: () => kill(), serves, isThere: () => existsSync(`/proc/${pid}`), said }
   }
 
-  test('and is refused ends with what happened and what to do; status knows why nothing runs', async () => {
+  test('and is refused ends with the reason and what to do; status shows why nothing runs', async () => {
     const { ended, isThere } = start({ refuse: true })
     await assert.rejects(
       ended,
@@ -103,7 +103,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     unlinkSync(`${data.stateFile}.new`)
   })
 
-  test('and is stopped ends without a word, and status has none either', async () => {
+  test('and is stopped ends without a message, and status shows no reason', async () => {
     const { ended, isThere } = start({ stop: true })
     await ended
     assert.equal(isThere(), false)

@@ -1,4 +1,4 @@
-// `alcove runner --join`: one more runner for a server that runs already, kept running as `up` keeps its programs.
+// `alcove runner --join`: adds a runner to a running server and supervises it like `up` supervises its programs.
 import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ type JoinOptions = { data: string; join: string; token: string | undefined }
 
 const graceMs = 4000
 
-/** Resolves when the runner has been stopped again; throws a Complaint if it cannot join, or is taken out of service. */
+/** Resolves when the runner has been stopped. Throws a Complaint if it cannot join, or if the server removes it. */
 export const joinServer = (options: JoinOptions, config: UpConfig): Promise<void> =>
   orDiskComplaint(options.data, () => runJoined(options, config))
 
@@ -62,10 +62,10 @@ type JoinedParts = {
   stopAsked: Promise<string>
 }
 
-/** Until it is asked to stop; throws a Complaint once the server does not take the runner any more. Sandboxes run on. */
+/** Runs until it is asked to stop. Throws a Complaint once the server refuses the runner. Sandboxes keep running. */
 export const keepJoined = async ({ data, controlUrl, runner, program, display, stopAsked }: JoinedParts) => {
   const refused = Promise.withResolvers<never>()
-  // It stays when nothing runs any more: the other subcommands see by it what the directory is of.
+  // The state file stays after the end: other subcommands see from it that the directory belongs to a joined runner.
   const current = () => ({
     ...identityOf(process.pid),
     ...{ host: controlUrl.hostname, port: Number(controlUrl.port || 80), url: controlUrl.origin },
@@ -85,7 +85,7 @@ export const keepJoined = async ({ data, controlUrl, runner, program, display, s
       refused.reject(new Complaint(`${why}. Sandboxes run on. ${what}`))
     }
   })
-  // Before it runs: where not even this can be written, it is not started.
+  // Written before the start: if this file cannot be written, the runner is not started.
   writeUpState(data.stateFile, current())
   supervised.begin()
   try {
@@ -107,7 +107,7 @@ const readUrl = (text: string): URL => {
   throw new Complaint(`--join ${text} is not the address of a server, such as http://127.0.0.1:4600`)
 }
 
-/** The gate reaches a runner through a unix socket: one on another machine would have sandboxes that nobody can use. */
+/** The gate reaches a runner through a unix socket, so nobody could use the sandboxes of a runner on another machine. */
 const checkIsHere = async ({ hostname }: URL): Promise<void> => {
   const addresses = await lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }).catch(() => [])
   if (addresses.length === 0) throw new Complaint(`the name ${hostname} is not known`)
@@ -116,7 +116,7 @@ const checkIsHere = async ({ hostname }: URL): Promise<void> => {
   throw new Complaint(`${hostname} is another machine; a runner can join a server on its own machine only, so far`)
 }
 
-/** Asks before anything is made here: a wrong token is told at once. */
+/** Asks the server before anything is created here, so that a wrong token is reported at once. */
 const introduce = async (controlUrl: URL, token: string): Promise<{ id: string; regionId: string }> => {
   const reply = await fetch(new URL('/api/runners/current', controlUrl), {
     headers: { authorization: `Bearer ${token}` },

@@ -1,4 +1,4 @@
-// The C programs (agent, launcher) are built on this machine; make(1) does nothing when their sources did not change.
+// Builds the C programs (agent, launcher) on this machine. make(1) does nothing if their sources have not changed.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'

@@ -1,4 +1,4 @@
-// Starts one of our own programs as a child that speaks to us over Node's IPC channel.
+// Starts one of our own programs as a child process with Node's IPC channel.
 import { spawn } from 'node:child_process'
 import type { Progress } from '#src/wire/runner-link.ts'
 import type { BoundedLog } from './bounded-log.ts'
@@ -22,11 +22,11 @@ export const startNodeProgram = async ({ name, command, env, log, onProgress, on
     cwd: '/',
     env,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    // A session of its own: Ctrl-C in a terminal goes to `up` alone, which then stops all in order.
+    // A separate session, so that Ctrl-C in a terminal reaches only `up`, which then stops all programs in order.
     detached: true,
   })
   for (const stream of [child.stdout, child.stderr]) new ProgramLines(name, log).read(stream)
-  /** In its own words. */
+  /** The reason, as the program itself reported it. */
   let why: string | undefined
   const ended = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message))

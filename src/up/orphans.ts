@@ -1,9 +1,9 @@
-// What is left of an `up` that was killed: programs that did not notice yet, and would be in the way of the next ones.
+// Programs of an `up` that was killed. They may still run, and would block the new programs.
 import { isAlive, signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
 import type { DataDirectory } from './data-directory.ts'
 import { findUpState } from './state-file.ts'
 
-/** Ends the programs that the last `up` wrote down. PostgreSQL ends in order if it can; the others hold no state. */
+/** Ends the programs in the last state file. PostgreSQL gets time to shut down cleanly; the others hold no state. */
 export const endOrphans = async ({ stateFile }: Pick<DataDirectory, 'stateFile'>): Promise<void> => {
   const programs = findUpState(stateFile)?.programs ?? []
   await Promise.all(

@@ -1,4 +1,4 @@
-// Root uses what lies in a data directory as it is. So nobody else may be able to put something of theirs in its place.
+// Root trusts the files in a data directory, so no other user may be able to replace the directory or its files.
 import { existsSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { Complaint } from './complaint.ts'
@@ -11,13 +11,13 @@ const parentsOf = (path: string): string[] => {
   return parent === path ? [] : [parent, ...parentsOf(parent)]
 }
 
-/** In a sticky directory, such as /tmp, others may add files but rename only their own, so nothing of ours can be replaced. */
+/** False for a sticky directory such as /tmp: other users may add files there, but rename or remove only their own. */
 const mayOthersReplaceIn = (directory: string): boolean => {
   const { mode, gid } = statSync(directory)
   return (mode & 0o1000) === 0 && ((mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== 0))
 }
 
-/** Throws a Complaint where it is another user's. */
+/** Throws a Complaint if another user owns the path. */
 export const checkOwner = (path: string): void => {
   const { uid } = statSync(path)
   if (uid === 0 || uid === process.getuid?.()) return
@@ -27,7 +27,7 @@ export const checkOwner = (path: string): void => {
   )
 }
 
-/** Throws a Complaint where others could put theirs in the place of the directory; of one that is still to be made, too. */
+/** Throws a Complaint if another user could replace the directory. It also checks a directory that does not exist yet. */
 export const checkPlace = (directory: string): void => {
   const isThere = existsSync(directory)
   const nearest = nearestThatIsThere(directory)

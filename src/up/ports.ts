@@ -1,4 +1,4 @@
-// Asks whether a port is free before anything is started, so that the answer names the port.
+// Checks that the ports are free before anything starts, so that the error names the port.
 import { createServer } from 'node:net'
 import { Complaint } from './complaint.ts'
 
@@ -9,7 +9,7 @@ const tryPort = (host: string, port: number) =>
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)))
   })
 
-/** Throws a Complaint that names the first port that cannot be had. */
+/** Throws a Complaint that names the first port that is not free. */
 export const checkPortsAreFree = async (host: string, ports: readonly number[]): Promise<void> => {
   for (const port of ports) {
     const refusal = await tryPort(host, port)

@@ -26,7 +26,7 @@ suite('the lines of a program', () => {
     assert.deepEqual(read(), [{ level: 30, time: 1, program: 'gate', msg: 'für' }])
   })
 
-  test('become one structured line when they are a stack, a warning, or JSON of somebody else', () => {
+  test('become one structured line if they are a stack, a warning, or foreign JSON', () => {
     const { lines, read } = linesOf()
     lines.write(
       Buffer.from('Error: 100% %s\n    at a (b.ts:1:2)\n    at c (d.ts:3:4)\n{"level":30,"msg":"x"}\n{"a":1}\n[1]\n'),
@@ -41,7 +41,7 @@ suite('the lines of a program', () => {
     assert.deepEqual([found[0].level, found[0].program, typeof found[0].time], [40, 'gate', 'number'])
   })
 
-  test('are bounded in number by their cause, and in length', () => {
+  test('are limited in number per cause, and in length', () => {
     const { lines, read } = linesOf()
     for (let n = 0; n < 1000; n += 1) lines.write(Buffer.from(`(node:${n}) Warning: again\n`))
     assert.equal(read().length, 30)

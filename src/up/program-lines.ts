@@ -1,10 +1,10 @@
-// What a program prints, as lines of its log: a structured line passes as it is, and any other text becomes one.
+// Turns the output of a program into lines of its log. A structured line passes unchanged; other text becomes one.
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { createLog, type Logger } from '#src/kit/log.ts'
 import type { BoundedLog } from './bounded-log.ts'
 
-/** A longer line is cut off here; our own are far shorter. */
+/** Longer lines are cut here. Our own lines are far shorter. */
 const mostLine = 256 * 1024
 /** Longest line of text that is not structured. */
 const mostText = 8192
@@ -18,13 +18,13 @@ const isStructured = (line: string): boolean => {
   }
 }
 
-/** Makes log lines of a stream of a program. */
+/** Makes log lines from one output stream of a program. */
 export class ProgramLines {
   readonly #log: Pick<BoundedLog, 'write'>
   readonly #wrap: Logger
   readonly #decoder = new StringDecoder('utf8')
   #rest = ''
-  /** The end of a line that was cut off is still to come. */
+  /** The line was cut, and its end has not come yet. */
   #isCut = false
 
   constructor(program: string, log: Pick<BoundedLog, 'write'>) {
@@ -37,7 +37,7 @@ export class ProgramLines {
     stream?.once('close', () => this.end())
   }
 
-  /** Lines without structure that come together, such as a stack, stay together. */
+  /** Unstructured lines that come in one chunk, such as a stack trace, become one log line. */
   write(chunk: Buffer): void {
     const lines = (this.#rest + this.#decoder.write(chunk)).split('\n')
     this.#rest = lines.pop() ?? ''

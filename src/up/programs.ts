@@ -1,4 +1,4 @@
-// The programs of one machine: how each is started, as whom, and what it is told. The table of trust zones.
+// The programs of one machine: the command, user and environment of each. This is the table of trust zones.
 import { chownSync, existsSync, mkdirSync } from 'node:fs'
 import { isAbsolute, join } from 'node:path'
 import { confined, type Shown, users } from '#src/kit/confined.ts'
@@ -19,7 +19,7 @@ type Secrets = {
   runnerKey: string
   firstKey: string
   encryptionKey: string
-  /** With commas between; empty unless an operator has replaced the key. */
+  /** Separated by commas. Empty unless an operator has replaced the key. */
   olderEncryptionKeys: string
 }
 
@@ -29,15 +29,15 @@ type ProgramParts = {
   addresses: Addresses
   port: number
   secrets: Secrets
-  /** Settles with the URL of the database as soon as it takes connections. */
+  /** Resolves with the URL of the database as soon as it accepts connections. */
   databaseUrl: Promise<string>
   onProgress: (progress: Progress) => void
 }
 
-/** The kernel sends the signal when `up` ends, also when that is killed. */
+/** The kernel sends SIGTERM to the program when `up` ends, even if `up` is killed. */
 const endWithUp = ['setpriv', '--pdeathsig', 'TERM']
 
-/** Certificates that the settings of telemetry name. */
+/** Certificate files that the telemetry settings name. */
 const telemetryFiles = ({ telemetry }: UpConfig): Shown[] =>
   Object.entries(telemetry)
     .filter(([name, path]) => /_(CERTIFICATE|CLIENT_KEY)$/.test(name) && isAbsolute(path) && existsSync(path))
@@ -59,7 +59,7 @@ const unprivileged = (name: 'control' | 'gate', parts: ProgramParts, own: readon
     endsWith: 'SIGTERM',
   })
 
-/** A directory with the socket of the database; none where it is reached over the network. */
+/** The directory of the database's socket. Empty if the database is reached over the network. */
 const databaseSocket = (url: string): Shown[] => {
   const directory = new URL(url).searchParams.get('host') ?? ''
   return isAbsolute(directory) ? [{ from: directory }] : []
@@ -68,8 +68,8 @@ const databaseSocket = (url: string): Shown[] => {
 const logOf = ({ data }: Pick<ProgramParts, 'data'>, name: string) => new BoundedLog(join(data.log, `${name}.log`))
 
 /**
- * Where Node keeps the compiled form of a program's code, which halves the time until it serves. Each user has a place of its
- * own: what one could write there, no other will run.
+ * Directory of Node's compile cache for a program, which halves its start time. Each user has its own directory, so that no
+ * program runs code that another user could write.
  */
 const codeCacheOf = ({ config }: Pick<ProgramParts, 'config'>, name: string, uid: number): string => {
   const shared = join(config.cacheDirectory, 'code')
@@ -149,7 +149,7 @@ export const gateProgram = (parts: ProgramParts): Program => {
   }
 }
 
-/** What a runner alone needs; it may belong to a control elsewhere. */
+/** The parts that a runner needs without the other programs. Its control may run elsewhere. */
 type RunnerProgramParts = Pick<ProgramParts, 'data' | 'config' | 'onProgress'> & {
   addresses: Pick<Addresses, 'controlUrl'>
   secrets: Pick<Secrets, 'runnerKey'>
@@ -163,7 +163,7 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
     start: (onRefused) =>
       startNodeProgram({
         name: 'runner',
-        // Most of what streams make is garbage at once. By default Node lets tens of MB of it gather before it collects any.
+        // Stream buffers become garbage at once. By default Node lets tens of MB of it accumulate before it collects.
         command: [...endWithUp, ...nodeCommand('bin/runner.ts', '--max-semi-space-size=8')],
         log,
         onProgress: parts.onProgress,
@@ -185,7 +185,7 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
   }
 }
 
-/** `onUrl` hears the address each time it serves; it stays the same across restarts. */
+/** `onUrl` is called with the URL each time the database serves. The URL stays the same across restarts. */
 export const postgresProgram = (
   { data, config }: Pick<ProgramParts, 'data' | 'config'>,
   directory: string,

@@ -1,18 +1,18 @@
-// Programs without privileges read the code as everybody may. From a clone or an update under umask 077 they can read nothing,
-// which they would say in words that do not tell why.
+// Checks that programs without privileges can read the code. After a clone or an update under umask 077 they cannot, and
+// their own error messages would not show the reason.
 import { readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Complaint } from './complaint.ts'
 
 const mayOthersRead = (path: string): boolean => {
   const status = statSync(path, { throwIfNoEntry: false })
-  // A link to nowhere, such as the lock of an editor.
+  // A dangling link, such as the lock of an editor.
   if (status === undefined) return true
   const needed = status.isDirectory() ? 0o005 : 0o004
   return (status.mode & needed) === needed
 }
 
-/** Each before what lies in it. */
+/** Lists a directory before its contents. */
 const allIn = (directory: string): string[] => [
   directory,
   ...readdirSync(directory, { withFileTypes: true, recursive: true }).map((each) => join(each.parentPath, each.name)),
@@ -20,7 +20,7 @@ const allIn = (directory: string): string[] => [
 
 const from = (top: string, path: string): string[] => (path === top ? [top] : [...from(top, dirname(path)), path])
 
-/** Checks that the unprivileged programs can read the code. Looks only at the first layer of npm's packages. Throws a Complaint. */
+/** Throws a Complaint if unprivileged programs cannot read the code. In node_modules, only the top level is checked. */
 export const checkCodeIsReadable = (code: string, node = process.execPath): void => {
   const packages = join(code, 'node_modules')
   const paths = [

@@ -1,5 +1,5 @@
-// The ids of sandboxes' disks stand in /etc/subuid and /etc/subgid, so that `useradd` gives them to nobody. The lock is the one
-// that the programs of the shadow package take.
+// Reserves the ids of sandboxes' disks in /etc/subuid and /etc/subgid, so that `useradd` does not allocate them. The lock
+// file is that of the shadow package's programs.
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { diskIds } from '#src/kit/sandbox-ids.ts'
 
@@ -13,13 +13,13 @@ export const overlapsDiskIds = (line: string): boolean => {
 }
 
 const changing = (file: string, change: (lines: readonly string[]) => readonly string[]): void => {
-  // Where there is no such file, nobody hands out ids by it.
+  // Without the file, no program allocates ids from it.
   if (!existsSync(file)) return
   const lock = `${file}.lock`
   try {
     writeFileSync(lock, `${process.pid}`, { flag: 'wx', mode: 0o600 })
   } catch {
-    return // somebody changes it right now: the next start does this
+    return // another program is changing the file now: the next start retries
   }
   try {
     const before = readFileSync(file, 'utf8')
@@ -35,7 +35,7 @@ const changing = (file: string, change: (lines: readonly string[]) => readonly s
   }
 }
 
-/** Does nothing where somebody has a part of them already: `doctor` says so. */
+/** Does nothing if a line already overlaps these ids. `doctor` reports that. */
 export const reserveIds = (places: readonly string[] = files): void => {
   for (const file of places) changing(file, (lines) => (lines.some(overlapsDiskIds) ? lines : [...lines, ours]))
 }

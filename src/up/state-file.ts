@@ -1,16 +1,16 @@
-// `<data>/run/up.json`: who serves this data directory, and how each of its programs is. Written by `up` alone, by
-// atomic rename; read by the other subcommands. What it says counts only while its process lives.
+// `<data>/run/up.json`: the process that serves this data directory, and the state of each program. Only `up` writes it, by
+// atomic rename; other subcommands read it. It is valid only while that process lives.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
 
 export type ProgramState = ProcessIdentity & {
   name: string
-  /** `refused`: it runs, and control does not take its key. */
+  /** `refused`: the program runs, but control refuses its key. */
   state: 'starting' | 'ready' | 'refused' | 'waiting'
-  /** When it came into this state. */
+  /** When the program entered this state. */
   since: string
   restarts: number
-  /** Why it ended last time. */
+  /** Why the program ended the last time. */
   lastEnd?: string
 }
 
@@ -22,8 +22,8 @@ export const writeUpState = (path: string, state: UpState): void => {
 }
 
 /**
- * Writes each state that it is given, and never throws: a full disk must not end who keeps the programs running. What could not
- * be written is said once, until it can be again; the next state is whole, so nothing is missing then.
+ * Returns a function that writes a state and never throws: a full disk must not end the supervisor. A failure is logged
+ * once until a write succeeds again. Each state is complete, so a lost one needs no repair.
  */
 export const upStateWriter = (path: string, say: (line: string) => void): ((state: UpState) => void) => {
   let wasSaid = false
@@ -38,7 +38,7 @@ export const upStateWriter = (path: string, say: (line: string) => void): ((stat
   }
 }
 
-/** What was written last, whether or not its process lives. */
+/** The last state written, whether or not its process still lives. */
 export const findUpState = (path: string): UpState | undefined => {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as UpState
@@ -52,5 +52,5 @@ export const findRunningUp = (path: string): UpState | undefined => {
   return state && isAlive(state) ? state : undefined
 }
 
-/** Whether `alcove runner --join` wrote the state: its server, with its key, belongs to another data directory. */
+/** True if `alcove runner --join` wrote the state: the server and its key belong to another data directory. */
 export const isJoinedRunner = ({ programs }: UpState): boolean => !programs.some(({ name }) => name === 'control')

@@ -7,14 +7,14 @@ import { delayAfter, patience, type Running, Supervised } from './supervised.ts'
 
 const quick = { firstMs: 1, maxMs: 4 }
 
-/** A real process that does nothing until it is told to end. */
+/** A real process that does nothing until it is asked to end. */
 const startSleeper = async (): Promise<Running> => {
   const child = spawn('sleep', ['600'], { stdio: 'ignore' })
   const ended = once(child, 'exit').then(([code, signal]) => (signal ? `killed by ${signal}` : `exit code ${code}`))
   return { pid: child.pid as number, ready: Promise.resolve(), ended, stop: () => void child.kill('SIGTERM') }
 }
 
-/** Collects each change and lets a test wait for the first that fits. */
+/** Collects the changes and lets a test wait for the first that matches. */
 const observe = () => {
   const seen: ProgramState[] = []
   const waiting: (() => void)[] = []
@@ -47,7 +47,7 @@ suite('a supervised program', () => {
     assert.equal(second.lastEnd, 'killed by SIGKILL')
   })
 
-  test('that control does not take is refused until it is taken again, and runs on meanwhile', async () => {
+  test('that control refuses has the state refused until control accepts it again, and keeps running', async () => {
     const { seen, note, until } = observe()
     const told = Promise.withResolvers<(isRefused: boolean) => void>()
     const start = (onRefused: (isRefused: boolean) => void) => {
@@ -69,7 +69,7 @@ suite('a supervised program', () => {
     assert.deepEqual(new Set(seen.map((each) => each.pid)), new Set([pid]))
   })
 
-  test('is not started again once it was told to stop', async () => {
+  test('is not restarted after it was asked to stop', async () => {
     let starts = 0
     const { note, until } = observe()
     const start = () => {
@@ -99,7 +99,7 @@ suite('a supervised program', () => {
     assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
   })
 
-  test('counts every failing start, and one that throws is no different', async () => {
+  test('counts every failing start, also one that throws', async () => {
     const { note, until } = observe()
     const start = async (): Promise<Running> => {
       throw new Error('no such program')
@@ -111,7 +111,7 @@ suite('a supervised program', () => {
     assert.equal(third.lastEnd, 'no such program')
   })
 
-  test('is waited for ever longer where it fails at once, and not where it has served for a while', () => {
+  test('is restarted after growing delays if it fails at once, but not if it has served for a while', () => {
     const delays = (served: number[]) => {
       let delay = 0
       return served.map((ms) => {
@@ -120,12 +120,12 @@ suite('a supervised program', () => {
       })
     }
     assert.deepEqual(delays(Array(8).fill(0)), [100, 200, 400, 800, 1600, 3200, 5000, 5000])
-    // Killed every few seconds.
+    // A program that is killed every few seconds.
     assert.deepEqual(delays([4000, 2500, 800, 4000, 900, 1900, 3900, 8000]), [100, 100, 200, 100, 200, 400, 800, 100])
     assert.deepEqual(delays([...Array(7).fill(0), 49_000, 50_000]).slice(-2), [5000, 100])
   })
 
-  test('is started again, and can be stopped, although whoever hears of its changes fails each time', async (t) => {
+  test('is restarted and can be stopped even if the listener of its changes always throws', async (t) => {
     t.mock.method(console, 'error', () => {})
     const { seen, note, until } = observe()
     const failing = (changed: Supervised) => {
@@ -145,7 +145,7 @@ suite('a supervised program', () => {
     )
   })
 
-  test('may be stopped while it still waits to be started', async () => {
+  test('can be stopped while its start is still waiting', async () => {
     const program = new Supervised({ name: 'waiting', start: () => new Promise<Running>(() => {}) }, () => {}, quick)
     program.begin()
     const keepAlive = setInterval(() => {}, 1000)

@@ -1,4 +1,4 @@
-// A program that is started again whenever it ends, until it is told to stop.
+// A program that is restarted whenever it ends, until it is stopped.
 import { setTimeout as pause } from 'node:timers/promises'
 import { identityOf, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import type { ProgramState } from './state-file.ts'
@@ -6,32 +6,32 @@ import type { ProgramState } from './state-file.ts'
 /** A program that has been started. */
 export type Running = {
   pid: number
-  /** Settles when it serves; never rejects. */
+  /** Resolves when the program serves. Never rejects. */
   ready: Promise<void>
-  /** Settles when it has ended, with how; never rejects. */
+  /** Resolves when the program has ended, with the reason. Never rejects. */
   ended: Promise<string>
-  /** Asks it to end. */
+  /** Asks the program to end. */
   stop: () => void
 }
 
-/** How long is waited before a program is started again: twice as long each time, up to `maxMs`. */
+/** Delay before a restart. It doubles each time, up to `maxMs`. */
 type Backoff = { firstMs: number; maxMs: number }
 
 export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
 
-/** A program counts as well when it has served this many times the last waiting time. */
+/** A program counts as healthy when it has served this many times the last delay. */
 const isWellAfter = 10
 
 /**
- * The next wait, from the one before (0: none yet) and for how long it then served. So one that fails as soon as it serves is
- * tried ever less often; and one that is killed again and again is not away for more than about a tenth of the time.
+ * The next delay, from the last delay (0: none yet) and the time that the program then served. A program that fails as soon
+ * as it serves is restarted less and less often. One that is killed repeatedly is down at most about a tenth of the time.
  */
 export const delayAfter = (beforeMs: number, servedMs: number, { firstMs, maxMs }: Backoff): number =>
   servedMs >= beforeMs * isWellAfter ? firstMs : Math.min(beforeMs * 2, maxMs)
 
 export type Program = {
   name: string
-  /** `onRefused` hears when control does not take the program's key any more, and when it does again. */
+  /** `onRefused` is called when control refuses the program's key, and when it accepts the key again. */
   start: (onRefused: (isRefused: boolean) => void) => Promise<Running>
 }
 
@@ -48,7 +48,7 @@ export class Supervised {
   #restarts = 0
   #lastEnd: string | undefined
   #loop: Promise<void> | undefined
-  /** Settles when it has served for the first time. */
+  /** Resolves when the program serves for the first time. */
   readonly firstReady: Promise<void>
   #wasReady: () => void = () => {}
 
@@ -73,12 +73,12 @@ export class Supervised {
     this.#loop ??= this.#keepRunning()
   }
 
-  /** Asks it to end, kills it after `graceMs`, and waits until it is gone. */
+  /** Asks the program to end, kills it after `graceMs`, and waits until it has ended. */
   async stop(graceMs: number): Promise<void> {
     this.#stopping.abort()
     this.#running?.stop()
     const kill = setTimeout(() => this.#kill(), graceMs)
-    // A start that still waits for something is not waited for: nothing runs yet.
+    // The timeout covers a start that still waits for something: no process runs yet.
     await Promise.race([this.#loop, pause(graceMs + 500, undefined, { ref: false })])
     clearTimeout(kill)
   }
@@ -87,7 +87,7 @@ export class Supervised {
     try {
       if (this.#running) process.kill(this.#running.pid, 'SIGKILL')
     } catch {
-      // It ended in this moment.
+      // The process ended at this moment.
     }
   }
 
@@ -97,7 +97,7 @@ export class Supervised {
     try {
       this.#onChange(this)
     } catch (error) {
-      // Whatever goes wrong where a change is told, the program is not lost hold of, and is started again when it ends.
+      // A failing listener must not stop the supervision of the program.
       console.error(error)
     }
   }
@@ -114,7 +114,7 @@ export class Supervised {
     }
   }
 
-  /** Answers for how long it served. */
+  /** Returns how long the program served, in milliseconds. */
   async #runOnce(): Promise<number> {
     let readyAt: number | undefined
     let isOver = false

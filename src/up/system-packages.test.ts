@@ -28,7 +28,7 @@ const hostWith = ({ isDebian = true, lists = true, installWorks = () => true }: 
 }
 
 suite('system packages', () => {
-  test('missing ones are installed on Debian, and each is said with its reason', () => {
+  test('missing packages are installed on Debian, and each is shown with its reason', () => {
     const { host, asked } = hostWith({})
     const said: string[] = []
     ensurePackages((line) => said.push(line), host)
@@ -36,7 +36,7 @@ suite('system packages', () => {
     assert.match(said.join('\n'), /crun {6}starts sandboxes\n {2}nftables {2}keeps sandboxes apart/)
   })
 
-  test('package lists are fetched first where there are none', () => {
+  test('package lists are fetched first if there are none', () => {
     const { host, asked } = hostWith({ lists: false })
     ensurePackages(() => {}, host)
     assert.deepEqual(
@@ -54,7 +54,7 @@ suite('system packages', () => {
     )
   })
 
-  test('elsewhere nothing is run, and the exact list is told', () => {
+  test('on other systems nothing is run, and the complaint has the exact list', () => {
     const { host, asked } = hostWith({ isDebian: false })
     assert.throws(
       () => ensurePackages(() => {}, host),
@@ -63,7 +63,7 @@ suite('system packages', () => {
     assert.deepEqual(asked, [])
   })
 
-  test('what could not be installed is told', () => {
+  test('the complaint names packages that could not be installed', () => {
     const { host } = hostWith({ installWorks: () => false })
     assert.throws(() => ensurePackages(() => {}, host), /could not be installed[\s\S]*crun/)
   })

@@ -1,4 +1,4 @@
-// System packages that Alcove needs: installed where that is possible, named with the reason where it is not.
+// System packages that Alcove needs. They are installed if possible; otherwise a complaint lists them with the reasons.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { missingCommands, type RequiredPackage, requiredPackages } from '#src/doctor/packages.ts'
@@ -6,25 +6,25 @@ import { Complaint } from './complaint.ts'
 
 type SystemPackage = { name: string; why: string }
 
-/** What this asks of a host; tests hand in one of their own. */
+/** The host's operations. Tests provide their own. */
 export type PackageHost = {
   isDebian: boolean
   missing: () => readonly SystemPackage[]
   hasPackageLists: () => boolean
-  /** Runs apt-get; answers whether it succeeded. */
+  /** Runs apt-get and returns whether it succeeded. */
   apt: (...args: string[]) => boolean
 }
 
 const lists = '/var/lib/apt/lists'
 
-/** This machine, asked for these packages. */
+/** The real host, for the given packages. */
 export const hostNeeding = (packages: readonly RequiredPackage[]): PackageHost => ({
   isDebian: existsSync('/etc/debian_version') && existsSync('/usr/bin/apt-get'),
   missing: () => missingCommands(packages),
   hasPackageLists: () => existsSync(lists) && readdirSync(lists).some((name) => name.includes('_Packages')),
   apt: (...args) => {
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-    // What apt says is for the person who waits; standard output stays ours.
+    // Output of apt goes to standard error for the waiting person; standard output is for our own results.
     return spawnSync('apt-get', args, { env, stdio: ['ignore', 2, 2] }).status === 0
   },
 })
@@ -34,7 +34,7 @@ const table = (packages: readonly SystemPackage[]) => {
   return packages.map(({ name, why }) => `  ${name.padEnd(width)}  ${why}`).join('\n')
 }
 
-/** Installs what is missing and says so, or throws a Complaint that lists it. */
+/** Installs missing packages and says so, or throws a Complaint that lists them. */
 export const ensurePackages = (
   say: (line: string) => void,
   host: PackageHost = hostNeeding(requiredPackages),
@@ -50,7 +50,7 @@ export const ensurePackages = (
   const names = missing.map(({ name }) => name)
   const install = () => host.apt('install', '-yq', '--no-install-recommends', ...names)
   const update = () => host.apt('update', '-q')
-  // Lists may be missing, or so old that the mirror no longer has the files they name.
+  // The package lists may be missing, or so old that the mirror does not have their files any more.
   const succeeded = ((host.hasPackageLists() || update()) && install()) || (update() && install())
   const still = host.missing()
   if (succeeded && still.length === 0) return

@@ -1,5 +1,5 @@
-// Everything that one server may leave on its host outside its data directory, found by its instance name, and how each
-// is taken away. Used when the programs that made them are gone, so it asks the kernel and trusts no record.
+// Finds and removes everything that one server may leave on its host outside its data directory, by its instance name. It
+// runs after the programs have ended, so it asks the kernel and trusts no record.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ type Kind = {
   what: string
   list: (data: DataDirectory) => string[]
   remove: (data: DataDirectory, name: string) => void
-  /** Who keeps it from going, where that can be told. */
+  /** Processes that prevent the removal, if they can be found. */
   holders?: (name: string) => Holder[]
 }
 
@@ -35,10 +35,10 @@ const directoriesIn = (path: string): string[] => {
   }
 }
 
-/** Children before parents, since only an empty one can be removed. */
+/** Lists children before parents, because only an empty cgroup can be removed. */
 export const cgroupTree = (path: string): string[] => [...directoriesIn(path).flatMap(cgroupTree), path]
 
-/** With v1 there is a hierarchy per controller, with v2 one; on hybrid hosts both. */
+/** cgroup v1 has a hierarchy per controller, v2 has one; hybrid hosts have both. */
 export const instanceCgroups = ({ instance }: DataDirectory): string[] =>
   [cgroupRoot, ...directoriesIn(cgroupRoot)]
     .map((hierarchy) => join(hierarchy, `alcove-${instance}`))
@@ -64,7 +64,7 @@ const cgroupsOf = (data: DataDirectory, pid: string): string[] =>
 const programs = (data: DataDirectory): ProcessIdentity[] =>
   (findUpState(data.stateFile)?.programs ?? []).filter((program) => isAlive(program))
 
-/** What is frozen does not die, with v1, before it may run again. */
+/** Thaws a cgroup: with cgroup v1, a frozen process does not die before it can run again. */
 const thaw = (cgroup: string) => {
   const files = [
     ['freezer.state', 'THAWED'],
@@ -74,7 +74,7 @@ const thaw = (cgroup: string) => {
     try {
       if (existsSync(join(cgroup, name))) writeFileSync(join(cgroup, name), word)
     } catch {
-      // Gone by itself, or a root that cannot be frozen.
+      // The cgroup is already gone, or it is a root that cannot be frozen.
     }
   }
 }
@@ -83,11 +83,11 @@ const kill = (pid: string) => {
   try {
     process.kill(Number(pid), 'SIGKILL')
   } catch {
-    // Gone by itself.
+    // The process has already ended.
   }
 }
 
-// mountinfo writes spaces and the like as octal.
+// mountinfo escapes spaces and similar characters as octal.
 const unescaped = (text: string) =>
   text.replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)))
 
@@ -132,7 +132,7 @@ const removeCgroup = (path: string) => {
     try {
       rmdirSync(below)
     } catch {
-      // Still busy for some milliseconds after its last process; the caller comes again.
+      // A cgroup stays busy for some milliseconds after its last process. The caller retries.
     }
   }
 }
@@ -140,7 +140,7 @@ const removeCgroup = (path: string) => {
 const runtimeDirectory: Kind = {
   what: 'runtime directory',
   list: ({ runtime }) => (existsSync(runtime) ? [runtime] : []),
-  // Never through a mount: what is mounted there is somebody's data.
+  // Never removes through a mount, because the mounted data may belong to others.
   remove: (data, path) => {
     if (mounts(data).length === 0) rmSync(path, { recursive: true, force: true })
   },
@@ -158,7 +158,7 @@ const agentSockets: Kind = {
   remove: (_, path) => rmSync(path, { recursive: true, force: true }),
 }
 
-/** Files that processes had open in a mount when it was taken from its place: it stays busy for as long as they do. */
+/** Processes that had files open in a mount when it was lazily unmounted. The mount stays busy until they end. */
 const openFiles: Holder[] = []
 
 const unmount = (path: string) => {
@@ -174,7 +174,7 @@ const deviceHolders = (device: string): Holder[] => {
   return [...new Map(all.map((holder) => [holder.pid, holder])).values()]
 }
 
-/** In the order in which they can be removed. */
+/** All kinds, in the order of removal. */
 const kinds: readonly Kind[] = [
   {
     what: 'program',
@@ -215,7 +215,7 @@ const kinds: readonly Kind[] = [
   runtimeDirectory,
 ]
 
-/** What a step says of itself; the others go on without it. */
+/** Runs a step and returns its error message, so that the other steps go on. */
 const attempt = (step: () => void): string | undefined => {
   try {
     step()
@@ -224,7 +224,7 @@ const attempt = (step: () => void): string | undefined => {
   }
 }
 
-/** A line for each thing that is there now. */
+/** Returns a line for each thing that still exists. */
 const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyMap<string, string>): string[] =>
   some.flatMap(({ what, list, holders }) =>
     list(data).map((name) => {
@@ -234,13 +234,13 @@ const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyM
     }),
   )
 
-/** Loop devices that others hold do not go by waiting longer than what is just ending may need. */
+/** True if only held loop devices are left. Then waiting longer than a process needs to end does not help. */
 const isOnlyHeld = (some: readonly Kind[], data: DataDirectory): boolean =>
   some.every(({ list, holders }) => list(data).every((name) => holders !== undefined && holders(name).length > 0))
 
 /**
- * Removes all of it; answers what would not go within `timeoutMs`. Not for a server that runs. A loop device stays while a copy
- * of its mount is left in a mount namespace of somebody else, who may be unpacking an image.
+ * Removes all traces and returns those that could not be removed within `timeoutMs`. Must not be used for a running server.
+ * A loop device stays while a copy of its mount exists in another mount namespace, for example while an image is unpacked.
  */
 export const removeTraces = async (
   data: DataDirectory,
@@ -264,19 +264,19 @@ export const removeTraces = async (
 
 const heldForMs = 3000
 
-/** What lets somebody in, or read what others sent. It goes before anything that may not go. */
+/** Directories with credentials or users' data. They are removed first, before a step that may fail. */
 const secretNames = ['secrets', 'postgres', 'log'] as const
 
-/** Removes what is secret of the data, whatever else may stay. Answers what would not go. */
+/** Removes the secret parts of the data, even if other parts stay. Returns what could not be removed. */
 export const removeSecrets = (data: DataDirectory): Promise<string[]> => removeNames(data, secretNames)
 
-/** Never through a mount: what is mounted there may be somebody's. */
+/** Never removes through a mount, because the mounted data may belong to others. */
 const removeNames = async (data: DataDirectory, names: readonly string[]): Promise<string[]> => {
   const left: string[] = []
   for (const name of names) {
     const path = join(data.path, name)
     if (mounts(data).some((target) => isBelow(target, path))) left.push(`${path}, as something is mounted there`)
-    // Whatever was still writing there has just been told to end.
+    // Retries, because a process that is ending may still write there.
     else
       await removeTree(path, { tries: 10 }).catch((error: Error) => {
         left.push(`${path}: ${error.message}`)
@@ -286,8 +286,8 @@ const removeNames = async (data: DataDirectory, names: readonly string[]): Promi
 }
 
 /**
- * Removes what is ours of the data itself, and its directory unless other things lie there or it is a mount point. Answers what
- * would not go. The mark goes last, and only when nothing else of ours is left, so that it can be done again.
+ * Removes our files in the data directory, and the directory itself if it is empty and not a mount point. Returns what could
+ * not be removed. The mark is removed last, only when nothing else of ours is left, so that a purge can be repeated.
  */
 export const removeData = async (data: DataDirectory, { keepsMark = false } = {}): Promise<string[]> => {
   ignoring(['ENOSPC', 'EDQUOT'], () => markAsOurs(data.path))

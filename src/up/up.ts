@@ -1,4 +1,4 @@
-// `alcove up`: makes everything that is missing, starts the programs, keeps them running, stops them in order.
+// `alcove up`: creates everything that is missing, starts the programs, keeps them running, and stops them in order.
 import { rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -31,10 +31,10 @@ import { ensurePackages } from './system-packages.ts'
 
 type UpOptions = { data: string; host: string; port: number; publicHost?: string | undefined }
 
-/** Programs have this long to end by themselves; with what follows everything is gone within 5 s. */
+/** Programs have this long to end by themselves. All together, `up` stops within 5 s. */
 const graceMs = 4000
 
-/** Resolves when everything has been stopped again; throws a Complaint if it cannot start. */
+/** Resolves when everything has stopped again. Throws a Complaint if it cannot start. */
 export const runUp = (options: UpOptions, config: UpConfig): Promise<void> =>
   orDiskComplaint(options.data, () => runHouse(options, config))
 
@@ -80,14 +80,14 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
 }
 
 export const takeDataDirectory = (data: DataDirectory) => {
-  // Until this process ends.
+  // The lock is held until this process ends.
   if (tryLock(data.lockFile)) return
   const holder = findRunningUp(data.stateFile)
   const who = holder ? `by process ${holder.pid}, at ${holder.url}` : 'by another process that is just starting'
   throw new Complaint(`${data.path} is already served ${who}. Stop it with: alcove down --data ${data.path}`)
 }
 
-/** Settles with the signal's name. Signals after the first change nothing. */
+/** Resolves with the name of the first signal. Later signals are ignored. */
 export const onceAskedToStop = () =>
   new Promise<NodeJS.Signals>((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, resolve)
@@ -101,7 +101,7 @@ const commandFor = (command: string, directory: string) => {
 
 type House = {
   ready: Promise<'ready'>
-  /** Rejects when a program cannot be brought to serve at all. */
+  /** Rejects if a program never serves. */
   gaveUp: Promise<never>
   stop: () => Promise<void>
 }
@@ -115,7 +115,7 @@ type HouseParts = {
   firstKey: string
 }
 
-/** Tries of a program that ends before it has served once; then its log says more than another try would. */
+/** Tries of a program that always ends before it serves. After that, its log helps more than another try. */
 const triesBeforeFirstReady = 5
 
 const startPrograms = ({ data, config, options, display, addresses, firstKey }: HouseParts): House => {
@@ -163,18 +163,18 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
   })
   const write = upStateWriter(data.stateFile, display.say)
   const save = () => write(current())
-  // Before anything runs: where not even this can be written, nothing is started.
+  // Written before anything starts: if this file cannot be written, nothing is started.
   writeUpState(data.stateFile, current())
   for (const program of all) program.begin()
 
   const stop = async () => {
     const ends = workers.map((program) => program.stop(graceMs))
-    // The database goes last, so that control can finish what it is writing, but not too late to end in order.
+    // The database stops last, so that control can finish its writes, but early enough to shut down cleanly.
     await Promise.race([Promise.all(ends), pause(graceMs - 1000, undefined, { ref: false })])
     await Promise.all([...ends, postgres?.stop(1500)])
     if (all.every((program) => program.state.pid === 0)) rmSync(data.stateFile, { force: true })
   }
-  gaveUp.promise.catch(() => {}) // it may come when nobody waits for it any more
+  gaveUp.promise.catch(() => {}) // it may reject after nobody waits for it any more
   return {
     ready: Promise.all(all.map((program) => program.firstReady)).then(() => 'ready'),
     gaveUp: gaveUp.promise,
