@@ -1,6 +1,6 @@
-// Asks control whether a caller may reach a sandbox and where it is, unless control has just said so. Answers that say yes are
-// kept for at most a second, so that a burst of calls costs one question; a refusal is never kept, and no credential is kept in
-// readable form.
+// Asks control whether a caller may reach a sandbox and where the sandbox is, unless control has just pushed the answer. Positive
+// answers are kept for at most a second, so that a burst of calls costs one question. Refusals are never kept, and credentials
+// never in readable form.
 import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders, span } from '#src/kit/telemetry/telemetry.ts'
@@ -40,7 +40,9 @@ const isAhead = (said: Partial<AccessAhead> | null): said is AccessAhead =>
   typeof said.at === 'number' &&
   isAccess(said.access ?? null)
 
-/** Control's clock may be ours, or a little off; what comes from further away is asked for. Milliseconds. */
+/**
+ * Allowed difference between control's clock and ours, in ms. An answer with a larger difference is ignored, and the gate asks.
+ */
 const clockSkewMs = 50
 
 const isTicketKeys = (body: Partial<TicketKeys> | null): body is TicketKeys =>
@@ -70,7 +72,7 @@ export class AccessDesk implements AsyncDisposable {
     this.#authorization = `Bearer ${proxyKey}`
   }
 
-  /** Throws the refusal as a Problem. */
+  /** Returns a kept answer, or asks control. Throws the refusal as a Problem. */
   ask(question: AccessQuestion): Promise<Access> {
     const key = keyOfQuestion(question)
     const kept = this.#kept.get(key)
@@ -79,7 +81,7 @@ export class AccessDesk implements AsyncDisposable {
     if (open && open.until > performance.now()) return open.asking
     if (this.#questions >= openQuestions) return Promise.reject(unavailable('too many open questions'))
     this.#questions += 1
-    // The age of an answer counts from the question: a revocation while it was on its way is known a second later at most.
+    // An answer's age counts from its question, so a revocation during the question takes effect within a second.
     const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)
       .then((access) => this.#keep(key, access, until))
@@ -91,7 +93,7 @@ export class AccessDesk implements AsyncDisposable {
     return asking
   }
 
-  /** Takes what control says of its own accord. What is too old, or no answer, is passed over: then we ask. */
+  /** Accepts an answer that control pushed. Ignores one that is too old or malformed; then the gate asks. */
   hear(text: string): Access | undefined {
     const said = parsed(text) as Partial<AccessAhead> | null
     if (!isAhead(said)) return undefined
@@ -100,16 +102,16 @@ export class AccessDesk implements AsyncDisposable {
     return this.#keep(said.question, said.access, performance.now() + accessKeptMs - Math.max(age, 0))
   }
 
-  /** Past everything that is kept: for a connection that has been open for a while. */
+  /** Asks control without using kept answers: for connections that have been open for a while. */
   async askAnew(question: AccessQuestion): Promise<Access> {
-    // A port may be open to everybody; a toolbox never is.
+    // Without a credential only a port can be open to everybody, never a toolbox.
     if (question.credentials.length === 0 && question.port === undefined) throw new Problem('unauthorized')
     const body: Partial<Access> | null = await this.#asked('/api/proxy/access', question)
     if (isAccess(body)) return body
     throw unavailable('control answered something that is no access')
   }
 
-  /** Whose credentials an upload is signed with. Nothing of the answer is kept. */
+  /** Asks control for the access behind an upload's credentials. The answer is not kept. */
   async askForUpload({ accessKey, sessionToken }: UploadQuestion): Promise<UploadAccess> {
     if (this.#uploads >= openQuestions) throw unavailable('too many open questions')
     this.#uploads += 1
@@ -127,7 +129,7 @@ export class AccessDesk implements AsyncDisposable {
     throw unavailable('control answered something that is no list of keys')
   }
 
-  /** Throws the refusal. */
+  /** Sends a question to control. Throws the refusal. */
   async #asked(path: string, question?: object): Promise<object | null> {
     const answer = await this.#send(path, question).catch((error) => {
       throw unavailable(error)
@@ -161,7 +163,7 @@ export class AccessDesk implements AsyncDisposable {
     )
   }
 
-  /** A sandbox that is not started may be so the next moment: that answer is not kept. */
+  /** Keeps an answer, unless the sandbox is not started: it may start at any moment. */
   #keep(key: string, access: Access, until: number): Access {
     if (!access.isStarted) return access
     this.#kept.delete(key)

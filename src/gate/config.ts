@@ -5,11 +5,11 @@ export type GateConfig = {
   listen: { host: string; port: number }
   controlUrl: URL
   proxyKey: string
-  /** What clients call us: a name that is ours, whatever it looks like. */
+  /** The public address of the gate, by which clients call it. */
   publicUrl: URL
-  /** Where the runner of this host listens for us. Absent: only those that control names are asked. */
+  /** Socket of this host's runner. Absent: the gate only asks the runners that control names. */
   runnerSocket: string | undefined
-  /** Limit in seconds of an execute that names none and comes from no SDK; 0: none. */
+  /** Timeout in seconds of an execute without a timeout that does not come from an SDK. 0: no timeout. */
   executeTimeoutSeconds: number
   telemetry: TelemetrySettings
 }
@@ -25,7 +25,7 @@ export const loadConfig = (environment = process.env): GateConfig =>
     telemetry: readTelemetry(environment, 'alcove-gate'),
   }))
 
-/** The interface's own default. */
+/** The default of the API. */
 export const defaultExecuteTimeoutSeconds = 10
 
 const readExecuteTimeout = (given: string | undefined, complain: (sentence: string) => void): number => {

@@ -1,18 +1,18 @@
-// Reads who calls from a request, in the order of docs/reference/choices.md, Previews. Control tries one after the other.
+// Reads the credentials of a request, in the order of docs/reference/choices.md, Previews. Control tries them in this order.
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Credential } from '#src/wire/access.ts'
 
 const textOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) || undefined
 
 const bearerOf = (headers: IncomingHttpHeaders): Credential[] => {
-  // A tab, which HTTP does not allow there, is read as a space: what is not read as ours could reach a server inside.
+  // HTTP allows no tab here, but read it as a space: a credential that the gate does not recognize could reach a server inside.
   const [, token] = /^bearer[ \t]+(\S+)[ \t]*$/i.exec(headers.authorization ?? '') ?? []
   if (token === undefined) return []
   const organizationId = textOf(headers['x-daytona-organization-id']) ?? textOf(headers['x-service-organization-id'])
   return [{ kind: 'bearer', token, ...(organizationId === undefined ? {} : { organizationId }) }]
 }
 
-/** What headers and query offer to the toolbox and to previews alike. */
+/** The credentials in headers and query, for toolbox and previews alike. */
 export const credentialsOf = (headers: IncomingHttpHeaders, queryToken: string | undefined): Credential[] => {
   const headerToken = textOf(headers['x-daytona-preview-token'])
   return [

@@ -1,18 +1,18 @@
-// Where a call goes behind the gate, and what of it crosses.
+// The destination of a call behind the gate, and the parts of the call that are passed on.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Problem } from '#src/problems.ts'
 
 export type Outgoing = { method: string; path: string; headers: string[]; isUpgrade?: boolean }
 
 export type Destination = {
-  /** There, with the query. */
+  /** The path at the destination, with the query. */
   path: string
-  /** A request that has not been sent yet. */
+  /** Creates the request without sending it. */
   send: (outgoing: Outgoing) => ClientRequest
-  /** The headers of this call as they go in. */
+  /** The headers of the call for the destination. */
   inward: (isUpgrade: boolean) => string[]
-  /** The headers of an answer as they go out. */
+  /** The headers of the answer for the caller. */
   outward: (answer: IncomingMessage) => string[]
-  /** What the caller is told when the other side broke off before it had answered. */
+  /** The refusal for the caller if the destination broke off before it answered. */
   failure: (cause: unknown) => Problem
 }

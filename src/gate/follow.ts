@@ -1,5 +1,5 @@
-// Tells of the calls that come through here. The toolbox tells the route of those that it serves. Of any other path only the
-// beginning is told: what follows is a sandbox's own, and the address of a preview may hold a token.
+// Traces calls through the gate. The toolbox reports the routes of its own calls. Of any other path only the beginning is traced,
+// because the rest belongs to the sandbox, and a preview's address may contain a token.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { followCall } from '#src/http/followed-call.ts'
 import { decoded } from './query.ts'
@@ -32,7 +32,7 @@ export const follow = (
   return call.during(work)
 }
 
-/** Until it is answered: how long a connection then stays open says nothing. */
+/** Traces an upgrade until its answer: how long the connection stays open afterwards is of no interest. */
 export const followUpgrade = async (
   request: IncomingMessage,
   isPreview: IsPreview,

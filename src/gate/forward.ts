@@ -1,5 +1,5 @@
-// Forwards one plain call and its answer back, both as streams: neither side may be faster than the other, and when one
-// goes away the other hears of it. The other side may be a hostile server inside a sandbox.
+// Forwards one plain call and its answer as streams. The slower side sets the pace, and if one side leaves, the other is ended.
+// The destination may be a hostile server inside a sandbox.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hasBody } from '#src/http/answer.ts'
 import { beneath, Inflow, writeThrough } from '#src/kit/inflow.ts'
@@ -12,12 +12,12 @@ type Exchange = {
   destination: Destination
 }
 
-/** What is shorter than this comes with its head, or soon after it. */
+/** Shorter bodies arrive together with the head, or soon after it. */
 const longBytes = 256 * 1024
 
 /**
- * The length of a body that is long and nothing but its bytes; `undefined` for all others. `head` is what the caller reads of
- * it: where that says no length, its body goes out in other framing, and whatever is written below that frames the rest itself.
+ * The length of a long, unframed body; `undefined` for all other answers. `head` is the head for the caller: if it has no length,
+ * the body needs other framing, and the server's writer has to do that itself.
  */
 const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: IncomingMessage, head: readonly string[]) => {
   const isPlain = request.method === 'GET' && (statusCode === 200 || statusCode === 206) && socket instanceof Inflow
@@ -27,8 +27,8 @@ const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: Incomin
 }
 
 /**
- * Passes a long body on without its parser, which would copy each piece into memory of its own. The parser has seen the
- * head; what it has of the body is taken from it, the rest is counted, and the connection is not used again.
+ * Passes a long body on without the HTTP parser, which would copy every piece. The parser has read the head. The beginning of the
+ * body is taken from the parser, the rest is counted, and the connection is not reused.
  */
 const passBody = (answer: IncomingMessage, length: number, response: ServerResponse) => {
   const from = answer.socket as Inflow
@@ -52,19 +52,19 @@ const passBody = (answer: IncomingMessage, length: number, response: ServerRespo
   if (first !== null && !take(first)) from.pause()
 }
 
-/** `onEnd` runs when the other side has said all of its answer. */
+/** Sends the answer to the caller. `onEnd` runs when the destination has sent its whole answer. */
 const answerWith = (answer: IncomingMessage, { request, response, destination }: Exchange, onEnd: () => void) => {
   const head = destination.outward(answer)
-  // Throws for a status or a header that HTTP parsers let pass and no HTTP server may send.
+  // Throws for a status or header that HTTP parsers accept but no server may send.
   response.writeHead(answer.statusCode ?? 502, answer.statusMessage, head)
   const length = plainLengthOf(answer, request, head)
   if (length !== undefined) {
     answer.on('error', () => {})
-    // Not before the parser is through with what came with the head.
+    // Wait until the parser has handled the bytes that came with the head.
     process.nextTick(passBody, answer, length, response)
     return
   }
-  // An answer without a length may be a stream whose first piece is far away: its head must not wait for that.
+  // An answer without a length may be a stream whose first piece comes late, so its head is sent at once.
   if (answer.headers['content-length'] === undefined) response.flushHeaders()
   answer.once('error', () => response.destroy())
   pour(answer, response, () => {
@@ -73,7 +73,7 @@ const answerWith = (answer: IncomingMessage, { request, response, destination }:
   })
 }
 
-/** Answers when the call is over; throws a Problem only while nothing has been answered. */
+/** Settles when the call is over. Throws a Problem only while nothing was answered. */
 export const forward = ({ request, response, destination }: Exchange): Promise<void> =>
   new Promise((resolve, reject) => {
     const outgoing = destination.send({
@@ -84,24 +84,24 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     let stopBody = () => {}
     const fail = (cause: unknown) => {
       outgoing.destroy()
-      // Whoever tells the caller reads the rest of the body away.
+      // The code that sends the refusal drains the rest of the request body.
       stopBody()
       if (response.headersSent || response.destroyed) response.destroy()
       else reject(destination.failure(cause))
     }
     let isAnswered = false
     response.once('close', () => {
-      // A body may still come after the whole answer; nobody waits for it.
+      // The request body may continue after the whole answer; nobody needs it.
       if (!response.writableFinished || !request.complete) outgoing.destroy()
       resolve()
     })
     outgoing.on('error', (cause) => {
-      // After an answer has begun, that is what tells how this ends: a server may answer without reading all of a body.
+      // After an answer has begun, only the answer decides: a server may answer without reading the whole body.
       if (!isAnswered) fail(cause)
     })
     outgoing.once('close', () => {
       if (!isAnswered) fail('it closed the connection')
-      // What nobody takes any more is read away, so that the caller gets to read the answer.
+      // Drain the rest of the request body, so that the caller can read the answer.
       stopBody()
       request.resume()
     })
@@ -114,8 +114,8 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
         fail(error)
       }
     })
-    // Ends a body whose length the other side knows without another write: a server that answers and closes at its last byte
-    // would break that write, and with it the reading of the answer.
+    // Ends a body of known length without another write: a server that answers and closes at the last byte would break that
+    // write, and then the answer could not be read.
     const endBody = () => {
       const hasSaidAll = request.headers['content-length'] !== undefined
       if (hasSaidAll && !isAnswered && outgoing.writableLength > 0) outgoing.once('response', () => outgoing.end())

@@ -1,5 +1,5 @@
-// The gate's HTTP front. It reads heads: bodies are the toolbox's, or pass into sandboxes as they are. Every call is checked with
-// control before one byte of it reaches either.
+// The gate's HTTP server. It reads only heads: bodies belong to the toolbox, or pass into sandboxes unchanged. Control checks
+// every call before one byte of it reaches either.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { answersWithin, hasBody } from '#src/http/answer.ts'
@@ -34,14 +34,14 @@ import { handOver } from './upgrade.ts'
 
 export type FrontBounds = {
   presenceMs?: number
-  /** Calls of one organization at once. */
+  /** Maximum of open calls of one organization. */
   openOfOne?: number
-  /** What a toolbox answers is cut off when its reader takes nothing of it for so long. */
+  /** A toolbox answer is cut off if its reader takes nothing for this long. */
   idleMs?: number
-  /** How long a connection stays after the last that is said on it. */
+  /** How long a connection stays open after its last answer. */
   lingerMs?: number
   connections?: ConnectionBounds
-  /** Bounds what is sent to a toolbox. A preview may be silent for as long as it likes. */
+  /** Limits for slow request bodies to a toolbox. A preview may be silent for any time. */
   slow?: SlowBodiesBounds
 }
 
@@ -51,7 +51,7 @@ export type FrontParts = FrontBounds & {
   inside: Pick<Inside, 'request'>
   toolbox: Answering
   log: Logger
-  /** The gate's own host: a call to it is no preview. */
+  /** The gate's own host name; calls to it are no previews. */
   ownHost: string
 }
 
@@ -63,7 +63,10 @@ const checkHead = (request: IncomingMessage): void => {
   if (complaint !== undefined) throw new Problem('bad_request', complaint)
 }
 
-/** Below the preview of its port a toolbox has its own paths only. A signed address opens it there, and a cookie never does. */
+/**
+ * The toolbox call behind a preview address of the toolbox port. Only toolbox paths exist there. A signed address opens it, a
+ * cookie never does.
+ */
 const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, method: string): Target => ({
   ...readTarget(`/toolbox/${encodeURIComponent(sandbox)}${path}${query}`, method),
   queryToken,
@@ -94,7 +97,7 @@ export const createFront = ({
 
   const addressOf = ({ url = '/', headers }: IncomingMessage) => readPreviewAddress(url, headers.host, ownHost)
 
-  /** False for an address that cannot be read. */
+  /** Whether the call is for the toolbox. False for an invalid address. */
   const isToolbox = (request: IncomingMessage): boolean => {
     try {
       const address = addressOf(request)
@@ -104,7 +107,7 @@ export const createFront = ({
     }
   }
 
-  /** Where the sandbox of this question is; throws the refusal. */
+  /** Asks control for the sandbox's place. Throws the refusal. */
   const admit = async (question: AccessQuestion, { mayBePaused = false } = {}): Promise<Access> => {
     const place = await access.ask(question)
     const isFine = place.isStarted || (mayBePaused && place.state === 'paused')
@@ -112,7 +115,7 @@ export const createFront = ({
     return place
   }
 
-  /** Answers what is called when the call is over; throws where there are too many. */
+  /** Counts an open call, and returns the function that ends the count. Throws if there are too many. */
   const present = (
     { organizationId, openedBy }: Access,
     question: AccessQuestion,
@@ -122,7 +125,7 @@ export const createFront = ({
     connections.admit(connection, openedBy !== 'public', organizationId)
     if (!calls.take(organizationId))
       throw new Problem('rate_limited', 'This organization has too many calls open at once.')
-    // By what opened it alone: something else that stands beside it, and may have expired, is not what lets it go on.
+    // Only the credential that opened the call keeps it open. Another credential beside it may have expired.
     const credentials = question.credentials.filter(({ kind }) => kind === openedBy)
     const stop = keepPresent(access, { ...question, credentials, wasLetIn: true }, end, presenceMs)
     return () => {
@@ -148,7 +151,7 @@ export const createFront = ({
     await intoToolbox(readTarget(request.url ?? '/', request.method ?? 'GET'), request, response, onForward)
   }
 
-  /** Ends a body that only trickles in: who reads it hears of the problem, and it is answered as any other. */
+  /** Ends a request body that comes too slowly: its reader gets the Problem, which is answered as usual. */
   const followBody = (request: IncomingMessage, response: ServerResponse) => {
     if (!hasBody(request) || request.complete) return
     const unfollow = slowBodies.follow(request, () => {
@@ -197,7 +200,10 @@ export const createFront = ({
     }).finally(leave)
   }
 
-  /** A browser asks without credentials whether it may ask with them. That it may is no secret. */
+  /**
+   * Answers a visitor who was refused. A preflight carries no credentials and is always answered, because its answer is no
+   * secret.
+   */
   const refuseVisitor = (problem: Problem, request: IncomingMessage, response: ServerResponse) => {
     if (isPreflight(request)) response.writeHead(204, preflightHeaders(request)).end()
     else refuse(problem, request, response, isForPerson(request) ? refusalPage(problem) : undefined)
@@ -211,7 +217,7 @@ export const createFront = ({
     try {
       const complaint = findBadHead(request)
       const isForStorage = isObjectStorage(request.url ?? '/')
-      // The object storage refuses a bad head in its own shape. A bad head names no preview.
+      // The object storage answers a bad head in its own format. A bad head names no preview.
       if (complaint !== undefined && !isForStorage) throw new Problem('bad_request', complaint)
       const address = complaint === undefined ? addressOf(request) : undefined
       if (address?.port === toolboxPort) {
@@ -240,7 +246,7 @@ export const createFront = ({
 
   type Upgrade = { request: IncomingMessage; socket: Duplex; head: Buffer }
 
-  /** Who may go on, and what then becomes of the connection. */
+  /** Lets an upgrade in, and returns how its connection continues. */
   const admitUpgrade = async ({ request, socket, head }: Upgrade) => {
     checkHead(request)
     const address = addressOf(request)
@@ -259,7 +265,7 @@ export const createFront = ({
     return { question, place, goOn: () => handOver({ socket, head, destination, lingerMs }) }
   }
 
-  /** Answers the status that was said, unless the caller had gone by then. */
+  /** Handles an upgrade. Returns the status of the answer, unless the caller has left. */
   const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
     try {
@@ -294,11 +300,11 @@ export const createFront = ({
     ServerResponse: answersWithin(),
     maxHeaderSize: headBytes,
     ...headTimes,
-    // A large upload may take as long as it takes; its toolbox has its own bounds.
+    // No limit, because a large upload may take long; the toolbox has its own limits.
     requestTimeout: 0,
     keepAliveTimeout: 90_000,
     noDelay: true,
-    // Some clients offer HTTP/2 with an ordinary call, which is answered as if they had not (RFC 9110 §7.8).
+    // Some clients offer HTTP/2 with an ordinary call; the offer is ignored (RFC 9110 §7.8).
     shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
   })
   connections.watch(server)

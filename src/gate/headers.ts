@@ -1,5 +1,5 @@
-// Which headers cross the gate. Headers are kept as they came, in order and with repetitions; left out are those that
-// belong to one connection (RFC 9110 §7.6.1), and what a destination does not want.
+// The headers that pass the gate. They keep their order and repetitions. Left out are headers that belong to one connection (RFC
+// 9110 §7.6.1), and those that a destination does not want.
 import type { IncomingMessage } from 'node:http'
 
 const ofOneConnection = new Set([
@@ -15,8 +15,8 @@ const ofOneConnection = new Set([
 ])
 
 /**
- * What tells everybody on the way how a message is read belongs to no one connection, whatever its `Connection` header says
- * (RFC 9110 §7.6.1): without its length a message would be framed otherwise than whoever passes it on believes.
+ * Headers that say how a message is read always pass, even if the `Connection` header names them (RFC 9110 §7.6.1). Without its
+ * length, a message would be framed differently than the next hop believes.
  */
 const isForAll = (name: string) => name.startsWith('content-') || name === 'cache-control'
 
@@ -38,7 +38,7 @@ export const crossing = (message: IncomingMessage, isKept: (name: string, value:
   return kept
 }
 
-/** How the body, if any, is framed towards the destination: as long as the caller said, or in pieces. */
+/** The framing of the body for the destination: the caller's length, or chunked. */
 export const framing = ({ headers, method }: IncomingMessage): string[] => {
   if (headers['content-length'] !== undefined) return ['Content-Length', headers['content-length']]
   if (headers['transfer-encoding'] !== undefined) return ['Transfer-Encoding', 'chunked']

@@ -1,7 +1,7 @@
-// What stands between a caller who may pass and the server inside: the sandbox does not run, or nothing listens there.
+// Refusals for a caller who is let in: the sandbox is not started, or nothing listens on the port.
 import { Problem } from '#src/problems.ts'
 
-/** `state`: of the sandbox, where it is known. */
+/** `state`: the sandbox's state, if it is known. */
 export class NotStarted extends Problem {
   readonly state: string | undefined
 

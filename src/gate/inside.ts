@@ -1,5 +1,5 @@
-// Connections to servers inside sandboxes. The agent connects inside and passes bytes on; what a hostile server says is parsed here,
-// without privileges.
+// Connections to servers inside sandboxes. The agent connects inside and passes bytes on. Answers of hostile servers are parsed
+// here, without privileges.
 import { type ClientRequest, request } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Problem } from '#src/problems.ts'
@@ -8,13 +8,13 @@ import type { Outgoing } from './destination.ts'
 import type { Door, Entering } from './door.ts'
 import { NothingListens, NotStarted } from './hindrance.ts'
 
-/** The connections of one sandbox are bounded, so that none takes the descriptors of all; the agent has as many again for everything else. */
+/** Maximum of connections per sandbox, so that none uses up all descriptors. The agent has as many again for other uses. */
 const mostConnections = 512
-/** A sandbox that is paused or busy takes connections late. */
+/** Timeout of a connect; a paused or busy sandbox accepts late. */
 const dialMs = 20_000
-/** How large the head of an answer from inside a sandbox may be. */
+/** Maximum size of an answer's head. */
 const answerHeadBytes = 64 * 1024
-/** How many answers 1xx one call may have. */
+/** Maximum of 1xx answers per call. */
 const mostInterim = 64
 
 const tooMany = () => new Problem('unavailable', 'This sandbox has too many open connections.')
@@ -36,7 +36,7 @@ export class Inside {
     this.#agentAt = dialled
   }
 
-  /** A request that has not been sent yet, over a connection of its own: many such servers serve one at a time. */
+  /** Creates a request without sending it, on a connection of its own: many such servers serve one connection at a time. */
   request(entering: Entering, port: number, { method, path, headers }: Outgoing): ClientRequest {
     const outgoing = request({
       method,
@@ -52,7 +52,7 @@ export class Inside {
       setDefaultHeaders: false,
       maxHeaderSize: answerHeadBytes,
     })
-    // Nobody is told of them, so nobody's pace bounds how many there are.
+    // 1xx answers are not passed on, so no reader's pace limits their number.
     let interim = 0
     outgoing.on('information', () => {
       interim += 1
@@ -61,7 +61,7 @@ export class Inside {
     return outgoing
   }
 
-  /** A connection to this port. */
+  /** Opens a connection to a port. */
   async dial(entering: Entering, port: number): Promise<Duplex> {
     const { sandbox } = await this.#door.enter(entering, { port })
     if (sandbox === undefined) throw new Problem('bad_gateway', undefined, { cause: 'the sandbox is not here' })
@@ -72,7 +72,7 @@ export class Inside {
     this.#open.set(id, open + 1)
     try {
       const socket = await this.#dialWithin(socketPath, port)
-      // When the server closes, we close: HTTP has nothing more to say to it.
+      // Close when the server closes: there is nothing more to send to it.
       socket.allowHalfOpen = false
       if (socket.destroyed) throw new NotStarted()
       socket.once('close', () => this.#close(id))

@@ -1,4 +1,4 @@
-// Puts the gate's parts together and serves.
+// Assembles the gate's parts and serves.
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { backlog } from '#src/http/connections.ts'
@@ -15,7 +15,7 @@ import { Sandboxes } from './sandboxes.ts'
 import { Tickets } from './tickets.ts'
 import { calledBy } from './toolbox-calls.ts'
 
-/** What calls that are running get to end before they are cut off; with what follows it stays below 3 s. */
+/** Time for running calls to end before they are cut off. With the following steps it stays below 3 s. */
 const graceMs = 2000
 
 type Gate = { port: number; close: () => Promise<void> }
@@ -24,7 +24,7 @@ export const startGate = async (
   { listen, controlUrl, proxyKey, publicUrl, runnerSocket, executeTimeoutSeconds }: Omit<GateConfig, 'telemetry'>,
   log: Logger,
   bounds: FrontBounds = {},
-  /** What tests put in the place of sandboxes. */
+  /** Replacements for parts of the gate in tests. */
   stands: Partial<Pick<FrontParts, 'sandboxes' | 'inside' | 'toolbox'>> = {},
 ): Promise<Gate> => {
   const access = new AccessDesk({ controlUrl, proxyKey })
@@ -34,7 +34,7 @@ export const startGate = async (
     key: proxyKey,
     name: 'control',
     log,
-    // Ahead of the first call, which asks itself where this fails.
+    // Fetch the keys before the first call. If this fails, the first call asks again.
     onOpen: () => void tickets.renewKeys().catch(() => {}),
     onText: (text) => {
       const heard = access.hear(text)

@@ -1,11 +1,11 @@
-// Asks a runner whether the kernel has killed in a sandbox for want of memory. Commands that end while such a question is under
-// way share the next one: with many commands at a time, asking for each would cost more than some of them.
+// Asks a runner for memory kills in a sandbox. Commands that end while a question is under way share the next question: with many
+// commands at once, one question each would cost more than some of the commands.
 import type { GateRequest, MemoryKillsHere } from '#src/wire/gate-link.ts'
 
-/** No answer about a command waits longer for this: a runner may be there and not answer. */
+/** Maximum wait for the runner, because a runner may be present and not answer. */
 const longestMs = 1000
 
-/** Asks the runner; such as `RunnerLink`. */
+/** Asks the runner; implemented by `RunnerLink`. */
 type Asking = {
   ask: (request: GateRequest, body: undefined, signal: AbortSignal) => Promise<MemoryKillsHere>
 }
@@ -22,14 +22,14 @@ export class MemoryKills {
     this.#longestMs = waitMs
   }
 
-  /** What the runner knows at a time that is not before this call. */
+  /** Returns an answer of the runner that is not older than this call. */
   find(sandboxId: string): Promise<MemoryKillsHere> {
     const asked = this.#bySandbox.get(sandboxId)
     if (asked?.next !== undefined) return asked.next
     const signal = AbortSignal.timeout(this.#longestMs)
     const ask = () => this.#ask(sandboxId, signal)
     if (asked === undefined) return ask()
-    // The answer that is on its way may be older than the command's end.
+    // The answer under way may be older than the command's end, so ask again.
     asked.next = asked.underWay.then(ask, ask)
     return asked.next
   }

@@ -1,18 +1,21 @@
-// While a call is open, its sandbox counts as used, and its caller must still be allowed to use it.
+// While a call is open, its sandbox counts as used, and its caller's access is checked again.
 import { Problem } from '#src/problems.ts'
 import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 
-/** Short enough that the shortest interval (a minute) never passes, whatever is kept of answers and writes. */
+/**
+ * Interval of the questions to control, short enough for the shortest auto-stop (a minute), despite kept answers and delayed
+ * writes.
+ */
 const presenceMs = 20_000
-/** After control could not be asked. */
+/** Interval after control could not be reached. */
 const againMs = 3_000
 
 const ends = new Set(['unauthorized', 'forbidden', 'not_found'])
 
 /**
- * Asks control anew from time to time, which refreshes the sandbox's activity. `onRefused` runs when the answer is no;
- * that control cannot be reached is no such answer. Returns what stops it.
+ * Asks control again at intervals, which also refreshes the sandbox's activity. `onRefused` runs if control refuses, but not if
+ * control cannot be reached. Returns the function that stops this.
  */
 export const keepPresent = (
   access: AccessDesk,

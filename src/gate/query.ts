@@ -1,4 +1,4 @@
-// The part of a URL behind the question mark, of which some fields are for the gate and the rest passes as it was written.
+// The query of a URL. Some fields are for the gate; the rest is passed on unchanged.
 
 export const decoded = (text: string): string | undefined => {
   try {
@@ -10,11 +10,11 @@ export const decoded = (text: string): string | undefined => {
 
 const mostEncodings = 4
 
-/** Byte by byte, for what is no UTF-8. */
+/** Decodes byte by byte, for text that is not UTF-8. */
 const decodedBytes = (text: string): string =>
   text.replaceAll(/%([0-9a-f]{2})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 
-/** The text without its percent-encodings, of which a redirect to a redirect adds one each. */
+/** Removes all percent-encoding; every redirect to a redirect adds one layer. */
 export const decodedFully = (text: string): string => {
   let plain = text
   for (let depth = 0; depth < mostEncodings && plain.includes('%'); depth++) {
@@ -30,7 +30,7 @@ type Taken = {
   rest: string
 }
 
-/** Takes these fields out. Of one that is there twice the first counts, and none stays. */
+/** Takes these fields out of a query. If a field is there twice, the first value counts and both are removed. */
 export const takeFromQuery = (query: string, names: readonly string[]): Taken => {
   const values: Taken['values'] = {}
   const kept: string[] = []

@@ -1,4 +1,4 @@
-// Tells a caller why the gate did not forward, in the toolbox's own error body.
+// Tells a caller why the gate refused, in the toolbox's error format.
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endSoon, headOf } from '#src/http/linger.ts'
@@ -19,7 +19,7 @@ const jsonHeaders = (body: string) => [
   String(Buffer.byteLength(body)),
 ]
 
-/** `page`: what a person reads in its place, with its headers. */
+/** Sends a refusal. `page`: the page for a person, with its headers. */
 export const refuse = (
   problem: Problem,
   request: IncomingMessage,
@@ -31,7 +31,7 @@ export const refuse = (
     return
   }
   const body = page?.body ?? bodyOf(problem, request)
-  // The words are written again: an answer that could not be passed on may have left its own.
+  // Set the status text again: an answer that could not be passed on may have left its own.
   response.writeHead(problem.status, STATUS_CODES[problem.status] ?? 'Error', [
     ...corsHeaders(request),
     ...(page?.headers ?? jsonHeaders(body)),
@@ -39,7 +39,7 @@ export const refuse = (
   response.end(body)
 }
 
-/** Before an upgrade the answer is plain HTTP, written by hand: the server has given the socket away. */
+/** Refuses an upgrade in plain HTTP, written by hand, because the HTTP server has released the socket. */
 export const refuseUpgrade = (problem: Problem, request: IncomingMessage, socket: Duplex, withinMs?: number): void => {
   const body = bodyOf(problem, request)
   const head = headOf(problem.status, STATUS_CODES[problem.status] ?? 'Error', [

@@ -1,4 +1,4 @@
-// Tells a caller why its WebSocket is not served, after the upgrade: most clients show nothing of an answer before it.
+// Tells a caller after the upgrade why its WebSocket is refused, because most clients do not show an earlier answer.
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
@@ -8,12 +8,12 @@ import { sdkVersionHeader } from '#src/wire/access.ts'
 
 const closeMs = 5000
 
-/** How a socket of the toolbox says that it failed, and how it is closed. */
+/** The last message of a failed toolbox socket, and its close reason. */
 type Wording = (message: string) => { last: object; reason: string }
 
 /**
- * Followed logs are missing here: SDKs take every close for the end of the logs, and only an
- * answer before the upgrade is an error to them.
+ * Log streams are missing here: SDKs take every close for the end of the logs, and see an error only in an answer before the
+ * upgrade.
  */
 const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
   [
@@ -26,30 +26,30 @@ const wordings: readonly (readonly [path: RegExp, wording: Wording])[] = [
   ],
 ]
 
-/** Undefined where the refusal is plain HTTP: the socket is another one, or this is not how a WebSocket begins. */
+/** The wording for this socket; undefined for other sockets and invalid upgrades, which are refused in plain HTTP. */
 const wordingOf = ({ url = '/', headers }: IncomingMessage): Wording | undefined => {
   const isWebSocket = headers['sec-websocket-key'] !== undefined && headers['sec-websocket-version'] === '13'
   return isWebSocket ? wordings.find(([path]) => path.test(url))?.[1] : undefined
 }
 
-/** SDKs and browsers hide the status and the body of a refused upgrade from their users; other clients can read them. */
+/** Whether the client hides the answer of a refused upgrade from its user, as SDKs and browsers do. */
 const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   headers.origin !== undefined ||
   headers[sdkVersionHeader] !== undefined ||
   /\bx-daytona-sdk-version~/i.test(headers['sec-websocket-protocol'] ?? '')
 
-/** A sandbox that does not run is told so by any client's terminal, since the toolbox says so in the same way. */
+/** Whether to refuse after the upgrade. That a sandbox is not started is told so to every client, as the toolbox does. */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
 
-/** Takes the little that a client says before it reads. A caller who offers subprotocols has to be given one. */
+/** Accepts a client that is about to be refused, and little input from it. A client that offers subprotocols must get one. */
 const server = new WebSocketServer({
   noServer: true,
   maxPayload: 64 * 1024,
   handleProtocols: (offered) => [...offered][0] ?? false,
 })
 
-/** Only for what `isToldAfterUpgrade`. Within a bound the connection is gone. */
+/** Refuses after the upgrade; only if `isToldAfterUpgrade`. The connection closes within a time limit. */
 export const refuseSocket = (
   { message }: Problem,
   request: IncomingMessage,
@@ -61,7 +61,7 @@ export const refuseSocket = (
   const timer = setTimeout(() => socket.destroy(), withinMs).unref()
   socket.once('close', () => clearTimeout(timer))
   server.handleUpgrade(request, socket, head, async (client) => {
-    // A client that sends more than is taken has to hear the reason all the same, so the rest is read away.
+    // Drain the input, so that a client that sends too much still gets the reason.
     client.on('error', () => socket.resume().end())
     await sendWhole(client, JSON.stringify(last)).catch(() => undefined)
     closeWith(client, 1011, reason)

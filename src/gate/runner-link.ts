@@ -1,5 +1,5 @@
-// What one runner of this host has told of its sandboxes, and what it is asked (wire/gate-link.ts). When the runner goes away the
-// gate knows what it knew: agents listen whether a runner runs or not.
+// The state that one runner of this host reported about its sandboxes, and questions to that runner (wire/gate-link.ts). If the
+// runner goes away, the gate keeps the last state: agents listen with or without a runner.
 import { connect, type Socket } from 'node:net'
 import { Compile } from 'typebox/compile'
 import { Frames, frameOf, jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
@@ -16,14 +16,14 @@ import {
 } from '#src/wire/gate-link.ts'
 import { MemoryKills } from './memory-kills.ts'
 
-/** From one try to reach the runner to the next. */
+/** Delay between attempts to reach the runner, in ms. */
 const againMs = { first: 20, longest: 1000 }
 const answerMs = 120_000
 const newsBytes = 16 * 1024 * 1024
 
 const isNews = Compile(GateNewsSchema)
 
-/** Undefined for what is no news: one bad message must not cut the gate off from all other sandboxes. */
+/** Parses news; undefined for a malformed message, because one must not cut the gate off from all other sandboxes. */
 const readNews = (message: Buffer): GateNews | undefined => {
   try {
     const news: unknown = JSON.parse(message.toString())
@@ -35,7 +35,7 @@ const readNews = (message: Buffer): GateNews | undefined => {
   }
 }
 
-/** The runner is away, or said something that it cannot have to say. */
+/** The runner cannot be reached, or sent something that is not allowed. */
 export class RunnerAway extends Error {
   override name = 'RunnerAway'
 }
@@ -64,12 +64,12 @@ export class RunnerLink implements Disposable {
     return this.#known.get(sandboxId)
   }
 
-  /** The runner is there, and has said everything that is here. */
+  /** Whether the runner is connected and has reported all its sandboxes. */
   get isCurrent(): boolean {
     return this.#isWhole
   }
 
-  /** Settles when something is said of the sandbox, or of everything, or the time is over. */
+  /** Settles when there is news of the sandbox or of all sandboxes, or after `ms`. */
   untilChanged(sandboxId: string, ms: number): Promise<void> {
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(sandboxId) ?? new Set()
@@ -131,7 +131,10 @@ export class RunnerLink implements Disposable {
     }
   }
 
-  /** A body that fails on its way breaks off, so that for the runner it has never been sent. Throws a Problem for a refusal. */
+  /**
+   * Asks the runner. A body that fails is broken off, so that the runner never receives it as complete. Throws a Problem for a
+   * refusal.
+   */
   async ask<T>(request: GateRequest, body?: Body, signal?: AbortSignal): Promise<T> {
     const socket = connect({ path: this.#path, allowHalfOpen: true })
     socket.on('error', () => socket.destroy())
@@ -158,7 +161,7 @@ export class RunnerLink implements Disposable {
     }
   }
 
-  /** Ends early when the runner has answered before it has heard everything. */
+  /** Sends a body. Ends early if the runner answers before it has read everything. */
   async #send(socket: Socket, body: Body, answering: Promise<unknown>, onPiece: () => void): Promise<void> {
     const over = answering.then(
       () => 'answered' as const,
@@ -166,7 +169,7 @@ export class RunnerLink implements Disposable {
     )
     const pieces = body[Symbol.asyncIterator]()
     for (;;) {
-      // The caller may be silent, and the runner tired of it.
+      // The caller may send nothing while the runner has already answered, so wait for either.
       const next = await Promise.race([pieces.next(), over])
       if (next === 'answered') {
         void Promise.resolve(pieces.return?.()).catch(() => {})

@@ -1,21 +1,21 @@
-// The sandboxes of this host, by what its runners have told. A server has one runner here, and more where others have joined it.
+// The sandboxes of this host, as its runners report them. There is one runner, or more if others joined the server.
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
 import type { Access } from '#src/wire/access.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
 import { RunnerLink } from './runner-link.ts'
 
-/** Which sandbox, and what control knows of it. */
+/** A sandbox, and what control knows of it. */
 export type Wanted = Pick<Access, 'sandboxId' | 'runnerAddress' | 'isStarted' | 'leastGeneration'>
 
 export type Found = { sandbox: SandboxHere | undefined; link: RunnerLink }
 
 const mostRunners = 64
-/** A verb that is carried out meanwhile takes milliseconds; a link of the runner that was lost, a second or two. */
+/** How long to wait for a runner to catch up. A verb takes milliseconds, a lost link of the runner a second or two. */
 const takenMs = 10_000
-/** A runner that has just started a sandbox tells control and us in the same moment. */
+/** How long to wait for news of an unknown sandbox: its runner tells control and the gate at the same moment. */
 const newsMs = 500
-/** A runner that starts while we do. */
+/** How long to wait for a runner that is starting. */
 const runnerMs = 3000
 
 export class Sandboxes implements Disposable {
@@ -26,7 +26,7 @@ export class Sandboxes implements Disposable {
     this.#log = log
   }
 
-  /** `address`: as control says it, `unix:/path`. */
+  /** The link to a runner. `address`: from control, in the form `unix:/path`. */
   linkTo(address: string): RunnerLink {
     const known = this.#links.get(address)
     if (known !== undefined) return known
@@ -47,8 +47,8 @@ export class Sandboxes implements Disposable {
   }
 
   /**
-   * The sandbox as its runner knows it, once that is what control says of it. One from a warm pool is somebody's before its runner
-   * has heard of it, and nobody gets inside with less than was asked for with it (docs/adr/0014-warm-pools-follow-demand.md).
+   * The sandbox as its runner reports it, once the runner has reached the generation that control means. A warm sandbox has an
+   * owner before its runner knows. Until then nobody gets inside (docs/adr/0014-warm-pools-follow-demand.md).
    */
   async find({ sandboxId, runnerAddress, isStarted, leastGeneration = 0 }: Wanted): Promise<Found> {
     const link = this.linkTo(runnerAddress)

@@ -1,4 +1,4 @@
-// Reads from a request's URL which sandbox's toolbox it is for, and what is left for that toolbox.
+// Reads from a URL which sandbox's toolbox it means, and the rest of the URL for that toolbox.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import { type AccessQuestion, type Credential, pathOfSignedFile, type toolboxPort } from '#src/wire/access.ts'
@@ -7,31 +7,31 @@ import { decoded, takeFromQuery } from './query.ts'
 
 export type Target = {
   sandboxIdOrName: string
-  /** From after the sandbox to the end, such as `/process/execute?x=1`; without the caller's credential. */
+  /** The path and query after the sandbox, such as `/process/execute?x=1`, without the caller's credential. */
   rest: string
-  /** The preview token that came in the query, for callers that cannot set headers. */
+  /** The preview token in the query, for callers that cannot set headers. */
   queryToken: string | undefined
-  /** Credential in a signed file URL. */
+  /** The credential in a signed file URL. */
   signature: Credential | undefined
-  /** The runner answers without the sandbox, which may be paused; and a look is no activity. */
+  /** True if the runner can answer without the sandbox, which may be paused. Such a call is no activity. */
   onlyLooks: boolean
-  /** Only at the address of a signed preview of the toolbox. */
+  /** Set only for the address of a signed preview of the toolbox. */
   port?: typeof toolboxPort
 }
 
 export const authKey = 'DAYTONA_SANDBOX_AUTH_KEY'
 export const longestUrl = 16 * 1024
 export const longestName = 255
-/** A path that a server behind us might resolve to another sandbox's. */
+/** Matches a path that a server behind us might resolve to another sandbox. */
 const climbs = /(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\]|$)/i
-/** What a signed URL may do. */
+/** The calls that a signed URL may make. */
 const signable: readonly string[] = ['GET /files/download', 'POST /files/upload-v2']
 const looks: readonly string[] = ['GET /system/metrics']
 const signedFields = ['path', 'expires', 'signature']
 
 /**
- * A signed file URL: its credential, and the one call that it may be. What was signed is written anew for the
- * toolbox, so that nobody behind us reads it otherwise than control did.
+ * A signed file URL: its credential, and the one call that it allows. The signed fields are written again for the toolbox, so
+ * that it cannot read them differently than control.
  */
 const readSignature = (method: string, path: string, query: string) => {
   if (!signable.includes(`${method} ${path}`)) return undefined
@@ -47,7 +47,7 @@ const readSignature = (method: string, path: string, query: string) => {
   }
 }
 
-/** Reads a whole address as its path; the host in it counts instead of the header (RFC 9112 §3.2.2). */
+/** Turns an absolute URL into a path. Its host replaces the `Host` header (RFC 9112 §3.2.2). */
 export const inOriginForm = (request: IncomingMessage): IncomingMessage => {
   const [, host, path = ''] = /^https?:\/\/([^/?#@\\]+)(.*)$/is.exec(request.url ?? '') ?? []
   if (host === undefined) return request
@@ -56,7 +56,7 @@ export const inOriginForm = (request: IncomingMessage): IncomingMessage => {
   return request
 }
 
-/** Throws a Problem for anything but `/toolbox/{sandboxIdOrName}/…`. */
+/** Reads `/toolbox/{sandboxIdOrName}/…`. Throws a Problem for any other URL. */
 export const readTarget = (url: string, method: string): Target => {
   if (url.length > longestUrl) throw new Problem('bad_request', 'The URL is too long.')
   const [, encodedName = '', path = '', query = ''] = /^\/toolbox\/([^/?]+)(\/[^?]*)?(\?.*)?$/s.exec(url) ?? []

@@ -1,5 +1,5 @@
-// Judges the tickets of calls (src/wire/ticket.ts). A signature is checked once per ticket, not once per call. A ticket of an
-// unknown key makes the gate ask control for its keys again; keys that control no longer names count no more.
+// Checks the tickets of calls (src/wire/ticket.ts). A signature is verified once per ticket, not once per call. For a ticket with
+// an unknown key the gate asks control for its keys again. Keys that control no longer lists are invalid.
 import { createPublicKey, type KeyObject } from 'node:crypto'
 import type { Logger } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
@@ -14,15 +14,15 @@ import {
   ticketSkewMs,
 } from '#src/wire/ticket.ts'
 
-/** What somebody wants to do in a sandbox: a call of its toolbox, or a connection to one of its ports. */
+/** The need for a ticket: a call of a sandbox's toolbox, or a connection to one of its ports. */
 export type Need = { sandboxId: string } & ({ method: string; path: string } | { port: number })
 
 const keptTickets = 4096
-/** Whoever shows tickets of unknown keys makes us ask no more often than this. */
+/** Minimum interval of the questions for keys, whoever sends tickets with unknown keys. */
 const askEveryMs = 1000
 
 type TicketsParts = {
-  /** Asks control. Throws a Problem where it does not answer. */
+  /** Asks control for its keys. Throws a Problem if control does not answer. */
   listKeys: () => Promise<readonly TicketKey[]>
   log: Logger
 }
@@ -41,21 +41,21 @@ export class Tickets {
   #keys: ReadonlyMap<string, KeyObject> = new Map()
   #askedAt = Number.NEGATIVE_INFINITY
   #asking: Promise<void> | undefined
-  /** Tickets whose signature is good. */
+  /** Tickets with a verified signature. */
   readonly #read = new Map<string, Ticket>()
 
   constructor(parts: TicketsParts) {
     this.#parts = parts
   }
 
-  /** Throws the refusal of a ticket that is none, is not for this, or has expired. */
+  /** Checks a ticket. Throws a refusal if it is invalid, expired, or not for this need. */
   async check(text: string | undefined, need: Need): Promise<Ticket> {
     try {
       const ticket = (text !== undefined && this.#read.get(text)) || (await this.#readAnew(text))
       this.#judge(ticket, need)
       return ticket
     } catch (error) {
-      // No caller can bring this about: either control and this gate disagree, or somebody forges.
+      // An honest caller cannot cause this: either control and gate disagree, or the ticket is forged.
       if (error instanceof Problem && error.status < 500) {
         this.#parts.log.warn({ cause: error.cause, sandboxId: need.sandboxId }, 'a call is refused for its ticket')
       }
@@ -63,7 +63,7 @@ export class Tickets {
     }
   }
 
-  /** Checks a signature before the call comes, which then need not wait for that. */
+  /** Verifies a signature before the call comes, so that the call need not wait for it. */
   readAhead(text: string): void {
     if (!this.#read.has(text)) this.#readAnew(text).catch(() => {})
   }
@@ -117,7 +117,7 @@ export class Tickets {
   }
 }
 
-/** Throws a Problem for what is no public key. */
+/** Parses a public key. Throws a Problem if the text is none. */
 const publicKeyFrom = (text: string): KeyObject => {
   try {
     return createPublicKey({ key: Buffer.from(text, 'base64'), type: 'spki', format: 'der' })

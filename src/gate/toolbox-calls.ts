@@ -1,4 +1,4 @@
-// Hands calls that were let in to the toolbox, under the sandbox's id and without who calls.
+// Passes admitted calls to the toolbox, under the sandbox's id and without the caller's credentials.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { noSandbox, Problem } from '#src/problems.ts'
@@ -10,7 +10,7 @@ import { corsHeaders } from './cors.ts'
 import type { Door } from './door.ts'
 import { RunnerAway, type RunnerLink } from './runner-link.ts'
 
-/** What answers calls, such as `Toolbox`. An upgrade that is refused is a Problem, and nothing was said. */
+/** Answers calls, as `Toolbox` does. A refused upgrade throws a Problem, and nothing was sent. */
 export type Answering = {
   call: (request: IncomingMessage, response: ServerResponse) => void
   upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => Promise<number>
@@ -24,7 +24,7 @@ const isForToolbox = (name: string) =>
 
 const letIn = new WeakMap<IncomingMessage, { access: Access; path: string }>()
 
-/** From here on the call is the toolbox's, and nobody reads who has called. */
+/** Prepares the call for the toolbox: from here on, the caller's identity is removed. */
 const admit = (request: IncomingMessage, access: Access, rest: string) => {
   const { headers } = request
   for (const name of Object.keys(headers)) if (!isForToolbox(name)) delete headers[name]
@@ -58,7 +58,7 @@ async function* oneOf(text: string) {
   yield Buffer.from(text)
 }
 
-/** The sandbox of a call that has a ticket for it. */
+/** Returns the sandbox of a call that has a ticket for it. */
 export const calledBy =
   (door: Door) =>
   async (request: IncomingMessage, sandboxId: string): Promise<Called> => {
@@ -70,7 +70,7 @@ export const calledBy =
     return calledIn(link, sandbox)
   }
 
-/** The answer is the toolbox's. CORS is the gate's to say. */
+/** Passes a call on. The toolbox answers, but the gate sets the CORS headers. */
 export const passCall = (
   toolbox: Answering,
   request: IncomingMessage,
@@ -83,7 +83,7 @@ export const passCall = (
   toolbox.call(request, response)
 }
 
-/** Answers the status that was said; throws the refusal. */
+/** Passes an upgrade on. Returns the status of the answer; throws the refusal. */
 export const passUpgrade = (
   toolbox: Answering,
   request: IncomingMessage,

@@ -1,4 +1,4 @@
-// Hands a connection over: after the other side has agreed, bytes pass both ways unread.
+// Passes an upgrade on: after the destination agrees, bytes pass both ways unread.
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { endSoon, headOf } from '#src/http/linger.ts'
@@ -8,16 +8,16 @@ import type { Destination } from './destination.ts'
 
 type Handover = {
   socket: Duplex
-  /** What the caller sent right behind its head. */
+  /** The bytes that the caller sent directly after its head. */
   head: Buffer
   destination: Destination
-  /** How long the connection stays after an answer that is no upgrade. */
+  /** How long the connection stays open after an answer that is no upgrade. */
   lingerMs?: number | undefined
 }
 
 const answerMs = 30_000
 
-/** How long the second side may take to end after the first has, or has failed; the last bytes of the first still pass. */
+/** How long the second side may take to end after the first; the first side's last bytes still pass. */
 const partMs = 2000
 
 const join = (one: Duplex, other: Duplex) => {
@@ -36,21 +36,24 @@ const join = (one: Duplex, other: Duplex) => {
     [one, other],
     [other, one],
   ] as const) {
-    // A side that fails closes; what came from it before is still the other's to hear.
+    // A failed side closes, but the other side still gets the bytes that came before.
     end.on('error', () => {}).once('end', onEnd)
     end.once('close', () => {
       opposite.end()
-      // Cut off with something unread, it would be told of that instead.
+      // Read the rest: a side that is closed with unread bytes would see a reset instead of the end.
       opposite.resume()
       onEnd()
     })
   }
 }
 
-/** Header values came as latin1, which is how HTTP/1.1 has them; as UTF-8 they would be others. */
+/** Writes latin1, the encoding in which HTTP/1.1 header values arrived; UTF-8 would change them. */
 const sendHead = (socket: Duplex, ...head: Parameters<typeof headOf>) => socket.write(headOf(...head), 'latin1')
 
-/** Answers the status: 101 when both are joined, another one when that has been passed on as the other side's refusal. */
+/**
+ * Hands the connection over. Returns 101 after both sides were joined, or the status of the destination's refusal that was passed
+ * on.
+ */
 export const handOver = ({ socket, head, destination, lingerMs }: Handover): Promise<number> =>
   new Promise((resolve, reject) => {
     const outgoing = destination.send({
@@ -85,13 +88,13 @@ export const handOver = ({ socket, head, destination, lingerMs }: Handover): Pro
       settle(101)
     })
     outgoing.once('response', (answer) => {
-      // In pieces the body would need framing that the plain socket does not do; its end is the connection's.
+      // Close after the body: chunked framing is not possible on this raw socket, so the end of the connection ends the body.
       const headers = [...destination.outward(answer), 'Connection', 'close']
       const status = answer.statusCode ?? 502
       sendHead(socket, status, answer.statusMessage ?? '', headers)
       pour(answer, socket, () => endSoon(socket, lingerMs))
       answer.once('error', () => socket.destroy())
-      // Only who reads hears that the caller has gone.
+      // Keep reading, to notice that the caller has left.
       socket.resume().once('end', () => socket.destroy())
       socket.once('close', () => outgoing.destroy())
       settle(status)

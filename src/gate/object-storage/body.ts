@@ -1,5 +1,5 @@
-// The bodies of uploads, checked while they pass: what comes out ends in order only if all of it is what was signed. Clients
-// send them plain, or in the chunks of `aws-chunked` with signatures or checksums between and behind them.
+// Checks upload bodies while they pass: the stream ends without an error only if it is the signed body. Clients send bodies
+// plain, or in `aws-chunked` chunks with signatures or checksums between and after them.
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { crc32 } from 'node:zlib'
@@ -13,7 +13,7 @@ const cut = () => new S3Refusal('IncompleteBody', 'The body is shorter or longer
 
 const sha256Of = (text: Buffer | string) => createHash('sha256').update(text).digest('hex')
 
-/** Checksums of a whole body; only kinds that are given and that we know are checked. */
+/** Checksums of a whole body. Only given checksums of known kinds are checked. */
 class Checks {
   readonly #expected: ReadonlyMap<string, string>
   readonly #sha256 = createHash('sha256')
@@ -71,7 +71,7 @@ class Reader {
     return true
   }
 
-  /** Without its end; undefined at the end of everything. */
+  /** The next line without its line break; undefined at the end. */
   async line(): Promise<string | undefined> {
     for (;;) {
       const end = this.#held.indexOf('\r\n')
@@ -88,7 +88,7 @@ class Reader {
     }
   }
 
-  /** What is left of a refused body can be read away only once nobody reads it here. */
+  /** Releases the pieces, so that other code can drain the rest of a refused body. */
   async close(): Promise<void> {
     await this.#pieces.return?.()
   }
@@ -107,7 +107,7 @@ class Reader {
 const longestLine = 2048
 const mostTrailers = 16
 
-/** `key`: each chunk is signed, and so is what comes behind them. */
+/** `key`: set if each chunk and the trailer are signed. */
 async function* chunked(
   pieces: Pieces,
   expected: Map<string, string>,
@@ -155,7 +155,7 @@ const readTrailer = async (
   let said: string | undefined
   for (let count = 0; ; count++) {
     const line = await reader.line()
-    // Some end the trailer with an empty line, some with the body.
+    // Some clients end the trailer with an empty line, others with the end of the body.
     if (line === undefined || line === '') break
     const [, name = '', value = ''] = /^([\w-]+):(.*)$/.exec(line) ?? []
     if (name === '' || count === mostTrailers) throw cut()
@@ -169,7 +169,7 @@ const readTrailer = async (
     throw new S3Refusal('SignatureDoesNotMatch', 'What comes behind the body is not signed as it has to be.')
 }
 
-/** The body of a signed call, as it is without chunks. */
+/** The body of a signed call, without the chunk framing. */
 export const bodyOf = (request: IncomingMessage, { payload }: SignedCall, key: SigningKey): Pieces => {
   const expected = checksumsIn(request)
   const pieces: Pieces = request.iterator({ destroyOnReturn: false })

@@ -1,4 +1,4 @@
-// What is asked of the runner that keeps the files (wire/gate-link.ts).
+// Questions to the runner that keeps the files (wire/gate-link.ts).
 import { Problem } from '#src/problems.ts'
 import type { StoredContext } from '#src/wire/contexts.ts'
 import type { GateRequest } from '#src/wire/gate-link.ts'
@@ -13,9 +13,9 @@ const checkUpload = (uploadId: string) => {
   if (!/^[0-9a-f]{32}$/.test(uploadId)) throw new S3Refusal('NoSuchUpload', 'There is no such upload.')
 }
 
-/** What a caller gave that no runner can take is refused before one is asked. */
+/** Limits of a caller's values, checked here before a runner is asked. */
 const mostParts = 10_000
-/** Nothing that is here begins otherwise. */
+/** The beginning of a hash; no file has another name. */
 const beginningOfHash = /^[0-9a-f]{0,64}$/
 
 export class Keeper {
@@ -58,7 +58,7 @@ export class Keeper {
     await this.#ask({ ask: 'abort-upload', organizationId, hash, uploadId })
   }
 
-  /** A body that fails on its way throws what it failed with. */
+  /** Sends a request. If the body fails, throws the body's error. */
   async #ask<T>(request: GateRequest, body?: AsyncIterable<Buffer>): Promise<T> {
     const failed: { with?: unknown } = {}
     try {

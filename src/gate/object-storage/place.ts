@@ -1,4 +1,4 @@
-// Which object a call names, and what it asks of it. Nothing else is in the bucket than `{organization}/{hash}/context.tar`.
+// The object that a call names, and its parameters. The bucket contains only `{organization}/{hash}/context.tar`.
 import { contextBucket, contextHash } from '#src/wire/contexts.ts'
 import { S3Refusal } from './refusal.ts'
 
@@ -6,14 +6,14 @@ export type Place = { query: ReadonlyMap<string, string>; key: { organizationId:
 
 const path = new RegExp(`^/${contextBucket}(?:/(.*))?$`)
 
-/** The one path of the gate that is an S3 server's. */
+/** Whether the URL belongs to the object storage. */
 export const isObjectStorage = (url: string): boolean => path.test(url.split('?', 1)[0] as string)
 
 export const readPlace = (url: string): Place => {
   const [before = '', after = ''] = url.split(/\?(.*)/s)
   const parameters = [...new URLSearchParams(after)]
   const query = new Map(parameters)
-  // If a parameter is there twice, the check of the signature and the call itself might read different values.
+  // Refuse duplicate parameters: the signature check and the call itself might read different values.
   if (query.size !== parameters.length) throw new S3Refusal('InvalidRequest', 'A parameter is there twice.')
   const [, rest = ''] = path.exec(before) ?? []
   if (rest === '') return { query, key: undefined }

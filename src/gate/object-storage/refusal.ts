@@ -1,4 +1,4 @@
-// Why a call is refused, in the words of S3, which its clients decide by.
+// Refusals in the codes of S3, on which its clients decide.
 import { Problem } from '#src/problems.ts'
 
 const statuses = {
@@ -38,7 +38,7 @@ export class S3Refusal extends Error {
     return statuses[this.code]
   }
 
-  /** Without a cause nothing of ours has failed. */
+  /** Without a cause no part of ours has failed. */
   get logLevel(): 'debug' | 'warn' | 'error' {
     if (this.code === 'InternalError') return 'error'
     return this.cause === undefined ? 'debug' : 'warn'
@@ -56,7 +56,7 @@ const codes: Partial<Record<number, S3Code>> = {
   429: 'SlowDown',
 }
 
-/** For what control and runners say with a status. */
+/** The refusal for a status of control or a runner. */
 export const refusalOf = (status: number, message: string, options?: ErrorOptions): S3Refusal =>
   new S3Refusal(codes[status] ?? 'ServiceUnavailable', message, options)
 

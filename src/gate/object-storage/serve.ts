@@ -1,5 +1,5 @@
-// The part of an S3 server that uploads of a definition's files need. A call is judged by its signature before its body is
-// read, sees its own organization only, and ends at the runner that keeps the files.
+// The parts of an S3 server that uploads of a definition's files need. The signature is checked before the body is read. A call
+// can access only its own organization, and is passed to the runner that keeps the files.
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { RateLimiterMemory } from 'rate-limiter-flexible'
@@ -123,7 +123,7 @@ export const createObjectStorage = ({
 }: ObjectStorageParts) => {
   const calls = new RateLimiterMemory({ points: callsPerMinute, duration: 60 })
 
-  /** Nothing is done, and nothing of a body is read, before all of this holds. */
+  /** Checks a call. Until all checks pass, nothing is done and no byte of the body is read. */
   const judge = async (request: IncomingMessage): Promise<Asked> => {
     const complaint = findBadHead(request)
     if (complaint !== undefined) throw new S3Refusal('InvalidRequest', complaint)

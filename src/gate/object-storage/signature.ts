@@ -1,5 +1,5 @@
-// Whether a call is signed as it should be (AWS Signature Version 4, in the Authorization header). The call is signed once
-// more by aws4fetch, with the secret that control knows, and the two signatures are compared.
+// Checks the signature of a call (AWS Signature Version 4, in the Authorization header). aws4fetch signs the call again with the
+// secret that control knows, and the two signatures are compared.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { AwsV4Signer } from 'aws4fetch'
@@ -9,7 +9,7 @@ export type SignedCall = {
   accessKey: string
   sessionToken: string
   region: string
-  /** Time as `x-amz-date` has it. */
+  /** The time in the format of `x-amz-date`. */
   datetime: string
   signedHeaders: readonly string[]
   signature: string
@@ -17,13 +17,13 @@ export type SignedCall = {
   payload: string
 }
 
-/** What a chunk of a body is signed with, and the signature that the first of them goes on from. */
+/** The key that signs the chunks of a body, and the signature that the first chunk continues from. */
 export type SigningKey = { key: Buffer; scope: string; datetime: string; signature: string }
 
 const shape =
   /^AWS4-HMAC-SHA256 Credential=([\w-]{1,128})\/(\d{8})\/([\w-]{1,64})\/s3\/aws4_request, ?SignedHeaders=([a-z0-9;-]{1,2000}), ?Signature=([0-9a-f]{64})$/
 const skewMs = 15 * 60_000
-/** Without these a signature would hold for another body, another server or another day. */
+/** Headers that must be signed; otherwise a signature would also be valid for another body, server or day. */
 const alwaysSigned = ['host', 'x-amz-date', 'x-amz-content-sha256', 'x-amz-security-token']
 
 const textOf = (value: string | string[] | undefined): string => (typeof value === 'string' ? value : '')
@@ -33,7 +33,7 @@ const timeOf = (datetime: string): number => {
   return Date.parse(`${year}-${month}-${day}T${hour}:${minute}:${second}Z`)
 }
 
-/** What a call says of its signature; whether it is true is for `checkSignature`. Throws where it says nothing usable. */
+/** Reads a call's signature; `checkSignature` verifies it. Throws if it is missing or malformed. */
 export const readSignedCall = ({ headers }: IncomingMessage, now: number): SignedCall => {
   const [, accessKey = '', date, region = '', names = '', signature = ''] =
     shape.exec(headers.authorization ?? '') ?? []
@@ -78,7 +78,7 @@ export const checkSignature = async (
     region,
     datetime,
     cache,
-    // No others than those that the caller has signed.
+    // Sign exactly the headers that the caller has signed.
     allHeaders: true,
   })
   const expected = await signer.signature()
@@ -91,7 +91,7 @@ export const checkSignature = async (
 
 const nothing = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
-/** What the next chunk of a body has to be signed with; `before`: the signature of the one before it. */
+/** The expected signature of the next chunk. `before`: the signature of the previous chunk. */
 export const signatureOfChunk = ({ key, scope, datetime }: SigningKey, before: string, sha256: string): string =>
   createHmac('sha256', key)
     .update(['AWS4-HMAC-SHA256-PAYLOAD', datetime, scope, before, nothing, sha256].join('\n'))

@@ -1,4 +1,4 @@
-// The few documents that S3 clients send and want.
+// The XML documents that S3 clients send and expect.
 import { escaped } from '#src/kit/escape.ts'
 import { contextBucket, mostParts, type StoredContext } from '#src/wire/contexts.ts'
 import { S3Refusal } from './refusal.ts'
@@ -6,7 +6,7 @@ import { S3Refusal } from './refusal.ts'
 const head = '<?xml version="1.0" encoding="UTF-8"?>\n'
 const namespace = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
 
-/** Text for XML, without the characters that XML cannot hold. */
+/** Escapes text for XML, and drops characters that XML cannot contain. */
 const text = (value: string) => escaped(value.replace(/[^\x20-\x7e]/g, ''))
 const tag = (name: string, value: string | number | boolean) => `<${name}>${text(String(value))}</${name}>`
 
@@ -35,7 +35,7 @@ export const beginXml = (key: string, uploadId: string) =>
 export const completeXml = (key: string, etag: string) =>
   `${head}<CompleteMultipartUploadResult ${namespace}>${tag('Bucket', contextBucket)}${tag('Key', key)}${tag('ETag', `"${etag}"`)}</CompleteMultipartUploadResult>`
 
-/** The parts that a client names at the end; what else it says of them has been checked as they came. */
+/** The parts in a client's final request. Their other fields were checked when the parts arrived. */
 export const partsIn = (xml: string): { number: number; etag: string }[] => {
   const parts = [...xml.matchAll(/<Part>(.*?)<\/Part>/gs)].map(([, part = '']) => ({
     number: Number(/<PartNumber>\s*(\d{1,6})\s*<\/PartNumber>/.exec(part)?.[1] ?? Number.NaN),

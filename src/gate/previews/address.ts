@@ -1,6 +1,6 @@
-// Reads from a request whether it is for a preview, and of what. A preview has a host name of its own,
-// `{port}-{sandbox}.<host of `{proxy_url}`>`, or, where there are no such names, a path of the gate's own host:
-// `/preview/{sandbox}/{port}/…`. `{sandbox}` is an id, a name, or the token of a signed URL.
+// Reads from a request whether it is for a preview, and for which. A preview has its own host name `{port}-{sandbox}.<host of
+// `{proxy_url}`>`, or, without such names, a path of the gate's own host: `/preview/{sandbox}/{port}/…`. `{sandbox}` is an id, a
+// name, or the token of a signed URL.
 import { isIP } from 'node:net'
 import { Problem } from '#src/problems.ts'
 import { reservedPorts, toolboxPort } from '#src/wire/access.ts'
@@ -8,14 +8,14 @@ import { decoded, takeFromQuery } from '../query.ts'
 import { authKey, longestName, longestUrl } from '../target.ts'
 
 export type PreviewAddress = {
-  /** Id, name or token as it stands in the address. */
+  /** The id, name or token in the address. */
   sandbox: string
   port: number
-  /** What the caller called us, with the port; empty in a request that names no host. */
+  /** The host and port in the request; empty if the request names no host. */
   host: string
-  /** What comes before the server's own paths; empty where it has a host name of its own. */
+  /** The path before the server's own paths; empty for a preview with its own host name. */
   prefix: string
-  /** The server's own path, which begins with a slash unless there is nothing, and its query without the fields that are ours. */
+  /** The server's own path and query, without the gate's fields. The path is empty or starts with a slash. */
   path: string
   query: string
   queryToken: string | undefined
@@ -33,21 +33,23 @@ const readPort = (digits: string): number => {
   return port
 }
 
-/** Without its port, brackets and the dot of a full name. */
+/** A host name without port, brackets and final dot. */
 const nameOf = (host: string) =>
   host
     .replace(/:\d*$/, '')
     .replace(/^\[(.*)\]$/, '$1')
     .replace(/\.$/, '')
 
-/** Names that mean this machine to those who call us at an address of it. */
+/** Names of the own machine, for callers that use an address of it. */
 const isLoopback = (name: string) => name === 'localhost' || name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)
 
-/** Whether a caller means the gate itself. A request without a host is from no browser. */
+/** Whether the name means the gate itself. A request without a host does not come from a browser. */
 const isOwnName = (name: string, ownName: string) =>
   name === '' || name === ownName || isIP(name) !== 0 || (isLoopback(name) && isLoopback(ownName))
 
-/** Below an origin of one sandbox no other may have one: its pages could set cookies for everything above them. */
+/**
+ * Whether a name contains a label of a preview. No preview may be below another: its pages could set cookies for all names above.
+ */
 const hasPreviewLabel = (name: string) =>
   /(?:^|\.)\d{1,5}-(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z0-9]{16})(?:\.|$)/.test(name)
 
@@ -59,7 +61,7 @@ const labelOf = (host: string, ownHost: string): { port: string; sandbox: string
   return nameOf(parent) !== nameOf(ownHost) && hasPreviewLabel(nameOf(parent)) ? undefined : { port, sandbox }
 }
 
-/** Whether a page is of this sandbox, on whatever port. `host` is a preview's own host name. */
+/** Whether a page belongs to this sandbox, on any port. `host` is a preview's own host name. */
 export const isPageOf = (url: string, host: string): boolean => {
   const labelIn = (text: string) => /^\d{1,5}-([^.]+\..+)$/.exec(nameOf(text))?.[1]
   const here = labelIn(host.toLowerCase())
@@ -70,11 +72,11 @@ export const isPageOf = (url: string, host: string): boolean => {
 export const isPageOfPreview = (url: string): boolean =>
   URL.canParse(url) && /^\d{1,5}-[^.]+\./.test(new URL(url).hostname)
 
-/** Whether the request is for a preview, which need not be one that can be. */
+/** Whether the request is for a preview, even an impossible one. */
 export const isForPreview = (url: string, hostHeader: string | undefined, ownHost: string): boolean =>
   url.startsWith('/preview/') || labelOf((hostHeader ?? '').toLowerCase(), ownHost) !== undefined
 
-/** Throws where the path names none, or where it stands at a host that is not the gate's own. */
+/** Reads a preview by path. Throws if the path names none, or if the host is not the gate's own. */
 const readPath = (url: string, host: string, ownHost: string) => {
   if (!isOwnName(nameOf(host), nameOf(ownHost))) {
     throw new Problem('not_found', "A preview by its path is at the gate's own address only.")
@@ -90,7 +92,10 @@ const readNamed = (url: string, label: { port: string; sandbox: string }) => {
   return { prefix: '', ...label, path, query }
 }
 
-/** `undefined`: the request is for something else. Throws for a preview that cannot be. `ownHost`: the gate's own name. */
+/**
+ * Reads the address of a preview; `undefined` for other requests. Throws for an impossible preview. `ownHost`: the gate's own
+ * name.
+ */
 export const readPreviewAddress = (
   url: string,
   hostHeader: string | undefined,
@@ -118,15 +123,15 @@ export const readPreviewAddress = (
   }
 }
 
-/** The address as a browser has it, without what is ours; never one that a browser takes for another host's. */
+/** The address for the browser, without the gate's fields. Never one that a browser reads as another host. */
 export const visibleUrl = ({ prefix, path, query }: PreviewAddress): string =>
   `${prefix}${path.replace(/^[/\\]*/, '/')}${query}`
 
-/** URL of the page at the sandbox's id, the only place where content is served. */
+/** The URL of the page at the sandbox's id: only there is content served. */
 export const urlAtId = ({ host, prefix, port, path, query, queryToken }: PreviewAddress, sandboxId: string): string => {
   const token = queryToken === undefined ? '' : `${authKey}=${encodeURIComponent(queryToken)}`
   const whole = token === '' ? query : `${query === '' ? '?' : `${query}&`}${token}`
   if (prefix !== '') return `/preview/${sandboxId}/${port}${path}${whole}`
-  // Without a scheme, it is that of this very call.
+  // A URL without a scheme keeps the scheme of this call.
   return `//${port}-${sandboxId}.${host.slice(host.indexOf('.') + 1)}${path}${whole}`
 }

@@ -1,20 +1,23 @@
-// The cookies that a visitor of a preview has from us, beside those of the server inside. They are for this host alone,
-// and where previews share a host, for the paths of this one.
+// The gate's own cookies for a visitor of a preview. They apply only to this host, and if previews share a host, only to this
+// preview's paths.
 import { decodedFully } from '../query.ts'
 import type { PreviewAddress } from './address.ts'
 
 const authPrefix = 'daytona-sandbox-auth-'
 const acceptedPrefix = 'alcove-preview-accepted-'
-/** No other host can set a cookie whose name begins so (RFC 6265bis §4.1.3.2). Browsers take it over TLS only. */
+/** No other host can set a cookie with this prefix (RFC 6265bis §4.1.3.2). Browsers accept it only over TLS. */
 const hostPrefix = '__Host-'
 const authSeconds = 3600
 const acceptedSeconds = 86_400
-/** A browser has one for a preview; more were not set by us. */
+/** Maximum of tokens to try: a browser has one per preview, and further ones are not ours. */
 const mostTokens = 4
 
 const plainName = (name: string) => (name.startsWith(hostPrefix) ? name.slice(hostPrefix.length) : name)
 
-/** Cookies know no ports: by path a preview is sent those of the API's host too, where that is the same. */
+/**
+ * Whether the gate or the API set the cookie. Cookies ignore ports, so a preview by path also gets those of an API on the same
+ * host.
+ */
 const isOurs = (name: string) => /^(?:__host-)?(?:daytona-sandbox-auth-|alcove[-_])/i.test(decodedFully(name))
 
 const split = (header: string | undefined) =>
@@ -24,8 +27,8 @@ const split = (header: string | undefined) =>
   })
 
 /**
- * Tokens for what the address names. One that no other host could have set comes first: over plain HTTP any page below the same
- * domain can set others, as many as it likes.
+ * The tokens for this address. First comes the one that no other host could have set: over plain HTTP any page below the same
+ * domain can set any number of others.
  */
 export const tokensOf = (header: string | undefined, sandbox: string): string[] => {
   const names = [hostPrefix + authPrefix + sandbox, authPrefix + sandbox]
@@ -37,7 +40,7 @@ export const tokensOf = (header: string | undefined, sandbox: string): string[] 
     .map(({ value }) => value)
 }
 
-/** Over TLS only by the cookie that no other host could have set. */
+/** Whether the visitor accepted the warning. Over TLS only the cookie counts that no other host could have set. */
 export const hasAccepted = (
   header: string | undefined,
   { prefix }: PreviewAddress,
@@ -48,7 +51,7 @@ export const hasAccepted = (
   return split(header).some(({ name }) => name === expected)
 }
 
-/** What is left for the server inside; `undefined` if that is nothing. `isOpen`: its text may be seen there. */
+/** The cookies for the server inside; `undefined` if none are left. `isOpen`: whether the server may see the text. */
 export const withoutOurs = (header: string, isOpen: (text: string) => boolean): string | undefined =>
   split(header)
     .filter(({ name, text }) => !isOurs(name) && isOpen(text))
@@ -56,12 +59,12 @@ export const withoutOurs = (header: string, isOpen: (text: string) => boolean): 
     .join('; ') || undefined
 
 /**
- * Over TLS the cookie is sent in a frame of another site too, and is then another one for each such site (CHIPS). Over plain
- * HTTP browsers know none of that, localhost included.
+ * Over TLS the cookie is also sent in frames of other sites, with a separate value for each such site (CHIPS). Over plain HTTP,
+ * including localhost, browsers support neither.
  */
 const cookie = ({ prefix }: PreviewAddress, name: string, value: string, seconds: number, isSecure: boolean) => {
   if (!isSecure) return `${name}=${value}; Path=${prefix}/; Max-Age=${seconds}; HttpOnly; SameSite=Lax`
-  // A cookie with the prefix is for the whole host: previews that share one have it below their path instead.
+  // A `__Host-` cookie applies to the whole host, so previews that share a host use a cookie with their path instead.
   if (prefix !== '') return `${name}=${value}; Path=${prefix}/; Max-Age=${seconds}; HttpOnly; SameSite=Lax; Secure`
   return `${hostPrefix}${name}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; SameSite=None; Secure; Partitioned`
 }
@@ -73,12 +76,12 @@ export const acceptedCookie = (address: PreviewAddress, sandboxId: string, isSec
   cookie(address, acceptedPrefix + sandboxId, 'true', acceptedSeconds, isSecure)
 
 /**
- * A cookie as a server inside sets it, as it may go out: for no other host, where previews share a host for no other
- * path, and not in our name. `undefined`: not at all.
+ * Rewrites a cookie that a server inside sets: not for another host, not for another path if previews share a host, and not with
+ * the name of a gate cookie. `undefined`: drop it.
  */
 export const asVisible = (setCookie: string, prefix: string): string | undefined => {
   const [pair = '', ...attributes] = setCookie.split(';')
-  // A cookie without a name comes back as its value alone, which may read as a name and a value (RFC 6265bis §5.8.3).
+  // A cookie without a name is sent back as its value alone, which may look like a name and a value (RFC 6265bis §5.8.3).
   const [name = ''] = pair.replace(/^[\s=]+/, '').split('=', 1)
   if (isOurs(name.trim())) return undefined
   const kept = attributes.filter((attribute) => !/^\s*domain\s*(?:=|$)/i.test(attribute))

@@ -1,5 +1,5 @@
-// A server inside a sandbox as a destination. It is told who calls as behind any reverse proxy, sees none of our
-// credentials, not even in its own address, and what it answers concerns itself only.
+// A server inside a sandbox as a destination. It gets the caller's data as behind any reverse proxy. It sees none of our
+// credentials, not even in its own address. Its answers can affect only its own preview.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import type { Access, Credential } from '#src/wire/access.ts'
@@ -25,33 +25,36 @@ const rewritten = new Set([
   ...forwarded,
 ])
 
-/** What would concern every preview that shares the host. */
+/** Headers that would affect every preview on the same host. */
 const ofWholeHost = new Set(['alt-svc', 'nel', 'report-to', 'service-worker-allowed', 'strict-transport-security'])
 
-/** Rewritten, or what would concern every preview below the same domain: cookies are cleared of all of it. */
+/**
+ * Headers that are rewritten, or that would affect every preview below the same domain: `clear-site-data` also clears its
+ * cookies.
+ */
 const neverOut = new Set(['set-cookie', 'location', 'clear-site-data'])
 
 type Names = {
-  /** The address as the server inside is told of it. */
+  /** The host that the server inside is told. */
   host: string
   prefix: string
-  /** The `Host` header, and what `Origin` and `Referer` say of pages of this preview. */
+  /** The `Host` header, also used in `Origin` and `Referer` for pages of this preview. */
   called: string
   hide: (text: string) => string
 }
 
-/** A token in the address is a credential: the server inside sees the id in its place. */
+/** The names for the server inside. A token in the address is a credential, so the server sees the sandbox's id instead. */
 const namesOf = (address: PreviewAddress, { sandboxId, openedBy, hostInside }: Access): Names => {
   const { host, prefix, sandbox, port } = address
   const isToken = openedBy === 'signed-preview'
   const hide = (text: string) => (isToken ? text.replaceAll(new RegExp(sandbox, 'gi'), sandboxId) : text)
   const shown = hide(host)
-  // In the path the token may be written in any encoding.
+  // In the path, the token may be percent-encoded in any way.
   const shownPrefix = prefix !== '' && isToken ? `/preview/${sandboxId}/${port}` : prefix
   return { host: shown, prefix: shownPrefix, called: hostInside === 'localhost' ? `localhost:${port}` : shown, hide }
 }
 
-/** The page or origin, where it is of this preview, as one of the host that the server inside is called. */
+/** Rewrites the URL of a page of this preview to the host name that the server inside sees. */
 const asCalled = (url: string | undefined, { host, called }: Names, isSecure: boolean): string | undefined => {
   if (url === undefined || called === host || !URL.canParse(url)) return url
   const { host: pageHost, origin } = new URL(url)
@@ -88,7 +91,7 @@ const inward = (visit: Visit, isUpgrade: boolean): string[] => {
     ...crossing(request, (name, value) => {
       if (rewritten.has(name) || name.startsWith('x-daytona-')) return false
       if (name !== 'authorization') return isOpen(value) && isOpen(name)
-      // A second one was looked at by nobody.
+      // Nobody checked a second Authorization header, so it is dropped.
       authorizations += 1
       return authorizations === 1 && isOpen(value) && !(isBearerOurs && /^bearer\s/i.test(value))
     }),
@@ -108,7 +111,7 @@ const inward = (visit: Visit, isUpgrade: boolean): string[] => {
   ]
 }
 
-/** The target as the server inside reads it. */
+/** The request target for the server inside. */
 const targetOf = (visit: Visit): string => {
   const { address, access } = visit
   const { hide } = namesOf(address, access)
@@ -118,7 +121,7 @@ const targetOf = (visit: Visit): string => {
   return `${path || '/'}${openQuery(hide(address.query), carriesOurs)}`
 }
 
-/** Where a redirect leads, seen from outside: the server inside knows no token, and rarely its prefix. */
+/** The target of a redirect as seen from outside: the server inside knows no token, and rarely its prefix. */
 const locationOf = (location: string, address: PreviewAddress, access: Access): string => {
   const [, scheme = '', authority, rest = ''] = /^([a-z]+:)?\/\/([^/?#\\]*)(.*)$/is.exec(location) ?? []
   const { host, prefix, called } = namesOf(address, access)
@@ -126,12 +129,12 @@ const locationOf = (location: string, address: PreviewAddress, access: Access): 
     address.prefix + (prefix !== '' && path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : path)
   if (authority === undefined) return location.startsWith('/') ? outside(location) : location
   if (authority.toLowerCase() === host.toLowerCase()) return `${scheme}//${address.host}${outside(rest)}`
-  // The scheme is the one that the server inside takes itself to be called by.
+  // Without a scheme: the server inside may not know the real one.
   return authority.toLowerCase() === called ? `//${address.host}${outside(rest)}` : location
 }
 
 /**
- * Previews by path share the gate's own origin. A page of one may not be of that origin: it could read all others that its
+ * Previews by path share the gate's origin. Their pages must not have that origin: a page could read all previews that its
  * visitor may see.
  */
 const ofNoOrigin = [
@@ -155,13 +158,13 @@ export type Visit = {
   request: IncomingMessage
   address: PreviewAddress
   access: Access
-  /** What the call came with. */
+  /** The credentials of the call. */
   credentials: readonly Credential[]
-  /** Set for the visitor with whatever the server answers. */
+  /** Gate cookies to set with the server's answer. */
   ownCookies?: readonly string[]
 }
 
-/** Throws for a call that has a credential where it cannot be taken away. */
+/** The destination of a visit. Throws if a call has a credential in a place from which it cannot be removed. */
 export const insideOf = (inside: Pick<Inside, 'request'>, visit: Visit): Destination => {
   const { address, access, ownCookies = [] } = visit
   const { port } = address

@@ -1,25 +1,28 @@
-// Tells which texts of a call carry a credential of this server, in any form that browsers and clients give it by themselves: as it is,
-// in other letters, percent-encoded, in Base64. Nothing of that goes into a sandbox. A caller who disguises a credential on purpose
-// can give it away in any case.
-// Known credentials are the ones this call came with, and everything that has the form of an API key.
+// Finds texts of a call that contain a credential of this server. It recognizes the forms that browsers and clients produce:
+// plain, in another letter case, percent-encoded, in Base64. Such texts never go into a sandbox. A caller that disguises a
+// credential on purpose could give it away anyway. Known credentials are those of this call, and every text in the form of an API
+// key.
 import type { IncomingMessage } from 'node:http'
 import type { Access, Credential } from '#src/wire/access.ts'
 import { decodedFully } from '../query.ts'
 import { authKey } from '../target.ts'
 
 const apiKey = /dtn_[0-9a-z]/i
-/** A shorter one could stand in any text by accident: only the whole text is compared with it. */
+/** Shorter credentials may appear in a text by chance, so they are compared with the whole text only. */
 const leastPart = 8
 
 type CarriesOurs = (text: string) => boolean
 
-/** Words that may be Base64, as in `Authorization: Basic`, or may end in it, as a path does: it goes by groups of four letters. */
+/**
+ * Decodes words that may be Base64 (`Authorization: Basic`), or that end in Base64 (a path). Base64 works in groups of four
+ * letters, so all four offsets are tried.
+ */
 const decodedWords = (text: string): string =>
   (text.match(/[\w+/-]{8,}/g) ?? [])
     .flatMap((word) => [0, 1, 2, 3].map((from) => Buffer.from(word.slice(from), 'base64').toString('latin1')))
     .join('\n')
 
-/** `used`: the credentials of the call; `isBearerOurs`: a bearer among them is not the server's inside. */
+/** `used`: the credentials of the call. `isBearerOurs`: a bearer token is meant for us, not for the server inside. */
 export const findOurs = (used: readonly Credential[], { openedBy, isBearerOurs }: Access): CarriesOurs => {
   const isOurs = ({ kind }: Credential) => kind !== 'bearer' || isBearerOurs || openedBy === 'bearer'
   const secrets = used
@@ -36,7 +39,7 @@ export const findOurs = (used: readonly Credential[], { openedBy, isBearerOurs }
   }
 }
 
-/** The field in which a preview takes its token, however its name is written. */
+/** Whether this is the field of a preview's token, in any spelling. */
 const isAuthKey = (name: string) => decodedFully(name).toLowerCase() === authKey.toLowerCase()
 
 /** A query without the fields that carry a credential. */
@@ -46,7 +49,7 @@ export const openQuery = (query: string, carriesOurs: CarriesOurs): string => {
   return open.length === fields.length ? query : open.length === 0 ? '' : `?${open.join('&')}`
 }
 
-/** A page's address; of one that carries a credential, or cannot be read, the origin at most. */
+/** The address of a page. If it contains a credential or cannot be read, at most its origin. */
 export const openReferer = (referer: string | undefined, carriesOurs: CarriesOurs): string | undefined => {
   if (referer === undefined) return undefined
   const isOpen = (text: string) =>
@@ -56,7 +59,7 @@ export const openReferer = (referer: string | undefined, carriesOurs: CarriesOur
   return origin !== 'null' && isOpen(origin) ? `${origin}/` : undefined
 }
 
-/** Protocols that a WebSocket offers. Some clients hide a key among them. */
+/** The subprotocols of a WebSocket without those that carry a credential: some clients put a key there. */
 export const openProtocols = ({ headers }: IncomingMessage, carriesOurs: CarriesOurs): string | undefined =>
   headers['sec-websocket-protocol']
     ?.split(',')

@@ -1,4 +1,4 @@
-// What the gate itself shows to people who open a preview with a browser.
+// Pages of the gate for people who open a preview in a browser.
 import { createHash } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import { escaped } from '#src/kit/escape.ts'
@@ -9,8 +9,8 @@ import { acceptKey, type PreviewAddress, visibleUrl } from './address.ts'
 export type Page = { body: string; headers: string[] }
 
 /**
- * Looks again until something else is answered than before, less and less often, and only while somebody looks at the page. It is
- * no activity of the sandbox, so that a page that was left open keeps none awake.
+ * Repeats the request until the answer changes, less and less often, and only while the page is visible. This is no activity, so
+ * an open page does not keep the sandbox running.
  */
 const lookAgain = `
 const status = Number(document.body.dataset.status)
@@ -21,7 +21,7 @@ const look = async () => {
   if (document.hidden) return
   const headers = { 'X-Daytona-Skip-Last-Activity-Update': 'true' }
   const answer = await fetch(location.href, { method: 'HEAD', headers, redirect: 'manual', cache: 'no-store' })
-  // 401: by path a cookie opens whole pages only, so that this call cannot tell.
+  // 401: for a preview by path the cookie opens only whole pages, so this request cannot find out.
   if (answer.status !== status && answer.status !== 401) location.reload()
 }
 setTimeout(look, 1000)
@@ -34,11 +34,11 @@ type Content = {
   html: string
   status: number
   looksAgain?: boolean
-  /** Pages of other sites may show this one in a frame. */
+  /** Whether pages of other sites may show this page in a frame. */
   mayBeFramed?: boolean
 }
 
-/** A page can do nothing but send its own form and look again. Nobody can lay anything over it. */
+/** The content security policy: the page can only send its own form and repeat the request, and no page can overlay it. */
 const policyOf = ({ looksAgain = false, mayBeFramed = false }: Content) =>
   [
     "default-src 'none'",
@@ -91,7 +91,7 @@ ${looksAgain ? `<script>${lookAgain}</script>` : ''}
   }
 }
 
-/** `mayBeFramed`: where what its button sets counts for frames of that same site only. */
+/** The warning page. `mayBeFramed`: if the button's cookie applies only to frames of the same site. */
 export const warningPage = (address: PreviewAddress, mayBeFramed: boolean): Page => {
   const url = visibleUrl(address)
   const action = `${url}${url.includes('?') ? '&' : '?'}${acceptKey}=true`
@@ -114,7 +114,7 @@ const advice: Partial<Record<Problem['code'], string>> = {
   not_found: 'It may have been deleted, or belong to somebody else.',
 }
 
-/** States that lead to a sandbox that is started, without anybody doing anything more. */
+/** States that become `started` without anybody acting. */
 const onTheWay: readonly string[] = [
   'creating',
   'restoring',
@@ -130,7 +130,7 @@ const onTheWay: readonly string[] = [
 
 const inWords = (state: string) => state.replaceAll('_', ' ')
 
-/** How a page tells a refusal to a person. */
+/** The content of the page for a refusal. */
 const contentOf = (problem: Problem): Content => {
   const { status, message } = problem
   if (problem instanceof NothingListens) {

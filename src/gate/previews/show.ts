@@ -1,4 +1,4 @@
-// Shows one port of a sandbox to one caller: by then control has let the call in, and the sandbox is started.
+// Shows one port of a sandbox to one caller. Before this, control has let the call in, and the sandbox is started.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import type { Access } from '#src/wire/access.ts'
@@ -28,7 +28,7 @@ const goTo = (response: ServerResponse, location: string, cookies: readonly stri
   response.end()
 }
 
-/** Browsers say where a form comes from; another site's cannot press the button for its visitor. */
+/** Browsers send the origin of a form, so another site cannot press the button for its visitor. */
 const checkOwnForm = ({ headers: { origin } }: IncomingMessage, { host }: PreviewAddress) => {
   if (origin === undefined || !URL.canParse(origin) || new URL(origin).host !== host.toLowerCase()) {
     throw new Problem('forbidden', 'This form is of another site.')
@@ -44,13 +44,13 @@ const isWarned = ({ request, address, access }: Visit): boolean =>
   !hasAccepted(request.headers.cookie, address, access.sandboxId, protocolOf(request) === 'https')
 
 /**
- * A name says another thing in each organization, and may be another sandbox's tomorrow. Its address therefore shows nothing, so
- * that a browser keeps what it has of one sandbox by that sandbox's id; the token of a signed address stands for one sandbox too.
+ * Whether content may be served at this address. A name means different sandboxes in different organizations and over time, so
+ * its address serves nothing. Browsers then store data per sandbox id. The token of a signed address also means one sandbox.
  */
 export const isAtId = (address: PreviewAddress, { sandboxId, openedBy }: Access): boolean =>
   address.sandbox === sandboxId || openedBy === 'signed-preview'
 
-/** Throws for what cannot be sent on with its body, or as an upgrade. */
+/** Throws for an upgrade or a call with a body, which cannot be redirected, if the address is not the sandbox's id. */
 export const checkAtId = (address: PreviewAddress, access: Access): void => {
   if (isAtId(address, access)) return
   throw new Problem('bad_request', `Previews take this at the id of the sandbox only: ${access.sandboxId}.`)
@@ -65,7 +65,8 @@ export const showPreview = async (inside: Pick<Inside, 'request'>, show: Show): 
   const isSecure = protocolOf(request) === 'https'
   const { sandboxId, openedBy, warnsVisitors } = access
   const { queryToken, prefix, path, query } = address
-  // Once only, so that the token stands in no history, bookmark or referrer, and pages find what they load.
+  // Redirect once to an address without the token, so that no history, bookmark or referrer has it. A cookie replaces it for the
+  // page's files.
   const ownCookies =
     openedBy === 'preview-query' && queryToken !== undefined
       ? [authCookie(address, sandboxId, queryToken, isSecure)]
@@ -76,7 +77,7 @@ export const showPreview = async (inside: Pick<Inside, 'request'>, show: Show): 
     return goTo(response, visibleUrl(address), [...ownCookies, acceptedCookie(address, sandboxId, isSecure)])
   }
   if (isNavigation(request) && ownCookies.length > 0) return goTo(response, visibleUrl(address), ownCookies)
-  // Links of a page are read relative to its address, so that has to end in a slash.
+  // Links of a page are relative to its address, so the address must end in a slash.
   if (path === '' && isNavigation(request)) return goTo(response, `${prefix}/${query}`, ownCookies)
   if (isWarned(show)) {
     const { body, headers } = warningPage(address, isFramedElsewhere(request))

@@ -1,8 +1,8 @@
-// For tests: the other end of a connection that the test has made.
+// For tests: the gate's end of a connection that the test has opened.
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { Socket } from 'node:net'
 
-/** The gate's end of the next connection to it. */
+/** Settles with the gate's end of the next connection. */
 export const accepted = (port: number): Promise<Socket> =>
   new Promise((resolve) => {
     const look = (message: unknown) => {

@@ -1,4 +1,4 @@
-// What control does with tickets, for tests of the gate: a key of its own, and tickets signed with it.
+// For tests: signs tickets as control does, with a key of its own.
 import { generateKeyPairSync } from 'node:crypto'
 import { silentLog } from '#src/kit/log.ts'
 import { makeTicket, readTicket, type Ticket, type TicketKey, ticketLastsMs } from '#src/wire/ticket.ts'
@@ -6,9 +6,9 @@ import { Tickets } from '../tickets.ts'
 
 export type Signer = {
   key: TicketKey
-  /** Default: the whole toolbox of `box-id` of `org`, as of now. */
+  /** Signs a ticket. Default: the whole toolbox of `box-id` of `org`, from now. */
   sign: (more?: Partial<Ticket>) => string
-  /** What such a ticket says. */
+  /** Reads such a ticket. */
   read: (text: string) => Ticket | undefined
 }
 
@@ -31,6 +31,6 @@ export const newSigner = (id = 'key-1'): Signer => {
   }
 }
 
-/** A gate's, which knows these keys. */
+/** The tickets of a gate that knows these keys. */
 export const ticketsOf = (...signers: readonly Signer[]): Tickets =>
   new Tickets({ listKeys: async () => signers.map(({ key }) => key), log: silentLog() })

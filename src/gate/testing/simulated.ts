@@ -1,5 +1,5 @@
-// What the gate has around it, as a test needs it: a control that answers what the test says and remembers what it was asked, a
-// toolbox that does what the test says, and an agent behind which a server inside a sandbox listens. The gate is the real one.
+// Simulated neighbours of a real gate: a control whose answers the test sets and whose questions are recorded, a toolbox that the
+// test controls, and an agent with a server inside a sandbox.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net'
@@ -29,32 +29,32 @@ export type Sides = AsyncDisposable & {
   url: string
   port: number
   controlPort: number
-  /** What control was asked, oldest first; the key it was asked with. */
+  /** The questions to control, oldest first, and the keys that they were sent with. */
   asked: AccessQuestion[]
   askedWith: string[]
-  /** Calls that reached the toolbox or the server inside, with their whole bodies. */
+  /** The calls that reached the toolbox or the server inside, with their complete bodies. */
   seen: Seen[]
   control: { answer: (question: AccessQuestion) => ControlAnswer }
-  /** Said to the gate over its link; settles when it has taken it. */
+  /** Sends a message to the gate over its link; settles when the gate has handled it. */
   tell: (text: string) => Promise<void>
   access: (more?: Partial<Access>) => ControlAnswer
   toolbox: {
     call: RequestListener
     upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void
-    /** Refusal of an upgrade. */
+    /** The refusal of an upgrade, if set. */
     refusal?: Problem
   }
   /** The server inside: every port of the sandbox is this one. */
   inside: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
-  /** Which sandboxes were looked for. */
+  /** The sandboxes that the gate looked up. */
   wanted: Wanted[]
-  /** What its runner has told of the sandbox. */
+  /** The status of the sandbox that its runner reports. */
   status: SandboxHere['status']
-  /** What agents were asked to connect to. */
+  /** The ports that agents were asked to connect to. */
   dialled: string[]
-  /** Why they do not. */
+  /** The refusal of the agents' connects, if set. */
   dialRefusal: AgentRefused['stage'] | undefined
-  /** Instead of HTTP. */
+  /** Handles the server's raw connections instead of HTTP, if set. */
   insideSocket: ((socket: Socket) => void) | undefined
 }
 
@@ -86,7 +86,7 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
       ...more,
     },
   })
-  /** For what was asked, as control signs it. */
+  /** Adds a ticket for the question, signed as control would. */
   const withTicket = (body: unknown, { port }: AccessQuestion): unknown => {
     const { sandboxId, organizationId } = body as Partial<Access>
     if (sandboxId === undefined || organizationId === undefined) return body
@@ -147,7 +147,7 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
   }
   const inside = createServer((request, response) => sides.inside.call(request, response))
   inside.on('upgrade', (request, socket, head) => sides.inside.upgrade(request, socket, head))
-  // The server's end of a plain connection, so that a test may say on it what no HTTP server would.
+  // The server's ends of plain connections, so that a test can send invalid HTTP on them.
   const atDoor = new Set<Socket>()
   const door = createSocketServer((socket) => {
     atDoor.add(socket)
@@ -158,7 +158,7 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
   })
   await listen(control, 0)
   await listen(door as Server, 0)
-  /** A sandbox as a runner tells of it, owned by whoever the ticket says. */
+  /** A sandbox as a runner reports it, owned by the organization of the ticket. */
   const here = (id: string, organizationId: string): SandboxHere => ({
     id,
     assignment: assignmentWith({ sandboxId: id, organizationId }),

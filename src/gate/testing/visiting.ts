@@ -1,4 +1,4 @@
-// For tests: calls a preview of the simulated sides as a program or a browser would, under any host name.
+// For tests: calls a preview as a program or a browser would, under any host name.
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import type { Access } from '#src/wire/access.ts'
@@ -21,22 +21,22 @@ export const visit = async (
   return { status: answer.statusCode!, headers: answer.headers, text: await bodyOf(answer) }
 }
 
-/** What a browser sends when a person opens an address. */
+/** The headers of a browser when a person opens an address. */
 export const browser = {
   accept: 'text/html,application/xhtml+xml,*/*;q=0.8',
   'user-agent': 'Mozilla/5.0',
   'sec-fetch-mode': 'navigate',
 }
 
-/** A caller that control knows. */
+/** The key of a caller that control knows. */
 export const key = { authorization: 'Bearer dtn_key' }
 
-/** Control lets everybody in, and says by what. */
+/** Makes control let every caller in, by this credential. */
 export const openedBy = (sides: Sides, by: Access['openedBy'], more: Partial<Access> = {}) => {
   sides.control.answer = () => sides.access({ openedBy: by, ...more })
 }
 
-/** Control lets nobody in. */
+/** Makes control refuse every caller. */
 export const refused = (sides: Sides, status = 401) => {
   sides.control.answer = () => ({ status, body: { message: 'no' } })
 }
