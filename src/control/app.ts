@@ -32,22 +32,22 @@ import { openWebhookRoom, type WebhookRoom } from './webhooks/room.ts'
 export type App = {
   server: FastifyInstance
   routes: readonly ControlRoute[]
-  /** What stands before every route. */
+  /** The guard that checks every call before its route runs. */
   guard: Guard
   sandboxes: RunningServer
-  /** Ours, unless the operator names another. */
+  /** Our own issuer. `undefined` if the operator names another one. */
   issuer: EmbeddedIssuer | undefined
   outbox: Outbox
   webhooks: WebhookRoom
   metrics: Metrics
-  /** Stops taking requests, waits for those that run, and lets go of everything but the database. */
+  /** Stops taking requests, waits for those that run, and closes everything except the database. */
   close: () => Promise<void>
 }
 
 const organizationIn = (context: object | undefined): string | undefined =>
   (context as Partial<OrganizationContext> | undefined)?.organization?.id
 
-/** What the database refuses because of others is not our mistake, and the caller may well come again. */
+/** Some database errors are caused by others: an outage, a deletion, a deadlock. The caller gets a 503 or 409 and may retry. */
 const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {
     try {
@@ -72,7 +72,7 @@ const corsForPages = {
 
 const corsForOthers = { origin: false as const }
 
-/** Only calls of pages carry CORS headers, which are a kilobyte. Every answer says that it varies by origin. */
+/** Only calls from pages get CORS headers, which are a kilobyte. Every answer carries `Vary: Origin`. */
 const corsFor = ({ headers }: FastifyRequest) => (headers.origin ? corsForPages : corsForOthers)
 
 /** The database must have been migrated. */
@@ -109,7 +109,7 @@ export const createApp = async (
   const limitedGuard = limits.around(sayWhyNot(guard))
   const server = await createServer<object, Needs>({
     routes: routes.map(trail.follow).map((route) => ({ ...route, run: sayWhyNot(route.run) })),
-    // Clients are told `/api`; the bare form serves those that were given the origin alone.
+    // Documented clients use `/api`. The bare form serves clients that were configured with the origin alone.
     prefixes: ['/api', ''],
     source: 'DAYTONA_API',
     guard: (request, route) => {
@@ -150,7 +150,7 @@ export const createApp = async (
     webhooks,
     metrics,
     close: async () => {
-      // First nobody may ask any more, then nothing goes on by itself.
+      // Requests stop first, then the background tasks.
       await server.close()
       metrics.close()
       own?.close()

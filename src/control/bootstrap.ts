@@ -1,6 +1,6 @@
-// What must be there before anybody can call: a region with its runner, the default snapshot and, on a server without any user, the
-// first administrator with an organization and a key. Runs at every start and changes only what is missing, or that key where it is
-// another than ever before.
+// What must exist before anybody can call: a region with its runner and the default snapshot. A server without users also gets
+// its first administrator, with an organization and a key. Runs at every start and adds only what is missing. If the configured
+// key is one that was never used before, it replaces the administrator's key.
 
 import { insertFirstKey, putFirstKey } from './api-keys/first-key.ts'
 import { allPermissions } from './auth/permissions.ts'
@@ -18,7 +18,7 @@ export const localRunnerId = 'local'
 
 const lock = 7_305_521
 
-/** Answers whether the first administrator was made now. */
+/** Returns true if this call made the first administrator. */
 export const bootstrap = async (
   { database, clock, settings, log }: Omit<Parts, 'encryption'>,
   firstKey: string | undefined,
@@ -47,7 +47,7 @@ const firstKeyColumns = (firstKey: string) => ({
   permissions: allPermissions,
 })
 
-/** True if the database was started with other keys only. False if it is older than the table of those keys. */
+/** True if `firstKey` is new and other keys were used before. False for a database that is older than the table `first_keys`. */
 const rememberFirstKey = async (transaction: Transaction, firstKey: string): Promise<boolean> => {
   const [before] = await transaction`select 1 from first_keys limit 1`
   const { count } =
@@ -55,7 +55,9 @@ const rememberFirstKey = async (transaction: Transaction, firstKey: string): Pro
   return before !== undefined && count === 1
 }
 
-/** Whoever may write the key into the data directory owns the server. False: there is no administrator who would hold it. */
+/**
+ * Safe: only the server's owner can write the key into the data directory. Returns false if no administrator could hold the key.
+ */
 const replaceFirstKey = (transaction: Transaction, firstKey: string): Promise<boolean> =>
   putFirstKey(transaction, firstKeyColumns(firstKey))
 

@@ -1,4 +1,4 @@
-// What the operator says to control, read once. All complaints come at once, and none shows a secret.
+// The operator's settings for control, read once. All errors are reported together, and no message shows a secret.
 
 import { type Networks, noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
@@ -17,12 +17,12 @@ import { createEncryption, type Encryption, readEncryptionKey } from './storage/
 export type ControlConfig = {
   databaseUrl: string
   listen: { host: string; port: number }
-  /** Key of the first administrator; used only while there is no user. */
+  /** Key of the first administrator. Creates that user on a server without users; a new key later replaces the old one. */
   firstKey: string | undefined
   mostWarm: number
   overcommit: Overcommit
   encryption: Encryption
-  /** Absent: mail goes to the log. */
+  /** Absent: mail is written to the log instead. */
   smtp: SmtpAddress | undefined
   settings: Settings
   telemetry: TelemetrySettings
@@ -48,7 +48,7 @@ const readEncryption = (current: string, older: string, complain: (sentence: str
   const olderKeys = older
     .split(',')
     .flatMap((text) => (text === '' ? [] : [read('ALCOVE_OLDER_ENCRYPTION_KEYS', text)]))
-  // A key that is missing has been complained of already.
+  // A missing key has been reported above already.
   return createEncryption([current === '' ? Buffer.alloc(32) : read('ALCOVE_ENCRYPTION_KEY', current), ...olderKeys])
 }
 
@@ -86,7 +86,7 @@ const readSmtp = (
   return undefined
 }
 
-/** Whoever guesses it reads the credentials of every organization's telemetry. */
+/** This key opens the telemetry credentials of every organization, so it must be hard to guess. */
 const leastKeyLength = 32
 
 const readCollectorKey = (key: string | undefined, complain: (sentence: string) => void): string | undefined => {

@@ -1,4 +1,5 @@
-// Where a listing goes on: opaque to callers, bound to the sort and order it was made with.
+// Cursors: where the next page of a listing begins. A cursor is opaque to callers and valid only for the sort and order that
+// made it.
 import { Problem } from '#src/problems.ts'
 
 type Cursor = { sort: string; order: 'asc' | 'desc'; value: string | number; id: string }
@@ -16,7 +17,7 @@ const parse = (text: string): unknown => {
 
 type ValueIs = 'text' | 'number' | 'count' | 'time'
 
-/** Checks a value of a cursor, also that the database can hold it in such a column: a caller can write any cursor. */
+/** Checks a value of a cursor, and that its column can hold it: a caller can send any cursor. */
 const isValue: Record<ValueIs, (value: unknown) => value is string | number> = {
   text: (value): value is string => typeof value === 'string' && !value.includes('\0'),
   number: (value): value is number => Number.isInteger(value) && Math.abs(value as number) < 2 ** 31,
@@ -24,7 +25,7 @@ const isValue: Record<ValueIs, (value: unknown) => value is string | number> = {
   time: (value): value is string => typeof value === 'string' && isIsoTime(value),
 }
 
-/** Reads a cursor that a caller brought back; anything else than what we gave for this very sort is a 400. */
+/** Reads a cursor that a caller sent back. Any cursor that we did not make for this sort is a 400. */
 export const readCursor = (
   text: string,
   expected: { sort: string; order: 'asc' | 'desc'; valueIs: ValueIs },
@@ -38,7 +39,7 @@ export const readCursor = (
   return { sort: expected.sort, order: expected.order, value, id: id as string }
 }
 
-/** Years of four digits: other ones are written with a sign, and PostgreSQL does not read them. */
+/** Only years of four digits: longer years are written with a sign, which PostgreSQL does not read. */
 const isIsoTime = (text: string): boolean => {
   const time = Date.parse(text)
   return text.length === 24 && text >= '0001' && Number.isFinite(time) && new Date(time).toISOString() === text

@@ -1,16 +1,16 @@
-// Names and descriptions that people give to things and others then read in a page or a mail.
+// Names and descriptions that people choose and that others read in a page or a mail.
 import { Problem } from '#src/problems.ts'
 
 const longest = 255
 
-/** Answers the text without spaces around it, or says why it may not stand in a page. */
+/** Returns the trimmed text. Throws 400 if the text is not safe to show in a page. */
 export const readDisplayText = (field: string, given: string): string => {
   const text = given.trim()
   if (text === '') throw new Problem('bad_request', `${field} must not be empty`)
   if (text.length > longest) throw new Problem('bad_request', `${field} must not be longer than ${longest} characters`)
   if (/\p{Cc}|\p{Cs}|\p{Zl}|\p{Zp}/u.test(text))
     throw new Problem('bad_request', `${field} must not contain control characters`)
-  // What turns the direction around shows another name than it is, and what cannot be seen shows none.
+  // Direction marks make a name look like another one, and invisible characters make it look empty.
   if (/[\u202a-\u202e\u2066-\u2069]/.test(text))
     throw new Problem('bad_request', `${field} must not change its direction`)
   if (!/[\p{L}\p{N}\p{P}\p{S}]/u.test(text)) throw new Problem('bad_request', `${field} must have something to see`)

@@ -1,4 +1,4 @@
-// Walks every endpoint that there is, also those that come later: what holds for each of them without exception.
+// Calls every endpoint in the table, present and future, and checks the rules that hold for all of them.
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'
@@ -29,13 +29,13 @@ const walk = async (check: (route: ControlRoute) => Promise<void> | void) => {
   }
 }
 
-/** Somebody who may call this route. */
+/** A caller who may call this route. */
 const allowed = ({ needs }: ControlRoute): Who => {
   if (needs === 'proxy' || needs === 'runner' || needs === 'collector') return needs
   return needs === 'admin' ? 'admin' : 'owner'
 }
 
-/** What a parameter names in the organization `ours`. */
+/** The value of each path parameter for a thing in the organization `ours`. */
 const ours: Record<string, string> = {
   organizationId: organizations.ours,
   sandboxIdOrName: 'box',
@@ -82,7 +82,7 @@ const oddTexts = fc.oneof(
 const oddParameter = fc.oneof(
   { weight: 1, arbitrary: fc.constant('box') },
   { weight: 3, arbitrary: oddTexts.map(encodeURIComponent) },
-  // Paths that no client would write.
+  // Path segments that no ordinary client would write.
   { weight: 1, arbitrary: fc.constantFrom('%00', '%ff', '%c0%ae', '%', '%zz', '..%2f..', ';', '%EF%BF%BE') },
 )
 
@@ -165,14 +165,14 @@ suite('endpoints', () => {
           [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!),
         )
         .map(normal)
-      // Whole words: `POST /sandbox` is not `POST /sandbox/{}/stop`.
+      // Compares whole words: a title with `POST /sandbox/{}/stop` does not cover `POST /sandbox`.
       const isNamed = (title: string) =>
         titles.some((text) => text.split(/[\s,;]+(?=[A-Z]+ \/)|(?<=\/\S*)[\s,;:]+/).includes(title))
       const missing = app.app.routes.map((route) => normal(titleOf(route))).filter((title) => !isNamed(title))
       assert.deepEqual(missing, [])
     })
 
-    /** Values of any kind. The body's own bounds hold: 1 MiB, 10,000 values, 64 levels; and 64 KiB for a configuration. */
+    /** Values of any kind, within the limits of a body: 1 MiB, 10,000 values, 64 levels; 64 KiB for a configuration. */
     const anyValue = [
       'PUT /organizations/:organizationId/experimental-config body',
       'PUT /organizations/:organizationId/experimental-config body{}',
@@ -204,7 +204,7 @@ suite('endpoints', () => {
         const stranger = app.as('stranger')
         const ask = async (values: Record<string, string>) => {
           const { status, body } = await stranger.send(route.method, pathOf(route, values), bodyOf(route))
-          // The caller's own words may come back to the caller.
+          // The answer may repeat what the caller sent, so that part is removed before the check.
           const own = Object.values(values).map((value) => value.replaceAll(/[^\w-]/g, '\\$&'))
           const said = String(body?.message).replaceAll(new RegExp(`(?<= )(${own.join('|')})(?= not found)`, 'g'), '…')
           return { status, message: said, code: body?.code }

@@ -1,4 +1,4 @@
-// Every endpoint of control, gathered from the rooms. The server, the reference page and the coverage test read this.
+// Every endpoint of control, collected from the rooms. The server, the reference page and the coverage test read this table.
 
 import { accessRoutes } from './access/access.ts'
 import type { GateParts } from './access/gate-links.ts'
@@ -46,7 +46,7 @@ export type EndpointParts = GateParts &
     trail: Pick<Trail, 'settled'>
   }
 
-/** For rooms whose questions are nearly all about one sandbox or one runner; what lists says itself how it is planned. */
+/** For rooms whose queries are nearly all about one sandbox or runner: they use generic plans. Listings choose their own planning. */
 const byKey = <P extends { database: Database }>(parts: P): P => ({
   ...parts,
   database: { ...parts.database, ...parts.database.keyed },

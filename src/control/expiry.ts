@@ -1,6 +1,6 @@
-// When something ends, as a caller says it.
+// When something ends, as the caller sets it.
 import { readFutureDate } from './future-date.ts'
 
-/** `undefined`, also for null: nothing was said. */
+/** `undefined` means that the caller set no end; `null` counts as not set. */
 export const readExpiry = (given: string | null | undefined, now: Date): Date | undefined =>
   given === null || given === undefined ? undefined : readFutureDate('expiresAt', given, now)

@@ -1,8 +1,8 @@
-// Names that people choose may not be mistaken for what this server makes by itself: the id of a thing, or the token of a
-// signed preview. Ids and tokens open things, and they are the only labels at which the content of previews is served.
+// A name that a user chooses must not look like an id, or like the token of a signed preview. Ids and tokens give access, and
+// they are the only host labels at which previews are served.
 import { signedToken } from '#src/wire/access.ts'
 
-/** The text as host names and readers take it: compatible letters are one, case and invisible letters do not count. */
+/** The text as host names and readers see it: compatible letters become one, case and invisible letters are ignored. */
 const folded = (text: string) =>
   text
     .normalize('NFKC')
@@ -10,7 +10,10 @@ const folded = (text: string) =>
     .trim()
     .toLowerCase()
 
-/** The letters and digits between which ids have signs. Some letters look like signs, such as the long dash of Japanese. */
+/**
+ * Removes the signs that may stand between the letters and digits of an id. Some letters look like signs, such as Japan's long
+ * dash.
+ */
 const bare = (text: string) =>
   folded(text)
     .replace(/^(?:urn:)?(?:uuid:)?/, '')
@@ -18,7 +21,7 @@ const bare = (text: string) =>
 
 const isHex = (text: string) => /^[0-9a-f]{32}$/.test(text)
 
-/** Small letters that look like the one before the colon. The first six lines are digits and letters of ids. */
+/** Lower-case letters that look like the letter before the colon. The first six lines are the digits and letters of ids. */
 const lookalikes = [
   '0:oоοօ',
   '1:liіıӏι',
@@ -31,14 +34,14 @@ const lookalikes = [
 
 const shapes = new Map(lookalikes.flatMap((entry) => [...entry.slice(2)].map((letter) => [letter, entry[0]!] as const)))
 
-/** The text by the shapes of its letters: their alphabets and accents do not count. */
+/** The text by the shapes of its letters: alphabets and accents are ignored. */
 const byShape = (text: string) =>
   [...text.normalize('NFD').replaceAll(/\p{M}/gu, '')].map((letter) => shapes.get(letter) ?? letter).join('')
 
-/** An id is a UUID. With any other signs between, or none, or as a URN, it is none, but reads like one. */
+/** An id is a UUID. A UUID with other separators, without separators, or as a URN is not a valid id but reads like one. */
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
-/** For new names. Wider than `isIdLike`, by which names are found: older names of this kind still are. */
+/** Check for new names, stricter than `isIdLike`. Lookups use `isIdLike`, so that older names of this kind are still found. */
 export const looksLikeId = (text: string): boolean => isIdLike(text) || isHex(byShape(bare(text)))
 
 export const isTokenLike = (text: string): boolean => {

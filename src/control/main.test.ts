@@ -1,4 +1,4 @@
-// The program as `up` runs it: a process of its own, told by its environment.
+// Control as `up` runs it: a separate process, configured by its environment.
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -32,7 +32,7 @@ const start = (env: Record<string, string>) =>
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
 
-/** Ends it whatever became of the test. */
+/** Kills the process at the end of the test, passed or failed. */
 const ending = (child: ChildProcess): AsyncDisposable => ({
   [Symbol.asyncDispose]: async () => {
     if (child.exitCode !== null || child.signalCode !== null) return

@@ -1,4 +1,4 @@
-// The program: opens the database, brings it forward, serves, and stops within three seconds of SIGTERM.
+// The program: opens the database, migrates it, serves, and stops within three seconds of SIGTERM.
 import { backlog } from '#src/http/connections.ts'
 import { systemClock } from '#src/kit/clock.ts'
 import { createLog } from '#src/kit/log.ts'

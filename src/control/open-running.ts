@@ -1,4 +1,4 @@
-// Sets a server going: what it hears, what it does from time to time, and in which order it stops.
+// Starts a server: its connections, its periodic tasks, and the order in which they stop.
 
 import type { Callers } from '#src/control/auth/callers.ts'
 import { GateLinks, type GateParts } from './access/gate-links.ts'
@@ -15,14 +15,14 @@ import { WarmDemand } from './warm-pools/demand.ts'
 import { keepFilling } from './warm-pools/fill.ts'
 
 export type RunningServer = GateParts & {
-  /** Does once what is done every few seconds: timers, leases, pushes that were lost. */
+  /** Runs all periodic tasks once: timers, leases, repeats of lost pushes. */
   sweep: () => Promise<void>
   close: () => Promise<void>
 }
 
 type RoomParts = Parts & { callers: Callers }
 
-/** `sweepSeconds: 0` leaves the sweeping to whoever calls `sweep`. */
+/** `sweepSeconds: 0` disables the timer; the caller then calls `sweep`. */
 export const openRunning = async (given: RoomParts, options: Partial<RunningOptions> = {}): Promise<RunningServer> => {
   const changes = new ChangeFeed(given.log)
   const links = new RunnerLinks()

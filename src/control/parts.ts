@@ -1,4 +1,4 @@
-// What the rooms of control are built from, made once in app.ts and handed to each room.
+// What the rooms of control are built from: made once in app.ts and passed to each room.
 
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -9,39 +9,39 @@ import type { ProviderChoice } from './settings/webhook-provider.ts'
 import type { Database } from './storage/database.ts'
 import type { Encryption } from './storage/encryption.ts'
 
-/** What the operator decides; config.ts reads it from the environment. */
+/** The operator's settings, which config.ts reads from the environment. */
 export type Settings = {
-  /** Where clients reach us, without `/api` and without a slash at the end. */
+  /** Public base URL of control, without `/api` and without a slash at the end. */
   publicUrl: string
-  /** Where clients reach the gate; toolboxes are below `/toolbox`. */
+  /** Public base URL of the gate; toolboxes are below `/toolbox`. */
   proxyUrl: string
-  /** sha256 of service keys, as lower hex; the keys themselves are not kept. */
+  /** SHA-256 of the service keys, in lower-case hex. The keys themselves are not kept. */
   proxyKeyHash: string
   runnerKeyHash: string
-  /** Key hash of the collector of telemetry; absent: there is none. */
+  /** Hash of the telemetry collector's key. Absent: there is no collector. */
   collectorKeyHash: string | undefined
-  /** Whether an organization that has a default region may choose another. */
+  /** Whether an organization may change its default region once it is set. */
   defaultRegionMayChange: boolean
   /** Version of Alcove, from package.json. */
   version: string
-  /** The snapshot of a sandbox that names none. */
+  /** The snapshot for sandboxes that name none. */
   defaultSnapshot: string
   environment: string
-  /** What may be called for others besides the public Internet. */
+  /** Private networks that control may call on behalf of users, in addition to the public Internet. */
   privateTargets: Networks
-  /** Every organization that people share may have single sign-on, not only those that an operator enables it for. */
+  /** Enables single sign-on for every shared organization. Otherwise an operator enables it for each one. */
   ssoForAll: boolean
-  /** Rate limits of the whole server; an organization may have its own. */
+  /** Rate limits of the whole server. An organization may have its own. */
   rateLimits: RateLimits
   /** How many reverse proxies stand in front of control. */
   trustedProxies: number
-  /** Where people are sent when they have signed in, or could not; without one they are answered in JSON. */
+  /** Where people are sent after sign-in, successful or not. Without this setting the answer is JSON. */
   dashboardUrl: string | undefined
-  /** How long the audit log is kept. */
+  /** How many days audit rows are kept. */
   auditDays: number
-  /** How long it is kept what sandboxes used. */
+  /** How many hours the samples of use are kept. */
   meterHours: number
-  /** Who sends webhooks. */
+  /** The provider that sends webhooks. */
   webhooks: ProviderChoice
   identity: IdentitySettings
 }

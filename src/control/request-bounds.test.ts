@@ -1,5 +1,5 @@
-// Every list and every map that a request may hold has a bound of its own, in control and in the toolbox. Texts are bounded by
-// the part of the request that they stand in: a path by its router, a query by the head, a body by its largest size.
+// Every list and every map of a request has its own size limit, in control and in the toolbox. The length of texts is limited by
+// where they stand: in a path by its router, in a query by the head, in a body by the body's largest size.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'

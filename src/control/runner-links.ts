@@ -1,17 +1,17 @@
-// The open links of runners to this process. A push that finds no link, or a slow one, is not an error: the runner's
-// own look at its list, or the next sweep, says the same.
+// The open links of runners to this process. A push that meets no link or a slow one is not an error: the runner's next look at
+// its list, or the next sweep, brings the same assignment.
 import type { WebSocket } from 'ws'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
 
-/** A runner that takes nothing for this long a backlog is better off taking its list anew. */
+/** If a runner leaves a larger backlog unread, its link is closed, and it reads its whole list again. */
 const mostBufferedBytes = 8 * 1024 * 1024
 
 export class RunnerLinks {
   readonly #sockets = new Map<string, WebSocket>()
   readonly #addresses = new Map<string, string>()
 
-  /** The newest link of a runner counts; an older one is closed. */
+  /** The newest link of a runner counts; an older link is closed. */
   add(runnerId: string, socket: WebSocket): void {
     const older = this.#sockets.get(runnerId)
     this.#sockets.set(runnerId, socket)
@@ -24,7 +24,7 @@ export class RunnerLinks {
     this.#addresses.delete(runnerId)
   }
 
-  /** Where it serves toolboxes, as it has said on its link. */
+  /** Notes the address at which the runner serves toolboxes, as the runner said on its link. */
   noteAddress(runnerId: string, address: string): void {
     if (this.#sockets.has(runnerId)) this.#addresses.set(runnerId, address)
   }
@@ -34,7 +34,7 @@ export class RunnerLinks {
     return runnerId === null ? undefined : this.#addresses.get(runnerId)
   }
 
-  /** It has no business here any more. */
+  /** Closes the link of a runner that was taken out of service. */
   drop(runnerId: string): void {
     this.#sockets.get(runnerId)?.close(4001, 'this runner was taken out of service')
   }

@@ -1,23 +1,23 @@
-// What every room of a running server is built from: the parts that are made once, and what links its processes and runners.
+// What every room of a running server is built from: shared parts, and the links to runners and to other processes.
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Parts } from './parts.ts'
 import type { RunnerLinks } from './runner-links.ts'
 import type { ChangeFeed } from './sandboxes/record/changes.ts'
 
 export type RunningOptions = {
-  /** How long a create, a fork or a resize waits for its end before it answers what is there. */
+  /** How long a create, a fork or a resize waits for its end before it answers with the present state. */
   createWaitSeconds: number
-  /** How long a pause or a resume does: it is nearly always done at once. */
+  /** How long a pause or a resume waits in the same way. Nearly all end at once. */
   momentMilliseconds: number
-  /** How many times a runner's cpu, memory and disk may be promised. Idle sandboxes use next to nothing of each. */
+  /** How many times the cpu, memory and disk of a runner may be promised. Idle sandboxes use next to nothing of each. */
   overcommit: { cpu: number; memory: number; disk: number }
-  /** How often a runner says that it is alive, and how long it may be silent before nothing new is given to it. */
+  /** How often a runner reports that it is alive, and after how much silence it gets no new work. */
   heartbeatSeconds: number
   leaseSeconds: number
   sweepSeconds: number
-  /** How often a socket that watches must show that somebody is there. */
+  /** How often the client of an event socket must show that it is alive. */
   eventPingSeconds: number
-  /** Most sandboxes that the server keeps started ahead for each snapshot in a region, as they are in demand. */
+  /** Most warm sandboxes per snapshot and region. How many there really are depends on demand. */
   mostWarm: number
 }
 

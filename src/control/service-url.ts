@@ -1,11 +1,11 @@
-// Addresses that somebody gives for a service of their own, for us to keep and to tell others. Nobody calls them from here,
-// so they may be private; what is refused is what no service is behind.
+// URLs of services that an organization runs itself. Control stores and shows them but never calls them, so they may be private.
+// Refused are addresses at which no service can be.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { Problem } from '#src/problems.ts'
 
 const longest = 2048
 
-// Two lists, since Node looks an IPv4 address up among the IPv6 ones as well, as `::ffff:…`.
+// Two lists, because Node also compares an IPv4 address with the IPv6 entries, as `::ffff:…`.
 const refused4 = new BlockList()
 refused4.addSubnet('0.0.0.0', 8)
 refused4.addSubnet('169.254.0.0', 16) // link-local, and the metadata services of most clouds
@@ -25,14 +25,14 @@ refused6.addAddress('fd00:ec2::254', 'ipv6') // AWS's metadata
 
 const metadataNames = new Set(['metadata', 'metadata.google.internal', 'instance-data', 'instance-data.ec2.internal'])
 
-/** The WHATWG parser has brought every way to write an IPv4 address to the usual one. */
+/** The WHATWG parser has turned every spelling of an IPv4 address into the usual one. */
 const isRefusedHost = (hostname: string): boolean => {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
   if (isIPv4(host)) return refused4.check(host)
   return isIPv6(host) ? refused6.check(host, 'ipv6') : metadataNames.has(host)
 }
 
-/** Answers the URL as it was given, without spaces around it. */
+/** Returns the given URL without spaces around it. */
 export const readServiceUrl = (field: string, given: string): string => {
   const complain = (why: string) => new Problem('bad_request', `${field} ${why}`)
   const text = given.trim()

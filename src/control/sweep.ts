@@ -1,4 +1,4 @@
-// What is done every few seconds, whether or not anything happened: timers, leases, pushes that were lost.
+// What runs every few seconds, whether or not anything happened: timers, leases, repeats of lost pushes.
 
 import { sweepAudit } from './audit/sweep.ts'
 import { sweepInvitations } from './invitations/sweep.ts'
@@ -16,13 +16,13 @@ import { sweepSnapshots } from './snapshots/sweep.ts'
 type Step = () => Promise<unknown>
 
 type Sweeping = {
-  /** Does all of it once. */
+  /** Runs every task once. */
   sweep: () => Promise<void>
-  /** Begins no more by itself; answers when the one that runs has ended. */
+  /** Starts no further sweep. Resolves when the running one has ended. */
   stop: () => Promise<void>
 }
 
-/** `more` is what others have to do as often. `sweepSeconds: 0` leaves the sweeping to whoever calls `sweep`. */
+/** `more`: further tasks for each sweep. `sweepSeconds: 0` disables the timer; the caller then calls `sweep`. */
 export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweeping => {
   const steps: readonly Step[] = [
     () => sweepLeases(parts),
@@ -39,7 +39,7 @@ export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweep
     ...more,
   ]
 
-  /** Sweeps once. A task that fails, for example for want of time, keeps none of the others from being done. */
+  /** Sweeps once. A task that fails, for example by a timeout, does not stop the others. */
   const sweepOnce = async () => {
     const failures: unknown[] = []
     for (const step of steps) await step().catch((error) => failures.push(error))
@@ -48,7 +48,7 @@ export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweep
 
   let sweeping: Promise<void> = Promise.resolve()
   const sweep = () => {
-    // After the one before, whether or not that succeeded.
+    // Runs after the previous sweep, even if that one failed.
     sweeping = sweeping.catch(() => {}).then(sweepOnce)
     return sweeping
   }
