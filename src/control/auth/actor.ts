@@ -2,11 +2,11 @@ import type { Organization } from '../people/organization.ts'
 import type { User } from '../people/user.ts'
 import type { Transaction } from '../storage/database.ts'
 
-/** How a call comes to stand in the audit log, for the few routes that see to it themselves (audit/trail.ts). */
+/** How the call gets its audit row, for the few routes that take part in it themselves (audit/trail.ts). */
 export type Told = {
-  /** To those of `readFirst`: settles when it stands in the log that this is asked for; throws where it cannot. */
+  /** For routes of `readFirst`: resolves when the audit row is written; rejects if it cannot be. */
   told?: Promise<unknown>
-  /** To those of `tellThemselves`: writes that this is asked for, in the transaction that does it. */
+  /** For routes of `tellThemselves`: writes the audit row in the transaction that makes the change. */
   tellIn?: (transaction: Transaction) => Promise<void>
 }
 

@@ -1,9 +1,9 @@
-// How every process hears that something changed which decides who may do what.
+// How every process hears of a change that affects permissions.
 import type { Sql } from '../storage/database.ts'
 
 export const credentialChannel = 'alcove_credentials'
 
-/** Tells every process, when the transaction commits, that what it knows of credentials is old. */
+/** Tells every process, when the transaction commits, to drop what it knows about credentials. */
 export const announceCredentialChange = async (sql: Sql): Promise<void> => {
   await sql`select pg_notify(${credentialChannel}, '')`
 }

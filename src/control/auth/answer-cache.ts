@@ -3,21 +3,21 @@ const keepMilliseconds = 1_000
 const keepAtMost = 10_000
 
 type Kept<V> = {
-  /** What was answered to this question within the last second, or else what `ask` answers now. */
+  /** Returns the answer of the last second to this question, or calls `ask`. */
   get: (question: string, ask: () => Promise<V>) => Promise<V>
   forget: () => void
 }
 
 export const keepAnswers = <V>(): Kept<V> => {
   const answers = new Map<string, { answer: V; until: number }>()
-  // Grows when everything is forgotten: an answer that was asked for before is used once but not kept.
+  // Grows when the cache is cleared. An answer that was asked for before is used once but not cached.
   let epoch = 0
   return {
     get: async (question, ask) => {
       const kept = answers.get(question)
       if (kept !== undefined && performance.now() < kept.until) return kept.answer
       const asked = epoch
-      // Counted from the asking, as what it says is no younger.
+      // Counted from the moment of asking, because the answer may be as old as that.
       const until = performance.now() + keepMilliseconds
       const answer = await ask()
       if (asked === epoch) {

@@ -1,4 +1,4 @@
-// Reads who the request says it is from, before anything is believed.
+// Reads the credential and the organization that a request names. Nothing is verified here.
 import type { IncomingHttpHeaders } from 'node:http'
 import { Problem } from '#src/problems.ts'
 
@@ -13,7 +13,7 @@ export const isJwt = (token: string): boolean => /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.t
 
 const organizationHeaders = ['x-daytona-organization-id', 'x-service-organization-id'] as const
 
-/** The organization that the caller names, by either header; two that disagree say nothing. */
+/** The organization that the caller names by either header; `undefined` if the two headers disagree. */
 export const readOrganizationHeader = (headers: IncomingHttpHeaders): string | undefined => {
   const named = new Set(organizationHeaders.flatMap((header) => headers[header] ?? []).filter((value) => value !== ''))
   if (named.size > 1) throw new Problem('bad_request', 'The two organization headers name different organizations.')

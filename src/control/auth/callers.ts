@@ -1,5 +1,5 @@
-// Tokens become callers here. What was found out is kept for at most a second and dropped at once when something that
-// decides changes, in whichever process: a deleted key is refused by the next request.
+// Turns tokens into callers. Results are cached for at most a second. The cache is cleared in every process when access changes,
+// so a deleted key is refused by the next request.
 
 import type { User } from '#src/control/people/user.ts'
 import type { IdentitySettings } from '#src/control/settings/identity.ts'
@@ -21,20 +21,20 @@ export { announceCredentialChange } from './announce.ts'
 
 const touchSeconds = 10
 
-/** Somebody with a valid credential, before it is known which organization they mean. */
+/** A user with a valid credential, before the organization of the call is known. */
 export type Holder = {
   user: User
   /**
-   * The caller as they stand in this organization; without an id in the key's own, or else in their personal one. `undefined`: they
-   * have no business there, or there is no such organization.
+   * The caller in this organization. Without an id: in the key's own organization, or else in the personal one. `undefined` if
+   * the organization does not exist or the caller does not belong to it.
    */
   in: (organizationId: string | undefined) => Promise<Caller | undefined>
 }
 
 export type Callers = {
-  /** Whose token this is now; `undefined` for anything that is not a valid credential of a user. */
+  /** The user of this token; `undefined` for anything that is not a valid credential of a user. */
   find: (token: string) => Promise<Holder | undefined>
-  /** Somebody who has called before, as what they are now; `undefined`: the key, the account or the membership is gone. */
+  /** Checks a caller again, with present rights. `undefined`: the key, the account or the membership is gone. */
   findAgain: (known: {
     userId: string
     organizationId: string
@@ -44,10 +44,10 @@ export type Callers = {
   forget: () => void
 }
 
-/** What the room of users knows of people. */
+/** What authentication needs from the room of users. */
 type People = {
   findById: (sql: Sql, userId: string) => Promise<User | undefined>
-  /** The user whom an issuer vouches for, who becomes one if nobody is. */
+  /** The user whom an issuer vouches for. A new person becomes a user. */
   signIn: (database: Database, claims: Claims, now: Date) => Promise<User>
 }
 
@@ -58,7 +58,7 @@ type CallersParts = {
   settings: { identity: IdentitySettings }
   own: readonly OwnIssuer[]
   people: People
-  /** Remembers a use of a key, unless one of the last `seconds` is remembered already. */
+  /** Records the use of a key, unless a use in the last `seconds` is recorded already. */
   touchKey: (sql: Sql, hash: string, now: Date, seconds: number) => Promise<void>
 }
 
@@ -123,7 +123,7 @@ export const createCallers = async ({
     return {
       user,
       in: async (organizationId) => {
-        // PostgreSQL has no text with a NUL in it, so no organization is called that.
+        // PostgreSQL text cannot hold a NUL, so no organization has such an id.
         if (organizationId?.includes('\0')) return undefined
         const question = `${user.id} ${organizationId ?? ''}`
         const standing = await standings.get(question, () => findStanding(sql, user, organizationId))

@@ -1,5 +1,5 @@
-// Changes of who may do what in an organization happen one at a time, so that each sees what the one before has left:
-// that is how the last owner is never lost, and how no key keeps what its user has just lost.
+// Changes of access in an organization run one at a time, so that each sees the result of the one before. So the last owner is
+// never lost, and no key keeps what its user has just lost.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
@@ -8,13 +8,15 @@ import type { Caller } from './route.ts'
 
 export type ChangeParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
-/** Waits for its turn. Foreign keys do not wait for this lock, so sandboxes are made and moved meanwhile. */
+/**
+ * Waits for the lock of the organization. Foreign keys do not wait for this lock, so sandboxes can still be created and changed.
+ */
 export const lockMembership = async (sql: Transaction, organizationId: string): Promise<void> => {
   const [found] = await sql`select 1 from organizations where id = ${organizationId} for no key update`
   if (!found) throw new Problem('not_found')
 }
 
-/** The guard has seen an owner; while waiting for their turn they may have become something else. */
+/** The guard has seen an owner, but the caller may have lost that role while waiting for the lock. */
 const checkStillOwner = async (sql: Sql, organizationId: string, { user }: Caller): Promise<void> => {
   if (user.systemRole === 'admin') return
   const [owner] = await sql`
@@ -22,7 +24,7 @@ const checkStillOwner = async (sql: Sql, organizationId: string, { user }: Calle
   if (!owner) throw new Problem('forbidden', 'Only an owner of the organization may do that.')
 }
 
-/** All of `work` or nothing, in its turn; afterwards every process asks anew what credentials allow. */
+/** Runs `work` in one transaction under the lock. Afterwards every process drops what it knows about credentials. */
 export const changeMembership = async <T>(
   { database, callers }: Pick<ChangeParts, 'database' | 'callers'>,
   organizationId: string,

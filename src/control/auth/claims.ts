@@ -1,14 +1,14 @@
-// What a proven token says of a person, in our words. Proven is only who says it: every text is still an outsider's.
+// What a verified token says about a person, in our words. Only the issuer is proven: every text still comes from an outsider.
 import type { JWTPayload } from 'jose'
 
 export type Claims = {
   issuer: string
   subject: string
-  /** Absent where the issuer does not tell; somebody new cannot be taken in without. */
+  /** Absent if the issuer does not send one. A new person cannot become a user without an address. */
   email: string | undefined
   emailVerified: boolean
   name: string
-  /** When it was said; without it a token changes nothing of what is known. */
+  /** When the token was issued. Without it the token changes nothing that is stored. */
   saidAt: Date | undefined
   expiresAt: Date
 }
@@ -18,7 +18,7 @@ const longestSubject = 255
 
 export const readText = (value: unknown, longest: number): string | undefined => {
   if (typeof value !== 'string') return undefined
-  // What has no place in one line of text, and NUL, which the database cannot hold.
+  // Removes what does not fit in one line of text, and NUL, which PostgreSQL cannot store.
   const text = value
     .toWellFormed()
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '')
@@ -26,7 +26,7 @@ export const readText = (value: unknown, longest: number): string | undefined =>
   return text === '' ? undefined : text.slice(0, longest).toWellFormed()
 }
 
-/** A subject is compared, never cleaned: two that differ are two people. */
+/** A subject is compared as it is and never cleaned: two different subjects are two people. */
 const readSubject = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' && value.length <= longestSubject && !/[\p{Cc}\p{Cs}]/u.test(value)
     ? value
@@ -42,7 +42,7 @@ const dateOf = (seconds: number | undefined): Date | undefined => {
   return date === undefined || Number.isNaN(date.getTime()) ? undefined : date
 }
 
-/** `undefined`: a token without a usable subject or end. */
+/** `undefined` for a token without a usable subject or expiry. */
 export const readClaims = (issuer: string, payload: JWTPayload): Claims | undefined => {
   // Some issuers put the client into `cid`, the user's id into `uid` and the address into `sub`.
   const isByUid = payload['cid'] !== undefined && payload['uid'] !== undefined

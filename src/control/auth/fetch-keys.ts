@@ -1,14 +1,14 @@
-// Asks an issuer for its keys: discovery, then the key set, each within bounds of time and size, and neither by a detour.
+// Asks an issuer for its keys: discovery, then the key set. Both have limits of time and size, and redirects are not followed.
 import { errors } from 'jose'
 import { isIssuerUrl } from '#src/control/settings/identity.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
 
 const mostBytes = 256 * 1024
 
-/** For how long the keys of an issuer that cannot be reached are still believed. */
+/** How long the keys of an issuer are still trusted while it cannot be reached. */
 const believedMilliseconds = 60 * 60 * 1000
 
-/** How long an issuer that failed is left alone while nothing is known of its keys. */
+/** How long an issuer that failed is not asked again while none of its keys are known. */
 const pauseMilliseconds = 2_000
 
 const tooLarge = () => new errors.JWKSInvalid(`more than ${mostBytes} bytes`)
@@ -28,7 +28,7 @@ const readJson = async (
   return { text, value: value as Record<string, unknown> }
 }
 
-/** OpenID Connect Discovery §4: the document is about this very issuer, or it is not believed. */
+/** OpenID Connect Discovery §4: the document must name exactly this issuer, or it is refused. */
 const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> => {
   const { value } = await readJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, signal)
   const { issuer: said, jwks_uri: keys } = value
@@ -39,8 +39,8 @@ const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> =
 }
 
 /**
- * For `createRemoteJWKSet`, which bounds the time. What was last heard stays good for a while when the issuer is away, and an
- * issuer that is away is not asked by each request.
+ * Made for `createRemoteJWKSet`, which sets the timeout. The last known keys stay valid for a while when the issuer cannot be
+ * reached, and requests do not each ask an issuer that is away.
  */
 export const keyFetcher = (issuer: string) => {
   let heard: { text: string; at: number } | undefined

@@ -1,9 +1,9 @@
-// What a credential may hand on to another one, or take from its user: nothing that it does not hold itself.
+// What a credential may give to another credential or take from its user: nothing that it does not hold itself.
 import { Problem } from '#src/problems.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
 
-/** What a member holds by their roles; an owner holds everything without. */
+/** What a member holds through their roles; an owner holds every permission without roles. */
 export const heldThrough = (
   role: 'owner' | 'member',
   roles: readonly { permissions: readonly Permission[] }[],

@@ -94,7 +94,7 @@ suite('what is known of a key', () => {
       await transaction`select pg_notify('alcove_credentials', '')`
     })
     await other.close()
-    // The notification is on its way; what is kept would be dropped after a second anyhow.
+    // The notification is on its way. The cache would expire after a second in any case.
     for (const end = Date.now() + 10_000; Date.now() < end; ) {
       if ((await app.as('member').get('/users/me')).status === 401) return
     }

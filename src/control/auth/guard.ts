@@ -1,4 +1,4 @@
-// Stands before every route: bearer → caller → organization → permission. What is not allowed never reaches a room.
+// The guard of every route: bearer → caller → organization → permission. A call that is not allowed never reaches a room.
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
 import { readBearer, readOrganizationHeader } from './bearer.ts'
@@ -26,7 +26,7 @@ type GuardParts = {
 
 const known = new WeakMap<FastifyRequest, Caller>()
 
-/** The user who was found to call, also where the guard then said no; `undefined` for strangers and services. */
+/** The user who calls, also if the guard then refused the call. `undefined` for strangers and services. */
 export const callerOf = (request: FastifyRequest): Caller | undefined => known.get(request)
 
 export type Guard = (request: FastifyRequest, route: Pick<ControlRoute, 'needs' | 'givesAccess'>) => Promise<object>
@@ -44,7 +44,7 @@ export const createGuard = ({
     return holder
   }
 
-  /** Finds the caller in the organization that is meant, if they belong there; either answer is remembered. */
+  /** Finds the caller in the named organization. `callerOf` also knows a user who does not belong there. */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)
     const remembered = caller ?? (await holder.in(undefined))
@@ -52,20 +52,22 @@ export const createGuard = ({
     return caller
   }
 
-  /** Whether a foreign organization exists is not told: in a path it is 404, in a header 403, as one that does not. */
+  /**
+   * Hides whether a foreign organization exists: in a path it is 404, in a header 403, like an organization that does not exist.
+   */
   const getCaller = async (
     request: FastifyRequest,
     holder: Holder,
     { inPath, named }: { inPath?: string | undefined; named?: string | undefined } = {},
   ) => {
-    // The path says which organization is meant, and a header cannot move it.
+    // The organization of the path wins; a header cannot change it.
     const caller = await findCaller(request, holder, inPath ?? named)
     if (caller !== undefined) return caller
     if (inPath !== undefined) throw new Problem('not_found')
     throw new Problem('forbidden', 'This credential does not reach that organization.')
   }
 
-  /** A user who calls a service's route is known but has no business there. */
+  /** Throws for a user who calls a route of a service: a valid user gets 403. */
   const refuseUser = async (request: FastifyRequest, token: string): Promise<never> => {
     await findCaller(request, await getHolder(token), undefined)
     throw new Problem('forbidden')
@@ -92,7 +94,7 @@ export const createGuard = ({
     const holder = await getHolder(token)
     const named = readOrganizationHeader(request.headers)
     if (needs === 'admin') {
-      // Rules over any organization, by way of none.
+      // An operator acts on any organization without standing in one.
       const caller = await getCaller(request, holder)
       checkHolds(caller, needs)
       if (givesAccess) checkDoesNotExpire(caller)
@@ -109,7 +111,7 @@ export const createGuard = ({
   }
 }
 
-/** Refuses a key that expires where an endpoint gives access that would stay when the key has ended. */
+/** Refuses a key that expires, where the endpoint gives access that would outlast the key. */
 const checkDoesNotExpire = ({ keyExpiresAt }: Caller) => {
   if (!keyExpiresAt) return
   throw new Problem(

@@ -1,5 +1,5 @@
-// Which tokens of people are believed: those of an issuer that the operator named, for us, of an algorithm that proves something,
-// now. Whatever a token says of where its key is to be found is not heard.
+// Which tokens of people are accepted: not expired, from an issuer that the operator named, for our audience, signed with a
+// public-key algorithm. A token's own hints about where to find its key are ignored.
 import {
   createRemoteJWKSet,
   customFetch,
@@ -17,21 +17,21 @@ import { Problem } from '#src/problems.ts'
 import { type Claims, readClaims } from './claims.ts'
 import { keyFetcher } from './fetch-keys.ts'
 
-/** Public keys only: with a shared secret, or none, whoever can check a token can make one. */
+/** Public-key algorithms only: with a shared secret, or without a signature, anybody who can check a token can make one. */
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const
 
-/** RFC 9068 names access tokens `at+jwt`; most issuers say `JWT` or nothing. Tokens made for other ends say so here. */
+/** RFC 9068 names access tokens `at+jwt`; most issuers write `JWT` or nothing. Tokens for other purposes have other types. */
 const types = [undefined, 'jwt', 'at+jwt', 'application/at+jwt']
 
 const cacheMilliseconds = 10 * 60 * 1000
 const timeoutMilliseconds = 5_000
 
 type Issuers = {
-  /** What the token says, once all of it is proven; `undefined` for any other token. Throws 503 while its issuer is away. */
+  /** The claims of a valid token; `undefined` for any other token. Throws 503 while the issuer cannot be reached. */
   verify: (token: string) => Promise<Claims | undefined>
 }
 
-/** An issuer of this very server: its tokens are of its own users, whose ids are their subjects. */
+/** An issuer inside this server: the subjects of its tokens are the ids of our users. */
 export type OwnIssuer = { url: string; getKey: JWTVerifyGetKey }
 
 type IssuersParts = { identity: IdentitySettings; clock: Clock; log: Logger; own: readonly OwnIssuer[] }
@@ -44,7 +44,7 @@ const keysOf = (issuer: string, { keyCooldownSeconds }: IdentitySettings): JWTVe
     cacheMaxAge: cacheMilliseconds,
   })
 
-/** Before anything is proven: is it worth asking anybody for a key? Whatever is odd about a token makes it no token. */
+/** Checks, before any signature is verified, whether a key should be fetched. A token with anything unusual is refused. */
 const findIssuer = (token: string): string | undefined => {
   try {
     const { alg, typ } = decodeProtectedHeader(token)
@@ -55,7 +55,7 @@ const findIssuer = (token: string): string | undefined => {
   }
 }
 
-/** Two keys may share an id, or have none: the one that fits is searched for, among a few. */
+/** Two keys may share an id, or have none. The few candidates are tried one by one. */
 const verifyByAny = async (error: errors.JWKSMultipleMatchingKeys, verify: (key: CryptoKey) => Promise<JWTPayload>) => {
   let tried = 0
   for await (const key of error) {
@@ -70,7 +70,7 @@ const verifyByAny = async (error: errors.JWKSMultipleMatchingKeys, verify: (key:
   throw new errors.JWSSignatureVerificationFailed()
 }
 
-/** What jose says of the token itself. An issuer's fault is none of these. */
+/** True if jose found a fault in the token itself, not at the issuer. */
 const isTokensFault = (error: unknown): boolean =>
   error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout) && !(error instanceof errors.JWKSInvalid)
 
@@ -86,7 +86,7 @@ export const createIssuers = ({ identity, clock, log, own }: IssuersParts): Issu
       requiredClaims: ['exp', 'sub'],
       clockTolerance: identity.clockSkewSeconds,
       currentDate: clock.now(),
-      // Ours says of each token what it is for: an ID token is for its client alone.
+      // Our own issuer marks the purpose of each token: an ID token is only for its client and is refused here.
       ...(own.some(({ url }) => url === issuer) ? { typ: 'at+jwt' } : {}),
     }
     try {

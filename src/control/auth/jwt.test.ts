@@ -9,7 +9,7 @@ import { testSettings } from '#test/control/test-settings.ts'
 
 const ada = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' }
 
-/** Control that believes this issuer and asks it again at once for a key that it does not know. */
+/** Starts control that trusts these issuers and asks them again at once for a key that it does not know. */
 const believing = (issuers: TestIssuer[], keyCooldownSeconds = 0) =>
   startControl({
     settings: { identity: { ...testSettings.identity, issuers: issuers.map(({ url }) => url), keyCooldownSeconds } },
@@ -96,7 +96,7 @@ suite('401 to a JWT', () => {
       const good = await issuer.token(ada)
       const bad = await forge(issuer, Math.floor(app.clock.now().getTime() / 1000))
       assert.equal(await statusOf(app, bad), 401)
-      // It was for this reason and no other.
+      // Shows that the refusal above had only the expected reason.
       assert.equal(await statusOf(app, good), 200)
       const [{ count }] = await app.database.sql<[{ count: number }]>`
         select count(*)::int as count from user_identities`
@@ -217,7 +217,7 @@ suite('503 to a JWT, and never anything else, while its issuer', () => {
       issuer.misbehave(troubles[trouble])
       const reply = await app.with(await issuer.token(ada)).get('/users/me')
       assert.deepEqual([reply.status, reply.body.code], [503, 'SERVICE_UNAVAILABLE'])
-      // Callers with a key do not notice.
+      // Callers with an API key are not affected.
       assert.equal((await app.as('owner').get('/users/me')).status, 200)
     })
   }

@@ -1,6 +1,6 @@
-// Tokens that this server signs itself for people whom an identity provider of their organization has signed in, whoever the
-// operator lets sign in everybody else. They are checked as those of any issuer are, with keys of ours: made when there is none,
-// replaced every month, and believed as long as a token of theirs may live.
+// Tokens that this server signs itself for people who sign in by single sign-on of their organization. These tokens exist
+// whichever issuer the operator has chosen. They are checked like those of any issuer. The keys are ours: made when there is
+// none, replaced every month, and trusted as long as one of their tokens may live.
 import { randomUUID } from 'node:crypto'
 import { errors, exportJWK, generateKeyPair, importJWK, type JWK, SignJWT } from 'jose'
 import type { User } from '#src/control/people/user.ts'
@@ -21,7 +21,7 @@ const tokenSeconds = 3600
 const keyDays = 30
 const millisecondsOfDay = 86_400_000
 const lock = 7_305_524
-/** Keys that are remembered; each of them is nearly nothing. */
+/** Most keys in the cache; each takes very little memory. */
 const keepAtMost = 100
 
 type KeyRow = { id: string; public_key: JWK; private_key: string; created_at: Date }

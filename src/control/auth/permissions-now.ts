@@ -1,10 +1,10 @@
-// What somebody holds in an organization at this moment, whatever was known of them before.
+// What a user holds in an organization at this moment, read without any cache.
 import type { Sql } from '../storage/database.ts'
 import { checkHoldsAll } from './grant.ts'
 import { allPermissions, isPermission, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
 
-/** `undefined` for who is no member. An owner holds everything without roles. */
+/** `undefined` if the user is no member. An owner holds every permission without roles. */
 export const findHeld = async (sql: Sql, organizationId: string, userId: string): Promise<Permission[] | undefined> => {
   const [member] = await sql<{ role: 'owner' | 'member'; permissions: string[] }[]>`
     select m.role, array(
@@ -15,7 +15,7 @@ export const findHeld = async (sql: Sql, organizationId: string, userId: string)
   return member.role === 'owner' ? allPermissions : member.permissions.filter(isPermission)
 }
 
-/** A key that allows less than its user holds has its own purpose: it decides nothing for them outside its organization. */
+/** A key that allows less than its user holds cannot decide anything for the user outside its organization. */
 export const checkActsForUser = async (sql: Sql, caller: Caller): Promise<void> => {
   if (caller.keyName === undefined) return
   checkHoldsAll(caller, (await findHeld(sql, caller.organization.id, caller.user.id)) ?? [])

@@ -1,5 +1,5 @@
-// docs/reference/policy.md, asked of a server: every endpoint there is, by everybody there is. The paths and the guard are
-// the real ones; behind them stands only somebody who says who was let in, and to which organization.
+// Compares docs/reference/policy.md with a server: every endpoint, called by every kind of caller. Paths and guard are the real
+// ones. The handlers are replaced by one that answers who was let in, and to which organization.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'
@@ -17,13 +17,13 @@ let app: TestControl
 let server: FastifyInstance
 type Headers = Record<string, string>
 
-/** How each caller comes: by a key, and those who are people also signed in. */
+/** The headers of each caller: with an API key here, and for people also with a token. */
 const byKey = new Map<GridCaller, Headers>([['nobody', {}]])
 const signedIn = new Map<GridCaller, Headers>()
 
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
-/** The row, without what would say no after the guard. */
+/** The route without the checks that come after the guard. */
 const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute => ({
   method,
   path,
@@ -33,7 +33,7 @@ const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute 
   run: (context) => ({ organizationId: (context as { organization?: { id: string } }).organization?.id ?? null }),
 })
 
-/** A key of somebody in `ours`, who may be new. */
+/** Makes a key for a user in `ours`; the user is created if missing. */
 const giveKey = async (name: string, userId: string, permissions: readonly Permission[]) => {
   const value = newKey()
   await app.database.sql`
@@ -54,17 +54,17 @@ const giveMember = async ({ id, name }: (typeof globalRoles)[number]) => {
   return await giveKey(name, name, allPermissions)
 }
 
-/** A token of the test's issuer, and the organization that they mean. */
+/** The headers of a signed-in caller: a token of the test's issuer, and the organization that the caller names. */
 const signIn = async (caller: GridCaller, subject: string, organizationId?: string) => {
   const token = await app.issuer.token({ sub: subject }, { now: app.clock.now() })
   const named: Headers = organizationId === undefined ? {} : { 'x-daytona-organization-id': organizationId }
   signedIn.set(caller, { ...bearer(token), ...named })
 }
 
-/** Every endpoint by each of these, and where the server and the grid do not say the same. */
+/** Calls every endpoint as each of these callers and lists where the server differs from the grid. */
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
   const wrong: string[] = []
-  // Callers come one after the other: what is known of a credential is kept for a second.
+  // Callers come one by one: what is known about a credential is cached for a second.
   for (const [caller, headers] of by) {
     for (const route of app.app.routes) {
       const [answer, expected] = [await ask(route, headers), answerTo(route, caller)]
@@ -86,7 +86,7 @@ const ask = async ({ method, path }: ControlRoute, headers: Headers): Promise<An
 
 const unnamed = (path: string) => path.replaceAll(/:\w+(?:\|:\w+)*/g, ':')
 
-/** Method and path of all that Fastify has, as it prints it: a tree, four characters deeper at each level. */
+/** Method and path of every Fastify route. Fastify prints a tree, four characters deeper per level. */
 const servedBy = (from: FastifyInstance): string[] => {
   const above: string[] = []
   const served = from

@@ -1,16 +1,16 @@
-// Who may do what, as a function: the guard asks it, docs/reference/policy.md is printed from it, and policy.test.ts asks
-// the server itself the same questions. It needs no database.
+// Who may do what, as a pure function without a database. The guard calls it, docs/reference/policy.md is printed from it, and
+// policy.test.ts compares it with a real server.
 import { globalRoles } from './global-roles.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller, ControlRoute, Needs } from './route.ts'
 
 type Standing = Pick<Caller, 'memberRole' | 'permissions'> & { user: Pick<Caller['user'], 'systemRole'> }
 
-/** A key that lists every permission is as good as its user. Any other has its own purpose, and rules over nobody. */
+/** A key that lists every permission can do what its user can. A narrower key cannot manage people or access. */
 const isWhole = ({ permissions }: Standing): boolean =>
   allPermissions.every((permission) => permissions.has(permission))
 
-/** Whether somebody may call what needs this, in their organization. */
+/** Whether a caller may call a route with these `needs`, in the caller's organization. */
 export const holds = (needs: Needs, caller: Standing): boolean => {
   switch (needs) {
     case 'public':
@@ -31,11 +31,11 @@ export const holds = (needs: Needs, caller: Standing): boolean => {
   }
 }
 
-/** Somebody as the grid knows them: by a service key, or by what they are in the organization that is asked about. */
+/** A caller of the grid: a service by its key, or a user by their standing in the organization that the path names. */
 type Column =
   | { kind: 'nobody' | 'proxy' | 'runner' | 'collector' }
   | ({ kind: 'here' } & Standing)
-  /** Whole, but in another organization than the one that the path names. */
+  /** Holds every permission, but in another organization than the one that the path names. */
   | ({ kind: 'elsewhere' } & Standing)
 
 /**
@@ -61,7 +61,7 @@ export const callers = {
   ...columnsOf(globalRoles.map(({ name, permissions }) => [name, { kind: 'here', ...standing(permissions) }])),
   owner: { kind: 'here', ...standing(allPermissions, 'owner') },
   ...columnsOf(allPermissions.map((permission) => [permission, { kind: 'here', ...standing([permission], 'owner') }])),
-  /** Signed in, an operator stands as an owner in any organization that they name; their keys belong to one. */
+  /** An operator who is signed in counts as an owner in every organization; an operator's key belongs to one organization. */
   operator: { kind: 'here', ...standing(allPermissions, 'owner', 'admin') },
   'operator by key': { kind: 'elsewhere', ...standing(allPermissions, 'owner', 'admin') },
   proxy: { kind: 'proxy' },
@@ -82,7 +82,7 @@ export const answerTo = ({ needs, path }: Pick<ControlRoute, 'needs' | 'path'>, 
   return needs === 'user' || caller.kind === 'here' ? 'yes' : 'own'
 }
 
-/** What the guard cannot know from the row, and the room decides: by whose thing it is, or what state it is in. */
+/** Checks that the guard cannot make from the route alone. The room makes them, by the owner or the state of the thing. */
 export const decidedInside: Record<string, string> = {
   'GET /object-storage/push-access': 'with `write:snapshots` or `write:sandboxes`',
   'GET /organizations': 'a key sees its own organization, a person all of theirs',
@@ -100,7 +100,7 @@ export const decidedInside: Record<string, string> = {
   'DELETE /users/linked-accounts/:provider/:providerUserId': 'only who is signed in',
 }
 
-/** What the server serves beside the rows of endpoints.ts, by how its path begins, and who decides there. */
+/** What the server serves besides the rows of endpoints.ts: by the start of its path, with the part that decides about access. */
 export const otherDoors: Record<string, string> = {
   '/socket.io': 'the token of the handshake: any valid credential, and events of its organization only',
   '/webhooks/portal': 'the session that a link of `app-portal-access` opens, to the webhooks of its organization',

@@ -1,4 +1,4 @@
-// Who may call a route, in one word, and what the route then knows about its caller.
+// Who may call a route, in one word (`needs`), and what the route then knows about its caller.
 import type { TObject, TSchema } from 'typebox'
 import type { Organization } from '#src/control/people/organization.ts'
 import type { User } from '#src/control/people/user.ts'
@@ -20,14 +20,14 @@ export const roleNeeds = {
 export type Needs = keyof typeof roleNeeds | Permission
 
 /**
- * Who calls, by which credential, and where it counts. An API key belongs to one user in one organization; somebody who is
- * signed in stands where their call says.
+ * The caller, the credential, and the organization that the call counts for. An API key belongs to one user in one organization.
+ * For a signed-in user, the request names the organization.
  */
 export type Caller = {
   user: User
   organization: Organization
   memberRole: 'owner' | 'member'
-  /** What this credential allows here: what the user holds and, of a key, only what is in its own list as well. */
+  /** What this credential allows here: what the user holds. For an API key, only those that the key lists too. */
   permissions: ReadonlySet<Permission>
   /** The name of the API key; with its hash it is the credential itself. Absent: the user is signed in, by a JWT. */
   keyName?: string
@@ -40,10 +40,10 @@ export type UserContext = { user: User; caller: Caller }
 export type OrganizationContext = UserContext & { organization: Organization }
 type RunnerContext = { runner: { id: string; regionId: string } }
 
-/** The proxy of a region asks about what is in it; the server's own, without one, about everything. */
+/** The region whose proxy asks; it sees only that region. `undefined`: the server's own proxy, which sees all regions. */
 export type ProxyContext = { proxyRegionId: string | undefined }
 
-/** A collector belongs to no organization; the path says which one it asks about. */
+/** A collector belongs to no organization; the path names the organization that it asks about. */
 export type OwnerOrCollectorContext = { isCollector: boolean }
 
 type ContextOf<N extends Needs> = N extends 'public' | 'collector'
@@ -58,7 +58,7 @@ type ContextOf<N extends Needs> = N extends 'public' | 'collector'
           ? OwnerOrCollectorContext
           : OrganizationContext
 
-/** A row of control, whatever it needs. */
+/** A route of control with any `needs`. */
 export type ControlRoute = Route<object, Needs>
 
 /** An endpoint. What `run` is given follows from `needs`; the guard keeps that promise. */

@@ -1,12 +1,12 @@
-// API keys and service keys as text: 32 random bytes, so a plain sha256 cannot be guessed back.
+// API keys and service keys as text. They have 32 random bytes, so a plain SHA-256 cannot be reversed by guessing.
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 export const newKey = (): string => `dtn_${randomBytes(32).toString('hex')}`
 
-/** Lower hex; the only form in which a key is stored, or any other secret that is only ever compared. */
+/** Lower-case hex. Keys, and other secrets that are only compared, are stored only in this form. */
 export const hashKey = (key: string): string => hash('sha256', key, 'hex')
 
-/** Compares two hashes without telling by its duration how much of them agrees. */
+/** Compares two hashes in constant time. */
 export const isSameHash = (one: string, other: string): boolean => {
   const [a, b] = [Buffer.from(one, 'hex'), Buffer.from(other, 'hex')]
   return a.length === 32 && b.length === 32 && timingSafeEqual(a, b)

@@ -1,4 +1,4 @@
-// Where somebody stands in an organization, and with what.
+// A user's membership in an organization, with its permissions.
 import { type Organization, type OrganizationRow, readOrganization } from '#src/control/people/organization.ts'
 import type { User } from '#src/control/people/user.ts'
 import type { Sql } from '../storage/database.ts'
@@ -11,8 +11,8 @@ type StandingRow = { organization: OrganizationRow; member_role: 'owner' | 'memb
 export type Standing = { organization: Organization; memberRole: 'owner' | 'member'; rolePermissions: Permission[] }
 
 /**
- * In the organization that is named, or else in their personal one, or else in the first that took them in. An operator of this
- * server stands everywhere, as an owner does.
+ * Finds the standing in the named organization. Without a name: the personal one, or else the first that the user joined. An
+ * operator of this server counts as an owner everywhere.
  */
 export const findStanding = async (
   sql: Sql,
@@ -38,7 +38,7 @@ export const findStanding = async (
   }
 }
 
-/** The caller as a person, not by a key: with everything that they hold there. */
+/** The caller as a person without a key: with all permissions of their standing. */
 export const asPerson = (user: User, { organization, memberRole, rolePermissions }: Standing): Caller => ({
   user,
   organization,

@@ -1,4 +1,4 @@
-// The questions that authentication asks.
+// The SQL of authentication.
 import { type Organization, type OrganizationRow, readOrganization } from '#src/control/people/organization.ts'
 import { readUser, type User, type UserRow } from '#src/control/people/user.ts'
 import type { Sql } from '../storage/database.ts'
@@ -14,7 +14,7 @@ export type KnownKey = {
   user: User
   organization: Organization
   memberRole: 'owner' | 'member'
-  /** Permissions of the roles assigned to the user; an owner needs none. */
+  /** Permissions of the roles assigned to the user. Empty for an owner, who needs no roles. */
   rolePermissions: Permission[]
 }
 
@@ -30,7 +30,7 @@ type KeyRow = {
   organization: OrganizationRow
 }
 
-/** Rows inside a row come as JSON, where a date is text. */
+/** Rows inside a row come as JSON, where dates are text. This turns them back into dates. */
 export const withDates = <Row extends object>(row: Row): Row =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
@@ -39,7 +39,7 @@ export const withDates = <Row extends object>(row: Row): Row =>
     ]),
   ) as Row
 
-/** The key with everything that decides what it may do, in one question. */
+/** Reads a key, and everything that decides what it may do, in one query. */
 export const findKey = async (sql: Sql, hash: string): Promise<KnownKey | undefined> => {
   const [row] = await sql<KeyRow[]>`
     select k.name, k.hash, k.permissions, k.expires_at, k.last_used_at, m.role as member_role,
