@@ -1,8 +1,8 @@
-// An organization as control knows it, and as it is shown.
+// An organization as control stores it, and as the API shows it.
 import type { Clock } from '#src/kit/clock.ts'
 import { Problem } from '#src/problems.ts'
 
-/** Where the telemetry of its sandboxes is sent. */
+/** Where the telemetry of the organization's sandboxes is sent. */
 export type OtelConfig = { endpoint: string; headers: Record<string, string> | null }
 
 export type OrganizationRow = {
@@ -43,14 +43,14 @@ export type Organization = {
   createdBy: string
   personal: boolean
   defaultRegionId: string | null
-  /** Said so; whether it still holds, `isSuspended` knows. */
+  /** The stored flag. A suspension may have ended already: ask `isSuspended`. */
   suspended: boolean
   suspendedAt: Date | null
   suspendedUntil: Date | null
   suspensionReason: string | null
   suspensionCleanupGracePeriodHours: number
   maxCpuPerSandbox: number
-  /** GiB, as the disk. */
+  /** GiB, like the disk. */
   maxMemoryPerSandbox: number
   maxDiskPerSandbox: number
   secretQuota: number
@@ -104,13 +104,13 @@ export const readOrganization = (row: OrganizationRow): Organization => ({
   updatedAt: row.updated_at,
 })
 
-/** A suspension with an end lifts itself. */
+/** A suspension with an end is over by itself after that date. */
 export const isSuspended = (
   { suspended, suspendedUntil }: Pick<Organization, 'suspended' | 'suspendedUntil'>,
   now: Date,
 ): boolean => suspended && (suspendedUntil === null || suspendedUntil > now)
 
-/** A suspended organization reads, stops and deletes, and sets nothing going. */
+/** Throws for a suspended organization. It can still read, stop and delete, but start nothing. */
 export const checkNotSuspended = (
   { clock }: { clock: Clock },
   { organization }: { organization: Organization },
@@ -118,7 +118,7 @@ export const checkNotSuspended = (
   if (isSuspended(organization, clock.now())) throw new Problem('forbidden', 'This organization is suspended.')
 }
 
-/** `otelConfig` as it may be seen: without the values of its headers. */
+/** `otelConfig` without the values of its headers, which are secret. */
 export const asOrganizationView = (organization: Organization, now: Date, otelConfig: OtelConfig | null) => {
   const { defaultRegionId, suspendedAt, suspendedUntil, createdAt, updatedAt, ...plain } = organization
   const suspended = isSuspended(organization, now)

@@ -1,4 +1,4 @@
-// A user as control knows them, and as they are shown.
+// A user as control stores them, and as the API shows them.
 export type UserRow = {
   id: string
   name: string
@@ -16,8 +16,8 @@ export type User = {
   email: string
   emailVerified: boolean
   /**
-   * Whether we know that the address is theirs. An organization's own identity provider may say any address, so what only
-   * that has verified is not enough for what belongs to whoever has the address.
+   * Whether we know that the address belongs to this user. An organization's own identity provider can claim any address. So an
+   * address that only such a provider has verified gives no access to what its owner has elsewhere.
    */
   ownsAddress: boolean
   systemRole: 'admin' | 'user'
@@ -36,7 +36,7 @@ export const readUser = (row: UserRow): User => ({
   createdAt: row.created_at,
 })
 
-/** A user as clients see them. The system role is not the user's to see. */
+/** A user as clients see them. The system role is not shown to the user. */
 export const asUserView = ({ id, name, email, emailVerified, publicKeys, createdAt }: User) => ({
   id,
   name,
