@@ -1,4 +1,4 @@
-// How an organization is changed: one at a time, and every process hears of it, since what is known of a caller includes it.
+// Changes of an organization run one at a time. Every process is told, because cached callers include their organization.
 
 import type { Organization, OrganizationRow } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'
@@ -8,7 +8,7 @@ import { lockOrganization, writeOrganization } from './store.ts'
 
 export type OrganizationParts = Parts & { callers: Callers }
 
-/** `change` sees it as nobody else can change it meanwhile, and answers the columns to write; none: all is as it should be. */
+/** `change` runs under a lock on the organization and returns the columns to write; `undefined` if nothing is to change. */
 export const changeOrganization = async (
   { database, clock, callers }: Pick<OrganizationParts, 'database' | 'clock' | 'callers'>,
   organizationId: string,

@@ -9,10 +9,10 @@ import { isDangling } from '../storage/database.ts'
 import type { OrganizationParts } from './change.ts'
 import { countCreatedBy, insertOrganization } from './store.ts'
 
-/** Without the personal one. */
+/** Personal organizations do not count. */
 const mostPerUser = 10
 
-/** Makes an organization that belongs to the caller. Only a shared region can be its first: it has none of its own yet. */
+/** Makes an organization that the caller owns. Its default region must be a shared one: it has no region of its own yet. */
 export const createOrganization = async (
   parts: OrganizationParts,
   caller: Caller,

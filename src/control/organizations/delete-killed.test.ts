@@ -1,4 +1,4 @@
-// The end of an organization when control dies in the middle of it: the program itself, killed without a warning.
+// The deletion of an organization when control is killed in the middle: the real program, ended without warning.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -8,7 +8,7 @@ import { keys, organizations } from '#test/control/people.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 import { openTestDatabase } from '#test/control/test-database.ts'
 
-/** A call of the process, answered as those of the harness are. */
+/** Calls the process; the answer has the form that the harness gives. */
 const call = async (base: string, token: string, method: string, path: string, body?: object) => {
   const reply = await fetch(`${base}${path}`, {
     method,
@@ -19,7 +19,7 @@ const call = async (base: string, token: string, method: string, path: string, b
   return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** What a simulated runner needs of a control that is a process of its own. */
+/** The parts of control that a simulated runner needs, for a control in another process. */
 const remote = (base: string) =>
   ({
     listen: async () => base.replace(/\/api$/, ''),
@@ -49,7 +49,7 @@ suite('DELETE /organizations/{organizationId}, and control is killed', () => {
       await using after = await startControlProcess(opened.url)
       await using runner = await connectRunner(remote(after.base))
       const { status } = await call(after.base, keys.owner, 'DELETE', path)
-      // Nothing had happened yet, or no key is left.
+      // Either nothing had happened yet, or the key is gone already.
       assert.ok(status === 204 || status === 401, String(status))
       const left = () => opened.database.sql`select 1 from sandboxes where organization_id = ${organizations.ours}`
       await until(async () => (await left()).length === 0, 'their rows are still there')

@@ -8,7 +8,7 @@ const { ours, theirs } = organizations
 const path = `/organizations/${ours}`
 const patient = { sandboxes: { createWaitSeconds: 20 } }
 
-/** Where anything of `ours` is written, in whichever table; what was done there stays in the audit log. */
+/** Lists the tables that still mention `ours`; the audit log keeps its rows. */
 const tracesOf = async ({ database: { sql } }: TestControl): Promise<string[]> => {
   const columns = await sql<{ table_name: string }[]>`
     select table_name from information_schema.columns
@@ -64,7 +64,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     await untilForgotten(app)
     assert.deepEqual([...runner.has.keys()], [kept])
     assert.equal((await app.as('stranger').get('/sandbox/one')).body.state, 'started')
-    // What lies between is only the memory that it was deleted.
+    // Until then only the kept id of the deleted organization is left.
     app.clock.advance({ minutes: 5 })
     await app.sweep()
     assert.deepEqual([...(await sql`select * from deleted_organizations`)], [])
@@ -109,7 +109,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     await app.as('owner').post('/snapshots', { name: 'tools', imageName: 'debian:13' })
     const waits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
     const deleted = await app.database.transaction(async (transaction) => {
-      // Whoever looks for deadlocks first is the one that is sent away.
+      // PostgreSQL ends the transaction that looks for deadlocks first.
       await transaction`set local deadlock_timeout = '1min'`
       await transaction`select 1 from images for update`
       const reply = app.as('owner').delete(path)
@@ -141,7 +141,7 @@ suite('DELETE /organizations/{organizationId}', () => {
       assert.equal((await app.as('stranger').delete(`/organizations/${id}`)).status, 404)
     }
     assert.equal((await app.as('nobody').delete(path)).status, 401)
-    // What is known of the caller is older than this.
+    // The cached answer about the caller is older than this.
     assert.equal((await app.as('owner').get(path)).status, 200)
     await sql`update members set role = 'member' where organization_id = ${ours} and user_id = ${userId('owner')}`
     assert.equal((await app.as('owner').delete(path)).status, 403)

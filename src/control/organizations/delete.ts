@@ -1,6 +1,6 @@
-// The end of an organization. One transaction takes everything that anybody could use: keys, members, roles, invitations,
-// settings, snapshots, pools. What it has on runners cannot end in a transaction: its id is kept until that is gone, and
-// sandboxes/upkeep/without-organization.ts sees to it, whatever is killed meanwhile.
+// The deletion of an organization. One transaction deletes everything that gives access or can be used: keys, members, roles,
+// invitations, settings, snapshots, pools. Runners cannot take part in that transaction. The organization's id is kept until
+// nothing is left on runners, and sandboxes/upkeep/without-organization.ts finishes the work, also after a crash.
 
 import { dropImagesOf, pushImage } from '#src/control/images/images.ts'
 import { Problem } from '#src/problems.ts'
@@ -15,8 +15,8 @@ import { holdOrganization, isOwner, removeOrganization } from './store.ts'
 const mostTries = 5
 
 /**
- * The deletion locks rows of many tables, and creates of the same moment lock some of them in another order. PostgreSQL then
- * sends one of the two away.
+ * The deletion locks rows of many tables, and concurrent creates lock some of them in another order. PostgreSQL then aborts one
+ * of the two transactions.
  */
 const retryDeadlocks = async <T>(work: () => Promise<T>): Promise<T> => {
   for (let tries = 1; ; tries++) {

@@ -1,14 +1,14 @@
-// The SQL of organizations that were deleted and are not forgotten yet.
+// The SQL of organizations that were deleted but whose ids are still kept.
 import { deleteRegionsOf } from '../regions/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 
 export type DeletedOrganization = { id: string; deletedBy: string; deletedAt: Date }
 
-/** No transaction that began before the deletion lasts longer; until then something may still be added. */
+/** No transaction that began before the deletion lasts longer. Until then one of them may still add rows. */
 const keptMinutes = 5
 const atOneTime = 20
 
-/** The longest ago looked at first. */
+/** Lists deleted organizations; those that were not checked for the longest time come first. */
 export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganization[]> =>
   await sql<DeletedOrganization[]>`
     update deleted_organizations set looked_at = ${now}
@@ -17,7 +17,7 @@ export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganiz
       order by looked_at nulls first, id limit ${atOneTime} for update skip locked)
     returning id, deleted_by as "deletedBy", deleted_at as "deletedAt"`
 
-/** Sandboxes of which a runner has not said that they are gone, or runners in a region of its own. */
+/** True if a runner has not yet confirmed that all sandboxes are gone, or if the organization's own region has runners. */
 export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
   const [found] = await sql`
     select 1 from sandboxes where organization_id = ${id} and gone_at is null
@@ -27,7 +27,7 @@ export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
   return found !== undefined
 }
 
-/** Nothing of it is left but its regions, which go now, and after a while the memory of it. */
+/** Called when only the organization's regions are left: deletes them now, and the kept id after a while. */
 export const endOrganization = async (
   transaction: Transaction,
   { id, deletedAt }: DeletedOrganization,

@@ -1,5 +1,5 @@
-// Where an organization wants the telemetry of its sandboxes sent. The headers are credentials of somebody else's service, so
-// all of it is encrypted at rest; only a collector of this server is told their values.
+// Where an organization wants the telemetry of its sandboxes sent. The headers are credentials for another service. So the whole
+// setting is encrypted at rest, and only a collector of this server can read the values.
 
 import type { OtelConfig } from '#src/control/people/organization.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -23,7 +23,7 @@ const mask = ({ endpoint, headers }: OtelConfig): OtelConfig => ({
   headers: headers && Object.fromEntries(Object.keys(headers).map((name) => [name, shownValue])),
 })
 
-/** For a page that shows much besides: one that cannot be read is left out, and the operator told. */
+/** For pages that show many things: a setting that cannot be decrypted is left out and logged for the operator. */
 export const viewOtelConfig = (
   parts: { encryption: Encryption; log: Logger },
   organizationId: string,
@@ -62,7 +62,7 @@ const checkHeader = (name: string, value: string): void => {
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) throw complain(`the value of ${name} cannot stand in a header`)
 }
 
-/** With what is stored in the place of values that were only shown as asterisks. */
+/** Replaces values that came back as asterisks by the stored ones. */
 const readHeaders = (given: Record<string, string>, stored: () => Record<string, string>): Record<string, string> => {
   const entries = Object.entries(given)
   if (entries.length > mostHeaders) throw new Problem('bad_request', `headers: at most ${mostHeaders}`)

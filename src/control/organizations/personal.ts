@@ -1,8 +1,8 @@
-// The organization that everybody has for themselves.
+// The personal organization of each user.
 import { insertOwner } from '../members/service.ts'
 import type { Transaction } from '../storage/database.ts'
 
-/** Makes `Personal` with this user as its owner, in the region that everybody shares. */
+/** Makes `Personal` with this user as its owner, in the shared default region. */
 export const makePersonalOrganization = async (transaction: Transaction, userId: string): Promise<string> => {
   const [organization] = await transaction<{ id: string }[]>`
     insert into organizations (name, created_by, personal, default_region_id)

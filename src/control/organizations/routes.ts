@@ -1,4 +1,5 @@
-// `/organizations`: what the caller belongs to, makes and rules. The guard has read it already and hides every other.
+// `/organizations`: what the caller belongs to, creates and manages. The guard has read the organization already and hides all
+// others. Routes for operators only are in operator-routes.ts.
 // What only the operator of the server decides is in operator-routes.ts.
 
 import Type from 'typebox'

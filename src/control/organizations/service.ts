@@ -1,4 +1,4 @@
-// What other rooms may ask about organizations.
+// What other rooms may call about organizations.
 
 import { type Organization, type OrganizationRow, readOrganization } from '#src/control/people/organization.ts'
 import type { Sql } from '../storage/database.ts'
@@ -19,7 +19,7 @@ export const findOrganization = async (sql: Sql, id: string): Promise<Organizati
 
 const mostListed = 1000
 
-/** What a user belongs to, their personal one first. */
+/** Lists the organizations of a user, the personal one first. */
 export const listOrganizationsOf = async (sql: Sql, userId: string): Promise<Organization[]> => {
   const rows = await sql<OrganizationRow[]>`
     select o.* from organizations o join members m on m.organization_id = o.id

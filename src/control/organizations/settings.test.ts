@@ -7,7 +7,7 @@ const { ours, theirs } = organizations
 const at = (path: string, organization: string = ours) => `/organizations/${organization}/${path}`
 const see = async (app: TestControl) => (await app.as('owner').get(`/organizations/${ours}`)).body
 
-/** Who may not call what only an operator may, and what they hear, of their own organization and of another. */
+/** Checks the answers to callers who are not operators, for their own organization and for another. */
 const checkOnlyOperators = async (app: TestControl, path: string, body: object) => {
   for (const who of ['owner', 'member', 'viewer', 'stranger'] satisfies Who[]) {
     for (const id of [ours, theirs, 'no-such'])
@@ -110,7 +110,7 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
 suite('POST /organizations/{organizationId}/suspend', () => {
   test('204 without a body: from now on nothing can be created or started there, but everything can be read', async () => {
     await using app = await startControl()
-    // What is known of a caller is dropped at once.
+    // The change clears the cached caller at once.
     assert.equal((await see(app)).suspended, false)
     assert.equal((await app.as('admin').post(at('suspend'))).status, 204)
     const { suspended, suspendedAt, suspendedUntil, suspensionReason, suspensionCleanupGracePeriodHours } =

@@ -1,4 +1,4 @@
-// What an organization, or the operator for it, decides about itself.
+// Settings of an organization, made by its members or by the operator.
 
 import { isSuspended, type OrganizationRow } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'
@@ -6,7 +6,7 @@ import { readFutureDate } from '../future-date.ts'
 import { findRegion } from '../regions/service.ts'
 import { changeOrganization, type OrganizationParts } from './change.ts'
 
-/** Once it is set, sandboxes and quotas rest on it: another one only where the operator allows that. */
+/** Sandboxes and quotas depend on the default region, so it can be changed only where the operator allows that. */
 export const setDefaultRegion = async (
   parts: OrganizationParts,
   organizationId: string,
@@ -31,7 +31,7 @@ export const setSwitch = (
   value: boolean,
 ): Promise<void> => changeOrganization(parts, organizationId, () => ({ [name]: value }))
 
-/** Telemetry has an endpoint of its own, which keeps secrets. */
+/** The name `otel` is reserved: telemetry has an endpoint of its own, which keeps secrets. */
 const reserved = 'otel'
 
 export const setExperimentalConfig = async (
@@ -53,7 +53,7 @@ export type Suspension = {
   suspensionCleanupGracePeriodHours?: number | null
 }
 
-/** From now on nothing is set going there; what runs is stopped after the grace. One that is suspended already stays so since when it was. */
+/** Stops new work; running sandboxes are stopped after the grace period. A second suspension keeps the date of the first. */
 export const suspend = async (
   parts: OrganizationParts,
   organizationId: string,

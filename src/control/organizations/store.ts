@@ -4,7 +4,10 @@ import { type Organization, type OrganizationRow, readOrganization } from '#src/
 import { insertOwner } from '../members/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 
-/** Locks an organization: nobody changes it until the transaction ends, but others may go on adding to it. */
+/**
+ * Locks an organization: nobody can change it until the transaction ends. Other transactions can still add rows that refer to
+ * it.
+ */
 export const lockOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
   const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for no key update`
   return row && readOrganization(row)
@@ -31,7 +34,7 @@ export const findOtelConfig = async (sql: Sql, id: string): Promise<string | nul
 
 type NewOrganization = { name: string; createdBy: string; defaultRegionId: string }
 
-/** With its creator as owner. */
+/** Inserts an organization with its creator as owner. */
 export const insertOrganization = async (
   transaction: Transaction,
   { name, createdBy, defaultRegionId }: NewOrganization,
@@ -45,7 +48,10 @@ export const insertOrganization = async (
   return organization
 }
 
-/** How many a user has made, their personal one aside. Nobody counts for the same user until the transaction ends. */
+/**
+ * Counts the organizations that a user created, without the personal one. Locks the count for this user until the transaction
+ * ends.
+ */
 export const countCreatedBy = async (transaction: Transaction, userId: string): Promise<number> => {
   await transaction`select 1 from users where id = ${userId} for no key update`
   const [counted] = await transaction<{ count: number }[]>`
@@ -53,7 +59,7 @@ export const countCreatedBy = async (transaction: Transaction, userId: string): 
   return counted?.count ?? 0
 }
 
-/** Nobody adds to it, changes it or deletes it until the transaction ends. */
+/** Locks an organization: nobody can add to it, change it or delete it until the transaction ends. */
 export const holdOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
   const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for update`
   return row && readOrganization(row)
@@ -65,7 +71,7 @@ export const isOwner = async (sql: Sql, id: string, userId: string): Promise<boo
   return row !== undefined
 }
 
-/** With all that refers to it. That it was there is remembered, for what is left of it elsewhere. */
+/** Deletes an organization and all rows that refer to it by a foreign key. Its id is kept for what is left of it on runners. */
 export const removeOrganization = async (
   transaction: Transaction,
   id: string,
@@ -76,7 +82,7 @@ export const removeOrganization = async (
   await transaction`delete from organizations where id = ${id}`
 }
 
-/** False: there is no such organization. */
+/** Returns false if the organization does not exist. */
 export const writeOrganizationQuota = async (
   sql: Sql,
   organizationId: string,
