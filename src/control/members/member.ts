@@ -1,4 +1,4 @@
-// A member as control knows them, and as they are shown.
+// A member as control stores them, and as the API shows them.
 import { asRoleView, type Role, type RoleRow, readRole } from '../roles/role.ts'
 
 export type MemberRow = {

@@ -35,7 +35,7 @@ const untilSomebodyWaits = async ({ database }: TestControl) => {
   while ((await isWaiting()).length === 0) await pause(5)
 }
 
-/** A key of `owner` with these permissions. */
+/** A key of `owner` with only these permissions. */
 const narrowKey = async (app: TestControl, permissions: string[]) => {
   const reply = await app.as('owner').post('/api-keys', { name: `narrow ${permissions.length}`, permissions })
   assert.equal(reply.status, 201)
@@ -98,7 +98,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual([reply.status, reply.body.role, reply.body.assignedRoles], [200, 'owner', []])
     const role = { name: 'Mine', description: 'x', permissions: ['write:sandboxes'] }
     assert.equal((await app.asUser('member').post(`${organization}/roles`, role)).status, 201)
-    // A key lists what it listed before, and that is not all.
+    // The key still lists its old permissions, but those are not all permissions.
     assert.equal((await app.as('member').post(`${organization}/roles`, { ...role, name: 'Other' })).status, 403)
   })
 

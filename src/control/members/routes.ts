@@ -1,4 +1,4 @@
-// `/organizations/{organizationId}/users` and leaving. Every rule is in service.ts.
+// `/organizations/{organizationId}/users` and leaving. All rules are in service.ts.
 
 import Type from 'typebox'
 import type { ChangeParts } from '#src/control/auth/change-membership.ts'

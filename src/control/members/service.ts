@@ -1,5 +1,6 @@
-// What membership means: who belongs to an organization and by which roles. An organization always keeps an owner, and
-// nobody changes their own access. Who changes that of others holds everything (the guard), and so gives nothing they lack.
+// What membership means: who belongs to an organization, and by which roles. An organization always keeps an owner, and nobody
+// changes their own access. Whoever changes the access of others holds every permission (the guard checks that), so nobody can
+// give more than they hold.
 
 import { type ChangeParts, changeAsOwner, changeMembership } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -33,7 +34,7 @@ const getMember = async (sql: Sql, organizationId: string, userId: string): Prom
 
 const heldBy = ({ role, assignedRoles }: Member) => heldThrough(role, assignedRoles)
 
-/** Holds as long as the membership is locked. */
+/** The check is valid as long as the membership is locked. */
 const checkKeepsOwner = async (sql: Sql, { organizationId, userId, role }: Member): Promise<void> => {
   if (role === 'owner' && !(await hasOtherOwner(sql, organizationId, userId))) {
     throw new Problem('forbidden', 'An organization keeps at least one owner.')
@@ -53,7 +54,7 @@ export const changeAccess = async (
   if (userId === caller.user.id) throw new Problem('forbidden', 'Nobody changes their own access.')
   const member = await changeAsOwner(parts, as, async (sql) => {
     const before = await getMember(sql, organizationId, userId)
-    // An owner holds everything without roles.
+    // An owner holds every permission without roles.
     const roles = role === 'owner' ? [] : await getAssignableRoles(sql, organizationId, assignedRoleIds)
     if (role !== 'owner') await checkKeepsOwner(sql, before)
     await writeAccess(sql, before, { role, roleIds: roles.map(({ id }) => id) }, parts.clock.now())
@@ -75,7 +76,7 @@ export const removeMember = async (parts: ChangeParts, as: AsOwner, userId: stri
 
 type Leaving = { caller: Caller; organization: Organization }
 
-/** Ends the caller's membership, and with it all of their keys here. */
+/** Ends the caller's membership and deletes all of their keys in this organization. */
 export const leaveOrganization = async (parts: ChangeParts, { caller, organization }: Leaving): Promise<void> => {
   if (organization.personal) throw new Problem('forbidden', 'Nobody leaves a personal organization.')
   await changeMembership(parts, organization.id, async (sql) => {
@@ -89,11 +90,11 @@ export const leaveOrganization = async (parts: ChangeParts, { caller, organizati
 type Joining = { organizationId: string; userId: string; role: 'owner' | 'member'; roleIds: readonly string[] }
 
 /**
- * Makes somebody a member; answers false, and changes nothing, if they are one. The roles must be assignable there.
- * To be called from within `changeMembership`.
+ * Makes a user a member. Returns false, and changes nothing, if the user is a member already. The roles must be assignable in
+ * this organization. Call it only inside `changeMembership`.
  */
 export const joinOrganization = async (sql: Transaction, joining: Joining, now: Date): Promise<boolean> => {
-  // First, as who is a member already needs no place in an organization that is full.
+  // Checked first: a user who is a member already needs no free place in a full organization.
   if ((await findMember(sql, joining.organizationId, joining.userId)) !== undefined) return false
   if ((await countMembers(sql, joining.organizationId)) >= membersPerOrganization) {
     throw new Problem('forbidden', `An organization may have ${membersPerOrganization} members.`)

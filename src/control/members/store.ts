@@ -9,7 +9,7 @@ const select = (sql: Sql) => sql`
     order by r.organization_id nulls first, r.created_at, r.id)) as assigned_roles
   from members m join users u on u.id = m.user_id`
 
-/** In the order in which they came. Bounded by how many an organization may have. */
+/** Lists members, the earliest first. The number of members has a limit, so no pages are needed. */
 export const listMembers = async (sql: Sql, organizationId: string): Promise<Member[]> => {
   const rows = await sql<MemberRow[]>`
     ${select(sql)} where m.organization_id = ${organizationId} order by m.created_at, m.user_id`
@@ -35,7 +35,7 @@ export const hasOtherOwner = async (sql: Sql, organizationId: string, userId: st
 
 export type Access = { role: 'owner' | 'member'; roleIds: readonly string[] }
 
-/** Whether they were not a member before. */
+/** Returns whether the user was not a member before. */
 export const insertMember = async (
   sql: Sql,
   { organizationId, userId }: Pick<Member, 'organizationId' | 'userId'>,
@@ -80,7 +80,7 @@ const assignRoles = async (
     select ${organizationId}, ${userId}, unnest(${[...roleIds]}::text[])`
 }
 
-/** Their roles and keys here go with them. */
+/** Deletes a member with their roles and keys in this organization. */
 export const deleteMember = async (sql: Sql, organizationId: string, userId: string): Promise<void> => {
   await sql`delete from members where organization_id = ${organizationId} and user_id = ${userId}`
 }
