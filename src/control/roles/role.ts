@@ -1,7 +1,7 @@
-// A role as control knows it, and as it is shown.
+// A role as control stores it, and as the API shows it.
 import { isPermission, type Permission } from '../auth/permissions.ts'
 
-/** Dates are text where the row came inside another as JSON. */
+/** Dates are text where the row came as JSON inside another row. */
 export type RoleRow = {
   id: string
   organization_id: string | null
@@ -14,7 +14,7 @@ export type RoleRow = {
 
 export type Role = {
   id: string
-  /** null: a role of every organization, which none may change. */
+  /** null: a global role, which every organization has and nobody can change. */
   organizationId: string | null
   name: string
   description: string

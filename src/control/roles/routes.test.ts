@@ -14,14 +14,14 @@ const makeRole = async (app: TestControl, body: object = builder): Promise<strin
   return reply.body.id
 }
 
-/** Has the role, and a key that lists what it gives and more. */
+/** Adds a member with this role, and a key that lists the role's permissions and more. */
 const addBuilder = async (app: TestControl, roleId: string) =>
   await addPerson(app, { roleIds: [roleId], permissions: ['delete:snapshots', 'write:snapshots'] })
 
 const keyListsOf = async (app: TestControl, key: string): Promise<string[]> =>
   (await app.with(key).get('/api-keys/current')).body.permissions
 
-/** Names that say something else than they are. */
+/** Names that are invalid or could mislead a reader. */
 const noNames = ['', '  ', 'a\nb', 'nul\u0000', '<i>x</i>', 'http://x', 'www.x', '\u202egnp', 'x'.repeat(256), 7, null]
 
 suite('POST /organizations/{organizationId}/roles', () => {
@@ -132,7 +132,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal(updatedAt, app.clock.now().toISOString())
     assert.notEqual(createdAt, updatedAt)
     assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
-    // Getting it back gives the key nothing.
+    // Adding the permission to the role again does not give it back to the key.
     await app.as('owner').put(`${roles}/${id}`, { ...changed, permissions: ['write:snapshots', 'delete:snapshots'] })
     assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
   })
@@ -188,7 +188,7 @@ suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
       [developerRoleId],
     )
     assert.equal((await app.as('owner').delete(`${roles}/${id}`)).status, 404)
-    // An owner holds everything without roles.
+    // An owner holds every permission without roles.
     assert.equal((await keyListsOf(app, (await addPerson(app, { role: 'owner' })).key)).length, 21)
   })
 

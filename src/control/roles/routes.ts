@@ -1,4 +1,4 @@
-// `/organizations/{organizationId}/roles`. Every rule is in service.ts.
+// `/organizations/{organizationId}/roles`. All rules are in service.ts.
 
 import Type from 'typebox'
 import type { ChangeParts } from '#src/control/auth/change-membership.ts'

@@ -3,7 +3,7 @@ import Type, { type Static } from 'typebox'
 import { DateTime, PathText } from '#src/http/shapes.ts'
 import { allPermissions } from '../auth/permissions.ts'
 
-/** Body of a create, and of an update, which replaces all of it. */
+/** Body of a create and of an update. An update replaces all fields. */
 export const RoleText = Type.Object({
   name: Type.String({ maxLength: 1024 }),
   description: Type.String({ maxLength: 1024 }),

@@ -1,5 +1,6 @@
-// What roles mean: a name for permissions, given to members. The global ones belong to everybody and are nobody's to
-// change. Owners make the others, by a credential that holds everything (the guard), so none gives what its maker lacks.
+// Roles: named sets of permissions, given to members. Every organization has the global roles, and nobody can change them.
+// Owners make all other roles with a credential that holds every permission (the guard checks that), so no role gives what its
+// maker lacks.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import { Problem } from '#src/problems.ts'
@@ -21,7 +22,7 @@ import {
   replaceRole,
 } from './store.ts'
 
-/** Role of members who are given no other. */
+/** Default role of members. */
 export const developerRoleId = '00000000-0000-0000-0000-000000000001'
 
 const rolesPerOrganization = 200
@@ -37,7 +38,7 @@ const readValues = ({ name, description, permissions }: RoleText): RoleValues =>
 const sayTaken = (name: string, cause?: unknown) =>
   new Problem('already_exists', `There is a role named ${name} already.`, { cause })
 
-/** Runs what writes a name. */
+/** Runs a write of a role name and reports a name that is taken. */
 const named = async (sql: Sql, { name }: RoleValues, write: () => Promise<Role>): Promise<Role> => {
   if (await isGlobalName(sql, name)) throw sayTaken(name)
   try {
@@ -70,7 +71,7 @@ export const createRole = async (parts: ChangeParts, as: AsOwner, input: RoleTex
 export const listRoles = async ({ database }: ChangeParts, organizationId: string) =>
   (await listRows(database.sql, organizationId)).map(asRoleView)
 
-/** Changes a role. Its members hold from now on what it says, no more and no less. */
+/** Replaces a role. Its members hold the new permissions at once, no more and no less. */
 export const updateRole = async (parts: ChangeParts, as: AsOwner, roleId: string, input: RoleText) => {
   const values = readValues(input)
   const role = await changeAsOwner(parts, as, async (sql) => {
@@ -90,7 +91,7 @@ export const deleteRole = async (parts: ChangeParts, as: AsOwner, roleId: string
   })
 }
 
-/** The roles of these ids; one that the organization does not know is a mistake of the caller (400). */
+/** Reads the roles with these ids. An id that the organization does not know is a 400. */
 export const getAssignableRoles = async (sql: Sql, organizationId: string, ids: readonly string[]): Promise<Role[]> => {
   const wanted = [...new Set(ids)]
   const roles = await findRoles(sql, organizationId, wanted)

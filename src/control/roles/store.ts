@@ -1,4 +1,4 @@
-// The SQL of roles. An organization sees its own and the global ones.
+// The SQL of roles. An organization sees its own roles and the global ones.
 import type { Sql } from '../storage/database.ts'
 import { type Role, type RoleRow, readRole } from './role.ts'
 
@@ -17,7 +17,7 @@ export const insertRole = async (
   return readRole(row)
 }
 
-/** Global ones first. Bounded by what an organization may make. */
+/** Lists roles, the global ones first. The number of roles has a limit, so no pages are needed. */
 export const listRoles = async (sql: Sql, organizationId: string): Promise<Role[]> => {
   const rows = await sql<RoleRow[]>`
     select * from roles where organization_id = ${organizationId} or organization_id is null
@@ -31,7 +31,7 @@ export const findRole = async (sql: Sql, organizationId: string, id: string): Pr
   return row && readRole(row)
 }
 
-/** Finds the roles that the organization knows, by id. */
+/** Finds the roles with these ids among the organization's own and the global ones. */
 export const findRoles = async (sql: Sql, organizationId: string, ids: readonly string[]): Promise<Role[]> => {
   const rows = await sql<RoleRow[]>`
     select * from roles where id = any (${[...ids]}) and (organization_id = ${organizationId} or organization_id is null)`
