@@ -1,6 +1,6 @@
-// What somebody does with the invitations that are addressed to them. Whose an address is, only a verified one says, and not
-// one that some organization's own identity provider vouches for: without, there are none to be seen, and whether one
-// exists is not told. Those of others do not exist either.
+// What people do with the invitations to their address. The address must be verified, and not only by some organization's own
+// identity provider. Otherwise the caller sees no invitations and does not learn whether any exist. Invitations to other people
+// look as if they did not exist.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
@@ -25,7 +25,7 @@ export const countOwnInvitations = async (
   { email, ownsAddress }: User,
 ): Promise<number> => (ownsAddress ? await countForAddress(database.sql, foldAddress(email), clock.now()) : 0)
 
-/** Settles one in the turn of its organization, so that whatever happens at the same moment it is settled once. */
+/** Accepts or declines an invitation under the lock of its organization, so that concurrent answers settle it once. */
 const settle = async (
   parts: InvitationParts,
   caller: Caller,
@@ -53,7 +53,7 @@ const settle = async (
   })
 }
 
-/** Makes the caller a member, once, with what the invitation gives now. */
+/** Makes the caller a member, once, with the role that the invitation gives at this moment. */
 export const acceptInvitation = async (parts: InvitationParts, caller: Caller, id: string) => {
   const accepted = await settle(parts, caller, id, 'accepted', async (transaction, invitation, now) => {
     const { organizationId, role, assignedRoles } = invitation

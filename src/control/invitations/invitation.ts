@@ -1,4 +1,4 @@
-// An invitation as control knows it, and as it is shown.
+// An invitation as control stores it, and as the API shows it.
 import { asRoleView, type Role, type RoleRow, readRole } from '../roles/role.ts'
 
 export type InvitationStatus = 'pending' | 'accepted' | 'declined' | 'cancelled'
@@ -19,7 +19,7 @@ export type InvitationRow = {
 
 export type Invitation = {
   id: string
-  /** In lower case. */
+  /** The address in lower case. */
   email: string
   invitedBy: string
   organizationId: string

@@ -1,4 +1,4 @@
-// What somebody who is invited reads. It holds no secret: only who signs in with this very address can accept.
+// The text of an invitation mail. It holds no secret: only a user who signs in with this very address can accept.
 import type { Invitation } from './invitation.ts'
 
 export const letterOf = (

@@ -17,11 +17,11 @@ const invite = async (app: TestControl, body: object) => {
   return reply.body
 }
 
-/** Somebody who is invited: a member of another organization. */
+/** Adds a person who can be invited: a member of another organization only. */
 const addGuest = async (app: TestControl, options: PersonOptions = {}): Promise<AddedPerson> =>
   await addPerson(app, { organizationId: organizations.theirs, ...options })
 
-/** Role of a user in `ours`: one at most. */
+/** The role of a user in `ours`: an array with no or one role. */
 const rolesHere = async (app: TestControl, id: string): Promise<string[]> => {
   const rows = await app.database.sql<{ role: string }[]>`
     select role from members where user_id = ${id} and organization_id = ${organizations.ours}`
@@ -95,7 +95,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
       email: 'guest@example.com',
     })
     assert.equal(theirs.status, 201)
-    // The first one stays closed.
+    // The first invitation stays closed.
     assert.equal((await app.as('owner').post(`${invitations}/${id}/cancel`)).status, 403)
   })
 
@@ -409,7 +409,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
 
   test('403 to who has not verified the address, whether or not there is such an invitation', async () => {
     await using app = await startControl()
-    // What an organization's own provider says of an address opens nothing elsewhere.
+    // An address that only an organization's own identity provider has verified gives no access elsewhere.
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
       const guest = await addGuest(app, { email: `${Object.keys(how)}@example.com`, ...how })
       const { id } = await invite(app, { email: guest.email })

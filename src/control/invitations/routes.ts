@@ -1,4 +1,4 @@
-// `/organizations/{organizationId}/invitations`, and `/organizations/invitations` of who is invited. The rules are in
+// `/organizations/{organizationId}/invitations`, and `/organizations/invitations` for people who are invited. The rules are in
 // service.ts and answer.ts.
 
 import Type from 'typebox'

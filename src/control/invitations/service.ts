@@ -1,5 +1,5 @@
-// What an organization does with its invitations. Owners invite, by a credential that holds everything; the letter is queued
-// with the invitation and taken back with it.
+// What an organization does with its invitations. Only owners invite, with a credential that holds every permission. The mail is
+// queued in the transaction of the invitation, and unsent mail is withdrawn when the invitation is cancelled.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -35,7 +35,7 @@ type AsOwnerOf = { caller: Caller; organization: Organization }
 const daysOpen = 7
 const day = 86_400_000
 const mostPending = 1000
-/** Mail goes to strangers in this server's name. */
+/** These mails go to strangers in the name of this server, so their number is limited. */
 const mostInADay = { ofOrganization: 1000, toAddress: 10 }
 
 const asOwner = ({ caller, organization }: AsOwnerOf) => ({ caller, organizationId: organization.id })
@@ -94,7 +94,7 @@ export const createInvitation = async (parts: InvitationParts, as: AsOwnerOf, in
 export const listInvitations = async ({ database, clock }: InvitationParts, organizationId: string) =>
   (await listOfOrganization(database.sql, organizationId, clock.now())).map(asInvitationView)
 
-/** Says anew what it gives, and until when if that is said. No second letter is sent. */
+/** Replaces the role and the assigned roles of an invitation, and its expiry if one is given. No second mail is sent. */
 export const updateInvitation = async (parts: InvitationParts, as: AsOwnerOf, id: string, input: UpdateInvitation) => {
   const { organization } = as
   const now = parts.clock.now()
@@ -120,7 +120,7 @@ export const cancelInvitation = async (parts: InvitationParts, as: AsOwnerOf, id
   })
 }
 
-/** Takes back the mail of an ending organization's invitations, which go with it. */
+/** Withdraws unsent mail of all invitations of an organization that is being deleted. */
 export const takeBackLettersOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
   for (const id of await listPendingIds(transaction, organizationId)) await takeBackMail(transaction, id)
 }

@@ -1,4 +1,4 @@
-// The SQL of invitations. One is read either by its organization or by the address that it is for, never by its id alone.
+// The SQL of invitations. An invitation is always read together with its organization or its address, never by its id alone.
 import type { Sql } from '../storage/database.ts'
 import { type Invitation, type InvitationRow, type InvitationStatus, readInvitation } from './invitation.ts'
 
@@ -20,7 +20,7 @@ export const findForAddress = async (sql: Sql, email: string, id: string): Promi
   return readAll(rows)[0]
 }
 
-/** Lists invitations that can still be accepted, newest first. Bounded by how many an organization may have. */
+/** Lists invitations that can still be accepted, newest first. Their number has a limit, so no pages are needed. */
 export const listOfOrganization = async (sql: Sql, organizationId: string, now: Date): Promise<Invitation[]> => {
   const rows = await sql<InvitationRow[]>`
     ${select(sql)} where i.organization_id = ${organizationId} and i.status = 'pending' and i.expires_at > ${now}
@@ -43,7 +43,7 @@ export const countForAddress = async (sql: Sql, email: string, now: Date): Promi
 
 export type Made = { pending: number; ofLately: number; ofLatelyToAddress: number }
 
-/** How many there are, and how many were made since. */
+/** Counts the pending invitations, and those made since a date: all of them, and those to this address. */
 export const countMade = async (sql: Sql, organizationId: string, email: string, since: Date): Promise<Made> => {
   const [row] = await sql<[{ pending: number; of_lately: number; to_address: number }]>`
     select count(*) filter (where status = 'pending') as pending,
@@ -106,7 +106,7 @@ export const settleInvitation = async (
   await sql`update invitations set status = ${status}, updated_at = ${now} where id = ${id} and status = 'pending'`
 }
 
-/** Cancels expired invitations to this address, so that there is room for another. */
+/** Cancels expired invitations to this address, which makes room for a new one. */
 export const cancelExpired = async (sql: Sql, organizationId: string, email: string, now: Date): Promise<void> => {
   await sql`
     update invitations set status = 'cancelled', updated_at = ${now}

@@ -1,4 +1,4 @@
-// What nobody can accept any more is kept for a while, so that who comes late is told why, and then forgotten.
+// Invitations that can no longer be accepted are kept for a while, so that a late visitor learns why. Then they are deleted.
 import type { Parts } from '../parts.ts'
 import { deleteSettledBefore } from './store.ts'
 
