@@ -1,10 +1,10 @@
-// A call to the server of a data directory, with the operator's key that lies there.
+// Calls the server of a data directory with the operator's key from that directory.
 import { Complaint } from '#src/up/complaint.ts'
 import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
 import { callServer } from './call.ts'
 
-/** Finds the server that runs in a data directory. Throws a Complaint where there is none. */
+/** Finds the server that runs in a data directory. Throws a Complaint if there is none. */
 export const serverOf = (directory: string): { url: string; key: string } => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)
@@ -18,7 +18,7 @@ export const serverOf = (directory: string): { url: string; key: string } => {
   return { url: `http://${host}:${up.port}`, key }
 }
 
-/** Throws a Complaint with what the server says, or with why it cannot be asked. */
+/** Throws a Complaint with the server's refusal, or with the reason why it cannot be asked. */
 export const askServer = async <Answer>(
   directory: string,
   method: string,

@@ -1,4 +1,4 @@
-// Calls a server's API for the commands: an error becomes a sentence.
+// Calls a server's API for the commands. An error becomes a sentence.
 import { Complaint } from '#src/up/complaint.ts'
 
 const patienceMs = 30_000
@@ -8,7 +8,7 @@ const sentenceOf = (answer: unknown): string | undefined => {
   return typeof message === 'string' ? message : undefined
 }
 
-/** An empty answer is `{}`, one that is not JSON nothing. */
+/** Reads an empty answer as `{}`, and an answer that is not JSON as undefined. */
 const readAnswer = (text: string): unknown => {
   try {
     return text === '' ? {} : JSON.parse(text)
@@ -17,7 +17,7 @@ const readAnswer = (text: string): unknown => {
   }
 }
 
-/** Throws a Complaint when the server does not answer within 30 s, when it refuses, or when what answers is no Alcove. */
+/** Throws a Complaint if there is no answer within 30 s, if the server refuses, or if the other side is not Alcove. */
 export const callServer = async <Answer>(url: string, init: RequestInit): Promise<Answer> => {
   const { origin } = new URL(url)
   const { reply, text } = await fetch(url, { ...init, signal: AbortSignal.timeout(patienceMs) })

@@ -1,4 +1,4 @@
-// What is typed reaches the command that it is for.
+// Options and arguments reach the right command.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { after, suite, test } from 'node:test'
 const scratch = mkdtempSync(join(tmpdir(), 'alcove-cli-'))
 after(() => rmSync(scratch, { recursive: true, force: true }))
 const program = resolve(import.meta.dirname, '../../bin/alcove.ts')
-/** In an empty directory, should a command make something of it after all. */
+/** Runs in an empty directory, in case a command creates files there by mistake. */
 const runWith = (env: NodeJS.ProcessEnv, ...words: string[]) =>
   spawnSync(process.execPath, [program, ...words], { encoding: 'utf8', timeout: 60_000, cwd: scratch, env })
 const run = (...words: string[]) => runWith(process.env, ...words)
@@ -19,7 +19,7 @@ const said = (...words: string[]) => {
 }
 
 suite('the command line', () => {
-  test('--data after a subcommand of a subcommand is its own', () => {
+  test('--data after a nested subcommand belongs to that subcommand', () => {
     for (const words of [
       ['runner', 'list'],
       ['runner', 'drain', 'second'],
@@ -28,7 +28,7 @@ suite('the command line', () => {
       assert.deepEqual(said(...words, '--data', '/nowhere'), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('--data before a subcommand counts for it; a later one wins, so no other server is ever meant', () => {
+  test('--data before a subcommand counts for it; a later --data wins', () => {
     for (const words of [
       ['--data', '/nowhere', 'list'],
       ['--data', '/nowhere', 'remove', '--force', 'second'],
@@ -37,7 +37,7 @@ suite('the command line', () => {
       assert.deepEqual(said('runner', ...words), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('what a subcommand has no use for is refused before it, as behind it', () => {
+  test('an option that a subcommand does not have is refused before and after its name', () => {
     for (const option of ['--join', '--token']) {
       const { status, stderr } = run('runner', option, 'http://127.0.0.1:9', 'list', '--data', '/nowhere')
       assert.equal(status, 1)
@@ -45,7 +45,7 @@ suite('the command line', () => {
     }
   })
 
-  test('--data is taken by every command of a server, at any place, and means the same', () => {
+  test('every command of a server accepts --data, at any place, with the same meaning', () => {
     for (const words of [
       ['user', 'add', 'ada@example.com'],
       ['user', 'password', 'ada@example.com'],
@@ -60,11 +60,11 @@ suite('the command line', () => {
     assert.match(run('login', '--data', '/nowhere', '--url', 'http://127.0.0.1:9').stderr, /cannot be used with option/)
   })
 
-  test('--version prints the version alone', () => {
+  test('--version prints only the version', () => {
     assert.match(run('--version').stdout, /^\d+\.\d+\.\d+\n$/)
   })
 
-  test('every command has --help, which says what it does', () => {
+  test('every command has --help, which describes it', () => {
     const names = (text: string) => [...text.matchAll(/^ {2}([a-z]+) [^\n]*/gm)].map(([, name]) => name!)
     const commandsOf = (...words: string[]): string[] => {
       const { status, stdout } = run(...words, '--help')
@@ -78,7 +78,7 @@ suite('the command line', () => {
     for (const name of ['up', 'purge', 'login', 'test']) commandsOf(name)
   })
 
-  test('settings that are wrong are told in sentences alone, without a stack and without a password', () => {
+  test('wrong settings are reported in sentences, without a stack and without a password', () => {
     const wrong = { ALCOVE_OVERCOMMIT: 'x', DATABASE_URL: 'postgres://me:hidden@box:none/alcove' }
     const { status, stderr } = runWith({ ...process.env, ...wrong }, 'up', '--data', join(scratch, 'never'))
     assert.equal(status, 1)
@@ -88,7 +88,7 @@ suite('the command line', () => {
     ])
   })
 
-  test('an empty --data is refused by every command, since it would mean the working directory', () => {
+  test('every command refuses an empty --data, because it would mean the working directory', () => {
     for (const words of [['status'], ['purge', '--yes'], ['up']]) {
       const { status, stderr } = run(...words, '--data', '')
       assert.equal(status, 1)

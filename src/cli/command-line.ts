@@ -1,4 +1,4 @@
-// Every subcommand of `alcove` on one page. What a command does lies in the file of its name, loaded when it is asked for.
+// Defines every subcommand of `alcove`. The code of a command is in the file of its name and is loaded only when needed.
 import { readFileSync } from 'node:fs'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { Complaint } from '#src/up/complaint.ts'
@@ -6,12 +6,12 @@ import { defaultDataDirectory } from '#src/up/data-directory.ts'
 
 const portNumber = (text: string): number => {
   const port = Number(text)
-  // The gate takes the port above.
+  // The gate uses the next port, so 65535 is too large.
   if (!/^\d+$/.test(text) || port < 1 || port > 65534) throw new InvalidArgumentError('a port from 1 to 65534')
   return port
 }
 
-/** An empty one, such as of a variable that is not set, would mean the working directory. */
+/** Refuses an empty name, such as that of an unset shell variable: it would mean the working directory. */
 const directoryName = (text: string): string => {
   if (text === '') throw new InvalidArgumentError('it must not be empty')
   return text
@@ -19,10 +19,10 @@ const directoryName = (text: string): string => {
 
 const dataOption = () => namedData('the data directory of the server').default(defaultDataDirectory)
 
-/** Without a default: only who names one means the server of this machine. */
+/** The option has no default: only an explicit directory selects the server of this machine. */
 const namedData = (meaning: string) => new Option('--data <dir>', meaning).argParser(directoryName)
 
-/** Options that came before a subcommand are meant for it: those that it has too count for it, others are refused. */
+/** Passes options before a subcommand on to it. Options that the subcommand does not have are refused. */
 const handOn = (command: Command, subcommand: Command): void => {
   for (const option of command.options) {
     const name = option.attributeName()
@@ -35,7 +35,7 @@ const handOn = (command: Command, subcommand: Command): void => {
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
-/** A setting that `up` does not know may be for something else, so it is said and nothing more. */
+/** Reads the settings of `up`. An unknown setting is only a warning, because it may be for another program. */
 const upSettings = async () => {
   const { listUnknownSettings, readUpConfig } = await import('#src/up/config.ts')
   const config = readUpConfig(process.env)
@@ -56,7 +56,7 @@ const ownVersion = (): string =>
 const createCommandLine = (): Command => {
   const program = new Command('alcove')
     .description('Isolated Linux sandboxes over HTTP, on your own machine.')
-    // What comes after the name of a subcommand is for that one.
+    // Options after the name of a subcommand belong to that subcommand.
     .enablePositionalOptions()
     .hook('preSubcommand', handOn)
     .version(ownVersion(), '--version', 'print the version')
@@ -209,7 +209,7 @@ const createCommandLine = (): Command => {
   return program
 }
 
-/** Ends the process. A complaint is told in one sentence; anything else is our mistake and keeps its stack. */
+/** Runs the command and exits. A Complaint is shown as a sentence; any other error is our bug and keeps its stack. */
 export const runCommandLine = async (argv: readonly string[]): Promise<never> => {
   try {
     await createCommandLine().parseAsync(argv)

@@ -1,8 +1,8 @@
-// `alcove doctor`: what the host offers, found out by trying.
+// `alcove doctor`: finds out what the host supports, by trying it.
 import { inspectHost } from '#src/doctor/inspect.ts'
 import { renderFindings } from '#src/doctor/render.ts'
 
-/** The exit code is 1 when sandboxes cannot run here. */
+/** The exit code is 1 if sandboxes cannot run here. */
 export const doctor = async (dataDir: string): Promise<void> => {
   const findings = await inspectHost({ dataDir })
   process.stdout.write(renderFindings(findings))

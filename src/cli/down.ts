@@ -1,4 +1,4 @@
-// `alcove down`: asks the `up` of a data directory to stop, and waits until it has.
+// `alcove down`: asks the `up` process of a data directory to stop, and waits until it has stopped.
 import { signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { findDataDirectory } from '#src/up/data-directory.ts'

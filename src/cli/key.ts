@@ -1,4 +1,4 @@
-// `alcove key`: prints the key alone, so that scripts can take it.
+// `alcove key`: prints only the key, so that scripts can read it.
 import { Complaint } from '#src/up/complaint.ts'
 import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findUpState, isJoinedRunner } from '#src/up/state-file.ts'

@@ -15,7 +15,7 @@ import { login, logout } from './login.ts'
 import { sandboxes } from './sandboxes.ts'
 import { readSession, sessionFile, writeSession } from './session.ts'
 
-/** The issuer's own address has to be known before it serves. */
+/** The issuer's address must be known before it serves. */
 const findFreePort = async (): Promise<number> => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -44,7 +44,7 @@ suite('alcove login', () => {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  /** What the person does, on a machine that has a browser, with what the other one said. */
+  /** Acts as the user on a machine with a browser: enters the code that the command printed. */
   const enterCode = async (said: string) => {
     const [, address = ''] = /Open (\S+) in a browser/.exec(said) ?? []
     const [, code = ''] = /^ {4}(\S+)$/m.exec(said) ?? []
@@ -60,7 +60,7 @@ suite('alcove login', () => {
     assert.match(done.html, /device is signed in/)
   }
 
-  test('signs in by a code that is entered elsewhere; then calls work, also after the token has ended', async () => {
+  test('signs in by a code entered elsewhere; then calls work, also after the token has expired', async () => {
     let entered: Promise<void> | undefined
     await login({
       url,
@@ -81,7 +81,7 @@ suite('alcove login', () => {
     const before = readSession(file)!
     writeSession(file, { ...before, accessToken: 'ended', endsAt: 0 })
     assert.match((await list()).join('\n'), /\tnotebook-/)
-    // Several calls at once renew the session once for all; the second time shows that none of them ended it.
+    // Several calls at once renew the session only once. The second round shows that none of them ended it.
     for (const _ of ['once', 'again']) {
       writeSession(file, { ...readSession(file)!, endsAt: 0 })
       for (const lines of await Promise.all([list(), list(), list()])) assert.match(lines.join('\n'), /\tnotebook-/)
@@ -90,7 +90,7 @@ suite('alcove login', () => {
     assert.notEqual(renewed.refreshToken, before.refreshToken)
     await assert.rejects(sandboxes({ file, organization: organizations.theirs, say: () => {} }), /does not reach/)
 
-    // Signing out waits for who renews it, and would put it back.
+    // Logout waits for a command that is renewing the session. That command would otherwise write the file again.
     const renewing = tryLock(`${file}.lock`)!
     const signedOut = logout({ file, say: () => {} })
     assert.ok(existsSync(file))
@@ -98,12 +98,12 @@ suite('alcove login', () => {
     await signedOut
     assert.ok(!existsSync(file))
     await assert.rejects(sandboxes({ file, say: () => {} }), /not signed in/)
-    // And the token that was in the file is worth nothing any more.
+    // The token from the file was revoked too.
     writeSession(file, { ...renewed, endsAt: 0 })
     await assert.rejects(sandboxes({ file, say: () => {} }), /could not be renewed/)
   })
 
-  test('says in a sentence what is wrong with an address, and with a file that is none of ours', async () => {
+  test('reports a wrong address, and a session file that is not ours, in a sentence', async () => {
     await assert.rejects(login({ url: 'nonsense', file, say: () => {} }), /not a URL/)
     await assert.rejects(login({ url: 'http://127.0.0.1:1', file, say: () => {} }), /no Alcove server/)
     writeFileSync(file, '{')

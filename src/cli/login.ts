@@ -1,4 +1,4 @@
-// `alcove login` and `logout`: signs in a person on a machine without a browser, by a code that they enter on another one.
+// `alcove login` and `logout`: a user on a machine without a browser signs in by a code that they enter on another machine.
 import { initiateDeviceAuthorization, pollDeviceAuthorizationGrant, tokenRevocation } from 'openid-client'
 import { Complaint } from '#src/up/complaint.ts'
 import { asSession, discover, takeSession, writeSession } from './session.ts'
@@ -34,7 +34,7 @@ export const login = async ({ url, file, say }: LoginParts): Promise<void> => {
   say('You are signed in.')
 }
 
-/** The token is ended at the issuer as well, if that can be reached; the file is gone in any case. */
+/** Removes the session file in any case. If the issuer can be reached, the token is revoked there too. */
 export const logout = async ({ file, say }: Omit<LoginParts, 'url'>): Promise<void> => {
   const session = await takeSession(file)
   if (session?.refreshToken !== undefined) {

@@ -1,5 +1,5 @@
-// What purge takes away, and what it leaves alone. No server runs here: the directories are made and marked,
-// and their networks opened, only.
+// What purge removes and what it leaves. No server runs here: the test only makes and marks directories and opens their
+// networks.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ const purge = (path: string) => {
   return { status, text: stdout, steps: stderr }
 }
 
-/** Every part of 10.0.0.0/8 that some server on this host holds. */
+/** Every range of 10.0.0.0/8 that a server on this host has claimed. */
 const claimed = () =>
   spawnSync('ip', ['-4', 'route', 'show', 'type', 'blackhole'], { encoding: 'utf8' })
     .stdout.split('\n')
@@ -32,14 +32,14 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-purge-'))
   after(() => rmSync(scratch, { recursive: true, force: true }))
 
-  test('leaves a directory alone that is not recognisably of Alcove', () => {
+  test('does not touch a directory that is not recognizably Alcove’s', () => {
     const path = join(scratch, 'theirs')
     for (const name of ['run', 'precious', 'log', 'secrets']) mkdirSync(join(path, name), { recursive: true })
     assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
     assert.deepEqual(readdirSync(path), ['log', 'precious', 'run', 'secrets'])
   })
 
-  test('removes what is ours and the directory, and says each step before it; done again, there is nothing', () => {
+  test('removes our files and the directory, and announces each step; a second run finds nothing', () => {
     const { path, runtime } = prepareDataDirectory(join(scratch, 'ours'))
     const { status, text, steps } = purge(path)
     assert.deepEqual([status, text], [0, `Removed ${path} and everything it had on this host.\n`])
@@ -53,7 +53,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
   })
 
-  test('leaves what others put in a data directory, and says so', () => {
+  test('leaves foreign files in a data directory, and says so', () => {
     const { path } = prepareDataDirectory(join(scratch, 'shared'))
     mkdirSync(join(path, 'images'))
     const { status, text } = purge(path)
@@ -63,7 +63,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.match(purge(path).text, /There is nothing of Alcove/)
   })
 
-  test('gives back the range of addresses that its network took, and no other server’s', async (t) => {
+  test('frees the address range of its network, and not that of another server', async (t) => {
     const ours = prepareDataDirectory(join(scratch, 'networked'))
     const theirs = prepareDataDirectory(join(scratch, 'neighbour'))
     const takeRange = async ({ instance }: { instance: string }) => {
@@ -85,7 +85,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual(held(), [false, false])
   })
 
-  /** A pool as the runner makes it: a file system in a file, on a loop device. Its size does not matter here. */
+  /** A pool like the runner's: a file system in a file, on a loop device. Its size does not matter here. */
   const makePool = (runner: string) => {
     const [file, at] = [join(runner, 'pool.img'), join(runner, 'pool')]
     mkdirSync(at)
@@ -99,7 +99,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     writeFileSync(join(at, 'disk'), 'of a sandbox')
   }
 
-  /** A process that holds what is mounted now, as somebody's container or service may. */
+  /** A process that holds the current mounts, like a container or service of others. */
   const holdMounts = async (t: TestContext) => {
     const script = 'echo held; exec sleep 4713'
     const holder = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', script], {
@@ -116,7 +116,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     return { pid: holder.pid, letGo }
   }
 
-  test('where a process of others holds the pool, keys and data go, it is named, and a second run ends it', async (t) => {
+  test('if a foreign process holds the pool, keys and data are removed, it is named, and a second run works', async (t) => {
     const { path, secrets, postgres, runner, runtime } = prepareDataDirectory(join(scratch, 'held'))
     writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
     writeFileSync(join(postgres, 'row'), 'of the database')
@@ -137,7 +137,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.ok(!loops.includes(path), loops)
   })
 
-  test('what cannot be removed keeps nothing else from going', (t) => {
+  test('a failed removal does not stop the other removals', (t) => {
     const { path, secrets, log, postgres } = prepareDataDirectory(join(scratch, 'stubborn'))
     writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
     const fixed = join(log, 'control.log')
@@ -153,7 +153,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual([purge(path).status, existsSync(path)], [0, false])
   })
 
-  test('takes away what a first start left that was interrupted, also early', () => {
+  test('removes the remains of an interrupted first start, also of one interrupted early', () => {
     const path = join(scratch, 'begun')
     mkdirSync(path)
     writeFileSync(markOf(path), '')

@@ -1,4 +1,4 @@
-// `alcove purge`: takes a server off its host, with everything its sandboxes ever were.
+// `alcove purge`: removes a server from its host, with all its sandboxes and data.
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { createInterface } from 'node:readline/promises'
@@ -18,11 +18,11 @@ const confirm = async (data: DataDirectory): Promise<boolean> => {
   return answer.trim() === data.path
 }
 
-/** Other servers of this host that have run since it started. */
+/** Whether other servers have run on this host since it booted. */
 const servesOthers = ({ runtime }: DataDirectory): boolean =>
   readdirSync(dirname(runtime)).some((name) => name.startsWith('alcove-') && name !== basename(runtime))
 
-/** Steps that do not keep each other from running. Answers what they could not remove, and why one failed. */
+/** Runs all steps, even if one fails. Returns what they could not remove, and the errors of failed steps. */
 const allSteps = async (steps: readonly (() => Promise<unknown>)[]): Promise<string[]> => {
   const left: string[] = []
   for (const step of steps) {
@@ -33,9 +33,9 @@ const allSteps = async (steps: readonly (() => Promise<unknown>)[]): Promise<str
 }
 
 /**
- * Removes everything of an instance from the host; answers what would not go. Keys and the database go first, and what can go
- * goes whatever stays. The mark of the directory stays until nothing else is left, so that a later purge finds it. `say` hears
- * of each step before it is done, as many sandboxes or large disks take their time.
+ * Removes everything of an instance from the host and returns what could not be removed. Keys and the database are removed
+ * first, and a failed step does not stop the others. The mark of the directory stays until nothing else is left, so that a
+ * later purge finds it. `say` is called before each step, because many sandboxes or large disks take time.
  */
 export const purge = async (data: DataDirectory, say: (step: string) => void = () => {}): Promise<string[]> => {
   say('Ending programs that still run …')
@@ -43,8 +43,8 @@ export const purge = async (data: DataDirectory, say: (step: string) => void = (
   say('Removing keys, the database and logs …')
   const secrets = await allSteps([() => removeSecrets(data)])
   say('Ending sandboxes, and removing their networks and mounts …')
-  // What the network shares with other instances (its range, chains of other firewalls) only the runner knows, by its notes in
-  // the runtime directory; and it is there until nothing runs. What is left before that is listed again after it.
+  // Resources shared with other instances (the address range, chains of other firewalls) are recorded by the runner in the
+  // runtime directory. So that directory stays until the network is removed. Traces left before are listed again after it.
   const network = await allSteps([
     () => removeTraces(data, { keepsRuntime: true }).then(() => []),
     () => removeNetwork(data.instance),
@@ -63,7 +63,7 @@ export const purgeCommand = async (directory: string, { yes }: { yes: boolean })
     console.log(`There is nothing of Alcove in ${directory}.`)
     return
   }
-  // Not there yet if the first start was interrupted early.
+  // The directory is missing if the first start was interrupted early.
   mkdirSync(dirname(data.lockFile), { recursive: true })
   using lock = tryLock(data.lockFile)
   if (lock === undefined)

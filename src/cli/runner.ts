@@ -1,4 +1,4 @@
-// `alcove runner add`, `list`, `drain`, `remove`: what the operator does with the runners of a server.
+// `alcove runner add`, `list`, `drain`, `remove`: the operator's commands for the runners of a server.
 import { askServer } from './ask-server.ts'
 
 export const addRunner = async (directory: string, id: string, regionId: string | undefined): Promise<void> => {
@@ -11,10 +11,10 @@ export const addRunner = async (directory: string, id: string, regionId: string 
 
 type Runner = { id: string; regionId: string; state: string; sandboxes: number; warm: number }
 
-/** States of a runner in the words of `drain` and of refusals. */
+/** Words for the states of a runner, as `drain` and error messages use them. */
 const words: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
 
-/** A heading and a line for each runner. Sandboxes of a warm pool are nobody's yet, but have their disk there. */
+/** Returns a heading and a line per runner. Warm sandboxes are counted too, because their disks are on the runner. */
 export const runnerLines = (runners: readonly Runner[]): string[] => {
   const line = (id: string, region: string, state: string, sandboxes: string) =>
     `${id.padEnd(20)} ${region.padEnd(12)} ${state.padEnd(10)} ${sandboxes}`

@@ -1,4 +1,4 @@
-// `alcove sandboxes`: lists what the person who is signed in may see; with a data directory, what its key may.
+// `alcove sandboxes`: lists the sandboxes that the signed-in user may see or, with --data, those that the admin key may see.
 import { serverOf } from './ask-server.ts'
 import { callServer } from './call.ts'
 import { freshSession } from './session.ts'

@@ -1,4 +1,4 @@
-// Who is signed in on the command line: one file that only its owner reads, refreshed when its token is about to end.
+// The session of a signed-in user of the command line: one file that only its owner reads. An expiring token is refreshed.
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { allowInsecureRequests, type Configuration, discovery, None, refreshTokenGrant } from 'openid-client'
@@ -20,7 +20,7 @@ const earlyMilliseconds = 60_000
 
 export const sessionFile = (configDirectory: string): string => join(configDirectory, 'alcove', 'session.json')
 
-/** A draft that only its owner reads takes the place of the file at once, so that it is never half there. */
+/** Writes a draft that only its owner may read, and renames it over the file, so that the file is always complete. */
 export const writeSession = (file: string, session: Session): void => {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const draft = `${file}.${process.pid}`
@@ -38,7 +38,7 @@ export const readSession = (file: string): Session | undefined => {
   }
 }
 
-/** Servers of one's own often speak plain http: the user names the server, and nobody else. */
+/** Allows plain http, because private servers often use it and the user chose the server. */
 export const discover = (issuer: string, clientId: string): Promise<Configuration> =>
   discovery(new URL(issuer), clientId, undefined, None(), {
     execute: issuer.startsWith('http://') ? [allowInsecureRequests] : [],
@@ -57,10 +57,10 @@ export const asSession = (
   endsAt: Date.now() + (tokens.expires_in ?? 300) * 1000,
 })
 
-/** Longer than any renewal takes. */
+/** How long to wait for the lock: longer than any renewal of a session. */
 const lockMilliseconds = 60_000
 
-/** A refresh token works once, and used twice it ends the session: of commands that run at once, one has it. */
+/** Locks the session. A refresh token used twice ends the session, so only one command at a time may use it. */
 const sessionLock = (file: string): Promise<Lock> =>
   waitForLock(`${file}.lock`, { timeoutMs: lockMilliseconds }).catch((error: Error) => {
     throw new Complaint(`your session cannot be locked (${error.message})`)
@@ -75,7 +75,7 @@ const knownSession = (file: string): Session => {
   return session
 }
 
-/** Removes it, so that no other command renews what was taken; `undefined` where nobody is signed in. */
+/** Removes and returns the session under the lock, so that no command renews it. `undefined` if nobody is signed in. */
 export const takeSession = async (file: string): Promise<Session | undefined> => {
   if (!existsSync(file)) return undefined
   using _lock = await sessionLock(file)
@@ -86,7 +86,7 @@ export const takeSession = async (file: string): Promise<Session | undefined> =>
   }
 }
 
-/** A session whose token is good for a while yet. */
+/** Returns a session whose token does not expire soon. */
 export const freshSession = async (file: string): Promise<Session> => {
   const session = knownSession(file)
   if (isFresh(session)) return session
@@ -95,13 +95,13 @@ export const freshSession = async (file: string): Promise<Session> => {
 }
 
 const renewed = async (file: string, session: Session): Promise<Session> => {
-  // Another command has done it meanwhile.
+  // Another command has renewed the session meanwhile.
   if (isFresh(session)) return session
   if (session.refreshToken === undefined) throw new Complaint('your session has ended: alcove login')
   try {
     const tokens = await refreshTokenGrant(await discover(session.issuer, session.clientId), session.refreshToken)
     const fresh = asSession(session, tokens)
-    // Refresh tokens work once: what came is kept before it is used.
+    // A refresh token works once, so the new session is written before it is used.
     writeSession(file, fresh)
     return fresh
   } catch (error) {

@@ -1,4 +1,4 @@
-// `alcove status`: each program as `up` sees it, and sandboxes as control counts them.
+// `alcove status`: the state of each program, from `up`, and the number of sandboxes, from control.
 import { isAlive } from '#src/kit/process-identity.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
@@ -6,18 +6,18 @@ import { findRunningUp, findUpState, isJoinedRunner, type ProgramState, type UpS
 
 type Status = {
   running: boolean
-  /** Why nothing does, where that is known. */
+  /** Why nothing runs, if that is known. */
   ended?: string
   url?: string
   pid?: number
   programs: (ProgramState & { alive: boolean })[]
-  /** How many sandboxes are in each state; absent when that cannot be known. */
+  /** Number of sandboxes in each state. Absent if it is unknown. */
   sandboxes?: Record<string, number>
-  /** Why it cannot. */
+  /** Why the number is unknown. */
   sandboxesUnknown?: string
 }
 
-/** Sandboxes of all organizations by state, read from control's metrics, without warm ones that nobody has claimed. */
+/** Counts the sandboxes of all organizations by state, from control's metrics. Warm ones are not counted. */
 export const sandboxesIn = (metrics: string): Record<string, number> =>
   Object.fromEntries(
     [...metrics.matchAll(/^alcove_sandboxes\{state="(\w+)",warm="false"\} (\d+)$/gm)]
@@ -35,7 +35,7 @@ const countSandboxes = async ({ host, port }: UpState, key: string): Promise<Rec
   return sandboxesIn(await reply.text())
 }
 
-/** The rest of the status is for everyone, and does not depend on an answer. */
+/** Counts sandboxes, which needs root and an answer of control. The rest of the status needs neither. */
 const findSandboxes = async (
   data: DataDirectory,
   up: UpState,
@@ -86,7 +86,7 @@ const describe = ({ name, pid, state, since, restarts, lastEnd }: ProgramState) 
   return `${line.join(' ')}${restarts > 0 ? `   restarts ${restarts}, last: ${lastEnd}` : ''}`
 }
 
-/** The exit code is 3 when nothing runs, as service managers have it. */
+/** The exit code is 3 if nothing runs, as service managers define it. */
 export const status = async (directory: string, { json }: { json: boolean }): Promise<void> => {
   const found = await readStatus(directory)
   if (!found.running) process.exitCode = 3

@@ -1,4 +1,4 @@
-// `alcove test`: the test runner is a script of its own, so that it can be read and run without the command line.
+// `alcove test`: starts the test script, which can also be read and run without the command line.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { resolve } from 'node:path'
@@ -20,7 +20,7 @@ export const test = async (files: readonly string[], options: Options): Promise<
   const [script = '', ...args] = commandFor(files, options)
   const path = resolve(import.meta.dirname, '../../scripts', script)
   const child = spawn(process.execPath, [path, ...args], { stdio: 'inherit' })
-  // Ctrl-C reaches the whole group; the tests clean up and end by themselves, and we end with them.
+  // Ctrl-C reaches the whole process group. The tests clean up and end by themselves, and we wait for them.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal))
   const [code] = (await once(child, 'exit')) as [number | null]
   process.exitCode = code ?? 1

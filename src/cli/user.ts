@@ -1,4 +1,4 @@
-// `alcove user`: local accounts, kept by the operator with the key that lies in the data directory.
+// `alcove user`: manages local accounts with the operator's key from the data directory.
 import { askServer } from './ask-server.ts'
 
 export const givePassword = async (directory: string, email: string): Promise<void> => {
