@@ -1,4 +1,4 @@
-/** A thing that the host offers or lacks. `missing`: sandboxes cannot run; `warn`: they run, and something is lost. */
+/** A feature of the host. `missing`: sandboxes cannot run without it. `warn`: they run, but with a drawback. */
 export type Finding = {
   name: string
   status: 'ok' | 'warn' | 'missing'
@@ -7,12 +7,12 @@ export type Finding = {
   remedy?: string
 }
 
-/** What a probe may use: an empty directory on the file system of the data directory, removed afterwards. */
+/** Parameters of a probe. `scratch` is an empty directory on the data directory's file system; it is removed later. */
 export type ProbeContext = { dataDir: string; scratch: string; isRoot: boolean }
 
 export type Probe = { name: string; run: (context: ProbeContext) => Promise<Finding> }
 
-/** A probe that only root can run; others get an honest "not probed". */
+/** A probe that only root can run. For other users its result is "not probed". */
 export const asRoot = (name: string, run: Probe['run']): Probe => ({
   name,
   run: async (context) =>
@@ -21,7 +21,7 @@ export const asRoot = (name: string, run: Probe['run']): Probe => ({
       : { name, status: 'warn', found: 'not probed', costs: 'unknown', remedy: 'run the doctor as root' },
 })
 
-/** The last line of what a failed command said, which is the one that says why. */
+/** The last line of a failed command's output, which usually has the reason. */
 export const reasonOf = (error: unknown): string => {
   const text = error instanceof Error ? error.message : String(error)
   return text.trim().split('\n').at(-1) ?? text

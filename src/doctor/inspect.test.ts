@@ -19,7 +19,7 @@ suite('inspecting the host', () => {
   })
   after(() => rm(directory, { recursive: true, force: true }))
 
-  test('one finding for each thing that matters, each probed to an end', () => {
+  test('there is one finding for each feature that matters, and each probe finishes', () => {
     const expected = [
       ...['root', 'kernel', 'architecture', 'system packages', 'memory', 'disk space', 'open files', 'KVM', 'FUSE'],
       ...['user namespaces', 'ids', 'overlay', 'system call filter', 'cgroups', 'disk limits', 'disk speed'],
@@ -33,7 +33,7 @@ suite('inspecting the host', () => {
     assert.deepEqual(unfinished, [])
   })
 
-  test('whatever is missing says what it costs', () => {
+  test('each missing feature says what the user loses', () => {
     for (const { name, status, costs } of findings) assert.ok(status === 'ok' || costs !== undefined, name)
   })
 
@@ -46,7 +46,7 @@ suite('inspecting the host', () => {
     }
   })
 
-  test('without root, a probe that needs it says so and is not run', async () => {
+  test('a probe that needs root says so without root, and does not run', async () => {
     const probe = asRoot('overlay', () => assert.fail('it ran'))
     const finding = await probe.run({ dataDir: '/', scratch: '/', isRoot: false })
     assert.deepEqual([finding.status, finding.found], ['warn', 'not probed'])
@@ -62,7 +62,7 @@ suite('which cgroups a host has', () => {
   test('v2', () => {
     assert.deepEqual(cgroupModeIn(v2, 'cpu memory pids\n'), { mode: 'v2', controllers: ['cpu', 'memory', 'pids'] })
   })
-  test('hybrid: what v2 holds counts too', () => {
+  test('hybrid: the controllers of v2 count too', () => {
     const found = cgroupModeIn([cpu, pids, unified].join('\n'), 'hugetlb\n')
     assert.deepEqual(found, { mode: 'hybrid', controllers: ['cpu', 'pids', 'hugetlb'] })
   })
@@ -72,12 +72,12 @@ suite('which cgroups a host has', () => {
     assert.deepEqual(cgroupModeIn('1 1 0:1 / / rw - ext4 /dev/sda rw', ''), { mode: 'none', controllers: [] }))
 })
 
-suite('what the system needs', () => {
+suite('required packages', () => {
   test('every package has a reason and is named once', () => {
     assert.equal(new Set(requiredPackages.map(({ name }) => name)).size, requiredPackages.length)
     for (const { name, why } of requiredPackages) assert.ok(why.length > 10, name)
   })
-  test('a command or file that is not there is missing, one that is there is not', () => {
+  test('a command or file that does not exist is missing, an existing one is not', () => {
     const shell = { name: 'dash', command: 'sh', why: 'it is everywhere' }
     const nothing = { name: 'nothing', command: 'alcove-no-such-command', why: 'it is nowhere' }
     const file = { name: 'file', command: '/no/such/file', why: 'it is nowhere' }
@@ -85,7 +85,7 @@ suite('what the system needs', () => {
   })
 })
 
-test('an age is told in years, or in months below one year', () => {
+test('an age is shown in years, or in months below one year', () => {
   const now = new Date('2026-06-01')
   assert.equal(ageOf(new Date('2023-05-01'), now), '3 years')
   assert.equal(ageOf(new Date('2025-05-01'), now), '1 year')
@@ -93,7 +93,7 @@ test('an age is told in years, or in months below one year', () => {
   assert.equal(ageOf(new Date('2027-01-01'), now), '0 months')
 })
 
-test('lines of /etc/subuid that have ids of sandboxes are found, on disks and while they run', () => {
+test('lines of /etc/subuid that overlap with ids of sandboxes are found, both of disks and of running ones', () => {
   assert.deepEqual(linesWithOurIds('ann:100000:65536\nalcove:165536:65536\nlxd:1000000000:1000000\n'), [])
   assert.deepEqual(linesWithOurIds('bob:165536:65536\neve:1500000000:1\n'), ['bob:165536:65536', 'eve:1500000000:1'])
 })

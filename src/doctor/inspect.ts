@@ -1,4 +1,4 @@
-// What this host offers, found out by trying. Leaves nothing behind.
+// Finds out what this host supports by trying it. Leaves nothing behind.
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
@@ -19,7 +19,7 @@ const probes: readonly Probe[] = [
 
 const defaultDataDir = '/var/lib/alcove'
 
-/** In the order in which a person reads them. Never throws for what the host lacks. */
+/** Returns the findings in reading order. A missing feature is a finding, never an error. */
 export const inspectHost = async ({ dataDir = defaultDataDir }: { dataDir?: string } = {}): Promise<Finding[]> => {
   const isRoot = process.getuid?.() === 0
   return Promise.all(
@@ -37,7 +37,7 @@ export const inspectHost = async ({ dataDir = defaultDataDir }: { dataDir?: stri
   )
 }
 
-/** Makes a directory in the nearest place to the data directory that can be written to. */
+/** Makes a directory in the nearest writable parent of the data directory. */
 const makeScratch = async (dataDir: string): Promise<string> => {
   for (let place = resolve(dataDir); ; place = dirname(place)) {
     const isDirectory = await stat(place).then(

@@ -1,4 +1,4 @@
-// What the kernel offers to keep sandboxes apart. Each probe does the thing once, in namespaces that end with it.
+// Probes the isolation features of the kernel. Each probe uses the feature once, in namespaces that end with it.
 
 import { mkdir, readFile, rmdir, statfs, writeFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -69,7 +69,7 @@ const wanted = ['cpu', 'memory', 'pids'] as const
 
 type CgroupMode = { mode: 'v2' | 'hybrid' | 'v1' | 'none'; controllers: string[] }
 
-/** From what is mounted: `mountinfo` is the text of /proc/self/mountinfo. */
+/** Finds the cgroup mode from the mounts. `mountinfo` is the text of /proc/self/mountinfo. */
 export const cgroupModeIn = (mountinfo: string, v2Controllers: string): CgroupMode => {
   const mounts = mountinfo.split('\n').map((line) => {
     const [before = '', after = ''] = line.split(' - ')
@@ -84,7 +84,7 @@ export const cgroupModeIn = (mountinfo: string, v2Controllers: string): CgroupMo
   return hasV2 ? { mode: 'v2', controllers: unified } : { mode: 'none', controllers: [] }
 }
 
-/** Makes a group, writes a limit into it and takes it away again. */
+/** Makes a cgroup, writes a limit into it and removes it again. */
 const writeLimit = async (mode: CgroupMode['mode']) => {
   const name = `alcove-doctor-${process.pid}`
   const [parent, file] = mode === 'v2' ? [cgroupDir, 'pids.max'] : [`${cgroupDir}/pids`, 'pids.max']
@@ -129,7 +129,7 @@ const cgroups = asRoot('cgroups', async (): Promise<Finding> => {
   return { name, status: 'ok', found, costs: 'starts are some milliseconds slower than with v2' }
 })
 
-/** Lines of others, whatever their name, that have an id of sandboxes. */
+/** Lines of /etc/subuid that belong to others and overlap with the ids of sandboxes. */
 export const linesWithOurIds = (text: string): string[] => {
   const ranges = [diskIds, { first: runningIds.first, count: runningIds.ranges * diskIds.count }]
   return text.split('\n').filter((line) => {

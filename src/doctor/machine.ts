@@ -15,7 +15,7 @@ const kernel: Probe = {
     const found = release()
     const [major = 0, minor = 0] = found.split('.').map((part) => Number.parseInt(part, 10))
     const isAtLeast = (wanted: number) => major > 5 || (major === 5 && minor >= wanted)
-    // cgroup.kill is of 5.14, and overlays over mounts with other owners are of 5.19.
+    // Linux 5.14 added cgroup.kill; 5.19 added overlays over id-mapped mounts.
     if (isAtLeast(19)) return { name: 'kernel', status: 'ok', found }
     if (isAtLeast(14))
       return {
@@ -92,7 +92,7 @@ const disk: Probe = {
   },
 }
 
-/** From linux/magic.h. */
+/** File system magic numbers from linux/magic.h. */
 const fileSystems: Record<number, string> = {
   61267: 'ext4',
   1481003842: 'xfs',

@@ -1,4 +1,4 @@
-// What Alcove needs from the operating system, by Debian name: the command that shows it is there, and why it is needed.
+// System packages that Alcove needs, by Debian name. Each has a command that shows that it is installed, and the reason.
 import { accessSync, constants } from 'node:fs'
 import { join } from 'node:path'
 
@@ -35,7 +35,7 @@ const isThere = (path: string, mode: number) => {
   }
 }
 
-/** The full path of a command of the system, looked for in the system's own directories only. */
+/** The full path of a system command, searched only in the system's own directories. */
 export const findCommand = (command: string): string | undefined =>
   searched.map((directory) => join(directory, command)).find((path) => isThere(path, constants.X_OK))
 

@@ -27,7 +27,7 @@ test('a table with aligned columns, and a verdict', () => {
   )
 })
 
-test('what is missing stands in the verdict', () => {
+test('the verdict names what is missing', () => {
   const text = renderFindings([{ name: 'nftables', status: 'missing', found: 'not installed' }])
   assert.match(text, /^MISSING {2}nftables {2}not installed\n\nThis host cannot run sandboxes yet: nftables\.\n$/)
 })

@@ -1,4 +1,4 @@
-// Findings as a table for a terminal: what is there first, then what is lost and how to get it.
+// Prints findings as a table for a terminal: what the host has, then what is missing and how to get it.
 import type { Finding } from './finding.ts'
 
 const marks = { ok: 'ok', warn: 'warn', missing: 'MISSING' } as const

@@ -1,4 +1,4 @@
-// Whether a sandbox can be given a hard disk limit: a small btrfs file system is made, limited and filled.
+// Checks whether the disk of a sandbox can be limited: makes a small btrfs file system, limits it and fills it.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
