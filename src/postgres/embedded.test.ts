@@ -62,7 +62,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     await assert.rejects(ask(wrong.href, 'select 1'), { code: '28P01' })
   })
 
-  test('stop ends it, twice if asked, and what was committed is there after the next start', async () => {
+  test('stop ends it and may be called twice, and committed data is there after the next start', async () => {
     assert.ok(running)
     await ask(running.url, 'create table kept (word text); insert into kept values ($$here$$)')
     await Promise.all([running.stop(), running.stop()])
@@ -74,7 +74,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     ])
   })
 
-  test('after kill -9 it starts over the stale pid file, and nothing committed is lost', async () => {
+  test('after kill -9 it starts despite the stale pid file, and no committed data is lost', async () => {
     assert.ok(running)
     await ask(running.url, 'insert into kept values ($$again$$)')
     process.kill(running.pid, 'SIGKILL')
@@ -84,7 +84,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.equal(row?.count, '2')
   })
 
-  test('after kill -9 it starts, also where its pid is another process of the same uid by now', async () => {
+  test('after kill -9 it starts even if its old pid now belongs to another process of the same uid', async () => {
     assert.ok(running)
     process.kill(running.pid, 'SIGKILL')
     await running.exited
@@ -122,7 +122,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.equal(row?.count, '2')
   })
 
-  test('it serves from a directory below one that is closed to its uid', { skip: needsRoot }, async () => {
+  test('it serves from a directory whose parent is closed to its uid', { skip: needsRoot }, async () => {
     const closed = join(base, 'closed')
     await mkdir(closed, { mode: 0o700 })
     const places = { directory: join(closed, 'data'), socketDirectory: join(closed, 'socket') }

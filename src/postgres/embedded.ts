@@ -1,4 +1,5 @@
-// The real PostgreSQL, as a child of ours: never root, reachable by a unix socket and a password only.
+// The embedded PostgreSQL: a real server as our child process. It never runs as root, and only a unix socket reaches it,
+// with a password.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -16,30 +17,30 @@ import { installPrograms } from './programs.ts'
 import { connectionFrom } from './url.ts'
 
 type PostgresParts = {
-  /** Ours alone. Holds the programs, the cluster and the password. */
+  /** A directory for us alone: the programs, the cluster and the password. */
   directory: string
-  /** Made if it is missing, and given to `uid`. */
+  /** Created if it is missing, and owned by `uid`. */
   socketDirectory: string
-  /** Needed when we are root, because PostgreSQL refuses to be; ignored otherwise. */
+  /** Required if we are root, because PostgreSQL refuses to run as root. Otherwise ignored. */
   uid: number
   gid: number
   log: Logger
 }
 
 export type Postgres = {
-  /** With its password: not for logs. */
+  /** Contains the password, so it must not be logged. */
   url: string
   pid: number
-  /** Settles when the server has ended, however it did. */
+  /** Resolves when the server has ended for any reason. */
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
-  /** Ends sessions, writes everything down, and is done within 10 s. May be called twice. */
+  /** Ends sessions and writes a checkpoint, within 10 s. May be called twice. */
   stop: () => Promise<void>
 }
 
 const role = 'alcove'
 const readySeconds = 60
 
-// Small on purpose: the database of one machine is a few megabytes, and it shares the machine with sandboxes.
+// Small on purpose: the database of one machine has a few megabytes, and it shares the machine with sandboxes.
 const settings = {
   listen_addresses: '',
   unix_socket_permissions: '0777',
@@ -67,7 +68,7 @@ const settings = {
 
 type Identity = { uid?: number; gid?: number }
 
-/** Starts the server of `directory`, made new the first time, and answers when it accepts connections. */
+/** Starts the server of `directory` and resolves when it accepts connections. The first start creates the cluster. */
 export const startPostgres = async (parts: PostgresParts): Promise<Postgres> => {
   const { directory, socketDirectory, log } = parts
   const identity: Identity = process.getuid?.() === 0 ? { uid: parts.uid, gid: parts.gid } : {}
@@ -106,7 +107,7 @@ const give = async (path: string, { uid, gid }: Identity) => {
   if (uid !== undefined && gid !== undefined) await lchown(path, uid, gid)
 }
 
-/** How one of PostgreSQL's programs is started. */
+/** Makes the command line that starts one of PostgreSQL's programs. */
 type CommandOf = (program: string, args: readonly string[]) => string[]
 
 type Making = { commandOf: CommandOf; directory: string; cluster: string; identity: Identity; log: Logger }
@@ -122,7 +123,7 @@ const makeCluster = async ({ commandOf, directory, cluster, identity, log }: Mak
   await run(commandOf('initdb', initdbArguments(unfinished, passwordFile)), log)
   if (identity.uid !== undefined) await chown(passwordFile, 0, 0)
   await syncPath(passwordFile)
-  // From here on the cluster counts as made; before, the next start makes it anew.
+  // The cluster is complete from here on. After an earlier failure, the next start makes it again.
   await rename(unfinished, cluster)
   await syncPath(directory)
 }
@@ -140,15 +141,15 @@ const initdbArguments = (cluster: string, passwordFile: string) => [
   '--no-instructions',
 ]
 
-// Nothing of our own environment is theirs to know; PG* variables would also change what they do.
+// Our environment is not passed on: it may hold secrets, and PG* variables would change the programs' behaviour.
 const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 
-/** Passes what a child says on to the log, and keeps its last lines for the error that we may have to throw. */
+/** Passes a child's output to the log, and keeps its last lines for a possible error. */
 const tellLines = (stream: Readable, log: Logger) => {
   const said: string[] = []
   createInterface({ input: stream }).on('line', (line) => {
     if (said.push(line) > 20) said.shift()
-    // 57P…: sessions turned away while it starts or stops, which is as it should be.
+    // 57P…: sessions refused during start or stop, which is normal and no warning.
     if (/^(?!57P)\w{5} (FATAL|PANIC)/.test(line)) log.warn(line)
     else log.debug(line)
   })
@@ -178,7 +179,7 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
     cwd: '/',
     env: environment,
     stdio: ['ignore', 'ignore', 'pipe'],
-    // A session of its own: Ctrl-C in a terminal goes to `up`, which then decides the order of stopping.
+    // A separate session: Ctrl-C in a terminal reaches only `up`, which then stops the programs in order.
     detached: true,
   })
   const said = tellLines(child.stderr, log)
@@ -211,7 +212,7 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
   return { url, pid: child.pid!, exited, stop }
 }
 
-/** Ready is when it answers a question in its own database, which the first start has to make. */
+/** Waits until the server answers a query in our database. The first start must create that database. */
 const waitUntilReady = async (url: string, isRunning: () => boolean, exited: Promise<unknown>) => {
   const { url: address, connection } = connectionFrom(url)
   const ask = async () => {

@@ -1,13 +1,12 @@
-// What an earlier postmaster left behind. Its supervisor may have been killed, and then it still runs; or it was killed
-// itself, and then its children may live a moment longer. Two servers on one cluster destroy it, so we first make sure
-// that nobody is there. A process is recognised by what it is (its name and its working directory), never by a pid
-// alone: pids are used again.
+// Ends the remains of an earlier postmaster. If its supervisor was killed, it still runs. If it was killed itself, its
+// children may live a moment longer. Two servers on one cluster destroy it, so no old process may be left. A process is
+// recognized by its name and working directory, never by a pid alone, because pids are reused.
 import { readdir, readFile, readlink, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 
-/** The socket, beside which PostgreSQL keeps a note of who listens there. */
+/** Path of the socket. Beside it PostgreSQL keeps a lock file with the pid that listens there. */
 export const socketPath = (socketDirectory: string): string => join(socketDirectory, '.s.PGSQL.5432')
 
 const readPid = async (cluster: string) => {
@@ -25,7 +24,7 @@ const belongsTo = async (pid: number, cluster: string) => {
   }
 }
 
-/** Every PostgreSQL process that works in this cluster, the postmaster and its children alike. */
+/** Every PostgreSQL process of this cluster: the postmaster and its children. */
 export const listServerProcesses = async (directory: string): Promise<number[]> => {
   const cluster = await realpath(directory).catch(() => directory)
   const pids = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry)).map(Number)
@@ -48,7 +47,7 @@ const isCleared = async (cluster: string, seconds: number) => {
   return false
 }
 
-/** Ends whatever still runs in the cluster: politely, then at once, then by force. PostgreSQL recovers from each. */
+/** Ends all processes of the cluster with ever stronger signals. PostgreSQL recovers from each of them. */
 export const endPrevious = async (cluster: string, socketDirectory: string, log: Logger): Promise<void> => {
   const running = await listServerProcesses(cluster)
   if (running.length > 0) {
@@ -63,7 +62,7 @@ export const endPrevious = async (cluster: string, socketDirectory: string, log:
       if (!(await isCleared(cluster, 5))) throw new Error(`PostgreSQL processes in ${cluster} do not end.`)
     }
   }
-  // The noted pid may belong to somebody else by now, and PostgreSQL would take that for a running server.
+  // The pid in the file may belong to another process by now, which PostgreSQL would take for a running server.
   for (const note of [join(cluster, 'postmaster.pid'), `${socketPath(socketDirectory)}.lock`]) {
     await rm(note, { force: true })
   }

