@@ -1,10 +1,10 @@
-// The command line. `./alcove` has made sure that this runs on the Node that we pin.
+// The command line. `./alcove` makes sure that it runs on our pinned version of Node.
 import { enableCompileCache } from 'node:module'
 import { defaultCacheDirectory } from '#src/up/config.ts'
 
-// Programs without privileges read the files that are made here, as in `./alcove`. Private files set their own mode.
+// Programs without privileges must be able to read files made here, as in `./alcove`. Private files set their own mode.
 process.umask(0o022)
-// Halves the time to start for root, who alone can write there; for others nothing happens.
+// Halves the start time for root, who alone can write there. Has no effect for other users.
 enableCompileCache(`${defaultCacheDirectory}/code/alcove`)
 const { runCommandLine } = await import('#src/cli/command-line.ts')
 await runCommandLine(process.argv)

@@ -1,4 +1,4 @@
-// control: the API of the server. Its settings are in src/control/config.ts.
+// The program control: serves the API. Its settings are in src/control/config.ts.
 import { loadConfig } from '#src/control/config.ts'
 import { startProgram } from '#src/control/main.ts'
 import { createLog, logWholeProcess } from '#src/kit/log.ts'
@@ -6,7 +6,7 @@ import { createLog, logWholeProcess } from '#src/kit/log.ts'
 const log = createLog('control')
 logWholeProcess(log)
 const start = async () => await startProgram(loadConfig(process.env))
-/** Whoever started us is told why in a sentence; the log has all of it. */
+/** Gives the parent process (`up`) the reason in a sentence. The log has the details. */
 const giveUp = async (error: Error): Promise<never> => {
   log.fatal({ err: error.cause ?? error }, error.message)
   await new Promise((resolve) => {
@@ -21,7 +21,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
     if (isStopping) return
     isStopping = true
-    // A client that does not let go does not keep us.
+    // A client that does not close its connection must not delay our end.
     setTimeout(() => process.exit(0), 3_000).unref()
     stop().then(
       () => process.exit(0),

@@ -1,4 +1,5 @@
-// Serves the toolboxes and previews of this host's sandboxes: checks who calls with control, and asks the sandboxes' agents.
+// The program gate: serves the toolboxes and previews of this host's sandboxes. It asks control who may call, and calls the
+// sandboxes' agents.
 
 import { loadConfig } from '#src/gate/config.ts'
 import { startGate } from '#src/gate/main.ts'

@@ -1,4 +1,4 @@
-// Keeps the sandboxes of this host. When it ends, they stay.
+// The program runner: keeps the sandboxes of this host. They keep running when it ends.
 import { createLog, logWholeProcess } from '#src/kit/log.ts'
 import { openTelemetry } from '#src/kit/telemetry/open.ts'
 import { loadConfig } from '#src/runner/config.ts'
@@ -6,7 +6,7 @@ import { startRunner } from '#src/runner/main.ts'
 
 const log = createLog('runner')
 logWholeProcess(log)
-/** Whoever started us is told why in a sentence; the log has all of it. */
+/** Gives the parent process (`up`) the reason in a sentence. The log has the details. */
 const giveUp = async (error: Error): Promise<never> => {
   log.fatal({ err: error.cause ?? error }, error.message)
   await new Promise((resolve) => {
@@ -27,7 +27,7 @@ const start = async () => {
 const { telemetry, runner } = await start().catch(giveUp)
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.once(signal, async () => {
-    // Whatever hangs: the sandboxes are safe, and a runner that ends late is worse than one that is cut off.
+    // Exits after 2.5 s even if something hangs. The sandboxes are safe, and a late end is worse than an abrupt one.
     setTimeout(() => process.exit(0), 2500).unref()
     await runner.close()
     await telemetry.close()

@@ -1,5 +1,5 @@
-// Every error that Alcove tells a caller: its code, its status and its sentence.
-// A code never changes its meaning; clients decide by it.
+// Every error that callers can get: its code, status and sentence.
+// A code never changes its meaning, because clients depend on it.
 
 export const problems = {
   bad_request: [400, 'BAD_REQUEST', 'The request is not valid.'],
@@ -67,7 +67,7 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
-/** Answers of 500 and above that are brought about by what callers, their sandboxes or their own servers do. */
+/** Answers of 500 and above that are caused by callers, their sandboxes or their own servers. */
 const notOurs: ReadonlySet<ProblemCode> = new Set([
   'sandbox_silent',
   'sso_provider_unavailable',
@@ -75,8 +75,8 @@ const notOurs: ReadonlySet<ProblemCode> = new Set([
 ])
 
 /**
- * The level at which the log tells of a refusal. A warning is for what failed on our side, which then is the problem's cause. That
- * there is no room is no failure, and a caller can bring it about.
+ * The log level of a refusal. A warning is for a failure on our side, which is then the problem's cause. A lack of room is
+ * not a failure, because a caller can cause it.
  */
 export const logLevelOf = ({
   code,
@@ -87,12 +87,12 @@ export const logLevelOf = ({
   return status < 500 || notOurs.has(code) || cause === undefined ? 'debug' : 'warn'
 }
 
-/** The header `Retry-After`, in seconds, of what is over by itself soon. */
+/** The header `Retry-After`, in seconds, for problems that soon end by themselves. */
 export const retryAfterSeconds: Partial<Record<ProblemCode, number>> = { snapshot_in_making: 5 }
 
 /**
- * Words by which programs recognize an error, because old SDKs gave them nothing but the message. Some programs compare the
- * case too. Every message of the status or code has them: `Problem` adds those that its sentence lacks.
+ * Words by which client programs recognize an error, because old SDKs gave them only the message. Some programs are case
+ * sensitive. Every message of the status or code contains the words: `Problem` adds those that its sentence lacks.
  */
 const clientWords: {
   byStatus: Record<number, readonly string[]>
@@ -128,9 +128,9 @@ const withWords = (code: ProblemCode, sentence: string): string => {
 }
 
 type Options = {
-  /** For the log only. */
+  /** Only for the log. */
   cause?: unknown
-  /** More fields of the answer. */
+  /** Additional fields of the answer. */
   fields?: Readonly<Record<string, string>>
 }
 
@@ -139,7 +139,7 @@ export class Problem extends Error {
   readonly fields: Readonly<Record<string, string>>
   readonly code: ProblemCode
   readonly status: number
-  /** The code as it stands on the wire, such as `NOT_FOUND`. */
+  /** The code in the form of the wire, such as `NOT_FOUND`. */
   readonly wireCode: string
 
   constructor(code: ProblemCode, sentence?: string, { fields = {}, ...options }: Options = {}) {
@@ -153,7 +153,7 @@ export class Problem extends Error {
   }
 }
 
-/** Says of `idOrName` what the caller gave, and no more: a sandbox of another organization gets the same answer. */
+/** Mentions only the caller's `idOrName`. A sandbox of another organization gets the same answer as a missing one. */
 export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): Problem =>
   new Problem(
     'not_found',
@@ -164,6 +164,6 @@ export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): 
 export const noSnapshot = (idOrName: string, code: 'not_found' | 'bad_request' = 'not_found'): Problem =>
   new Problem(code, `Snapshot ${idOrName.slice(0, 255)} not found. There is no such snapshot.`)
 
-/** The call needs a sandbox that runs. `why` is a sentence. */
+/** The call needs a running sandbox. `why` is a sentence. */
 export const notStarted = (why?: string, options: { cause?: unknown } = {}): Problem =>
   new Problem('not_started', why, options)

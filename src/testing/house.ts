@@ -1,4 +1,4 @@
-// Reads the code of the house as walls.test.ts looks at it: who imports whom, and who writes which table.
+// Reads the source code for walls.test.ts: which file imports which, and which file writes which table.
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 
@@ -8,7 +8,7 @@ export type Import = { file: string; target: string }
 
 export const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 
-/** The file that an import of ours names; packages and Node's own modules are not ours. */
+/** The source file that an import names. Undefined for packages and Node's own modules. */
 const targetOf = (file: string, specifier: string): string | undefined => {
   if (specifier.startsWith('#')) return specifier.slice(1)
   if (specifier.startsWith('.')) return relative(root, resolve(root, dirname(file), specifier))
@@ -22,7 +22,7 @@ export const specifiersOf = (file: string): string[] => {
 
 export const isTest = (file: string): boolean => /\.test\.ts$|\/testing\//.test(file)
 
-/** Every source that runs in a program. */
+/** Every source file of our programs, without tests. */
 export const programs: readonly string[] = globSync('{bin,src}/**/*.ts', { cwd: root })
   .filter((file) => !isTest(file))
   .sort()
@@ -40,7 +40,7 @@ export const say = ({ file, target }: Import): string => `${file} → ${target}`
 
 const migrations = 'src/control/storage/migrations'
 
-/** The tables that the migrations leave. */
+/** The tables that exist after all migrations. */
 export const tables = (): Set<string> => {
   const found = new Set(['migrations'])
   for (const file of globSync(`${migrations}/*.sql`, { cwd: root }).sort()) {
@@ -59,10 +59,10 @@ const withoutComments = (text: string) => text.replaceAll(/\/\*[\s\S]*?\*\/|^\s*
 
 const statements =
   /\b(?:insert\s+into|update|delete\s+from|merge\s+into|truncate(?:\s+table)?)\s+(?:only\s+)?("?[a-z_]+|\$\{)/gi
-/** Two functions of storage delete old rows of the table that they are told. */
+/** Two functions of storage delete old rows of the table in their argument. */
 const deletions = /\bdelete(?:Old|Beyond)\(\s*\w+,\s*'([a-z_]+)'/g
 
-/** The tables that the SQL of a source writes; `${` for one that a variable names. */
+/** The tables that the SQL of a source file writes. A table named by a variable is listed as `${`. */
 export const tablesWrittenBy = (file: string, known: ReadonlySet<string>): string[] => {
   const text = withoutComments(textOf(file))
   const named = [...text.matchAll(statements), ...text.matchAll(deletions)].map(([, name]) => name!.replace('"', ''))

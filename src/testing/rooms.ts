@@ -1,12 +1,12 @@
-// The rooms of the house, and who writes which table. walls.test.ts holds the code against both.
+// The allowed imports between folders ("rooms"), and the writer of each table. walls.test.ts checks the code against both.
 
 /**
- * The rooms of each program from the ground up. A room is a folder, or a file that stands beside folders. It may import what
- * stands before it here, and nothing that comes after.
+ * The rooms of each program, lowest layer first. A room is a folder, or a file beside folders. A room may import rooms that
+ * are listed before it, and none after it.
  */
 export const rooms: Record<string, readonly string[]> = {
   'src/control': [
-    // What knows nothing of the others.
+    // Rooms that import no other room.
     'build-info.ts',
     'cursor.ts',
     'display-text.ts',
@@ -19,7 +19,7 @@ export const rooms: Record<string, readonly string[]> = {
     'settings',
     'parts.ts',
     'outbound',
-    // Who calls, and what they may.
+    // Callers and their permissions.
     'people',
     'auth',
     'audit',
@@ -28,7 +28,7 @@ export const rooms: Record<string, readonly string[]> = {
     'roles',
     'members',
     'invitations',
-    // What a sandbox is, and what everybody needs who does something to one.
+    // The record of a sandbox, and the parts that all verbs need.
     'sandboxes/record',
     'snapshots/lifecycle.ts',
     'sandboxes/service.ts',
@@ -36,7 +36,7 @@ export const rooms: Record<string, readonly string[]> = {
     'runners',
     'images',
     'regions',
-    // Organizations and their people.
+    // Organizations and their members.
     'organizations',
     'users',
     'rate-limits',
@@ -45,7 +45,7 @@ export const rooms: Record<string, readonly string[]> = {
     'sso',
     'access',
     'configuration',
-    // What sandboxes are made of and what is done to them.
+    // The parts of sandboxes, and the verbs.
     'quotas',
     'snapshots',
     'object-storage',
@@ -55,7 +55,7 @@ export const rooms: Record<string, readonly string[]> = {
     'sandboxes/upkeep',
     'sandboxes/build-log-routes.ts',
     'sandboxes/routes.ts',
-    // What other programs say and ask.
+    // Endpoints for other programs.
     'health',
     'meters',
     'metrics',
@@ -76,7 +76,7 @@ export const rooms: Record<string, readonly string[]> = {
     'launch.ts',
     'inflate.ts',
     'one-at-a-time.ts',
-    // Ideas of the kernel.
+    // Kernel features.
     'cgroup',
     'oci',
     'network',
@@ -96,7 +96,7 @@ export const rooms: Record<string, readonly string[]> = {
     'contexts',
     'copying',
     'building',
-    // Who asks.
+    // Connections to other programs.
     'control-link',
     'gate-link',
     'keeping',
@@ -152,7 +152,7 @@ export const rooms: Record<string, readonly string[]> = {
   ],
 }
 
-/** The one room of `src/control` that writes each table. The others ask that room to. */
+/** The only room of `src/control` that writes each table. Other rooms must call it. */
 export const writers: Record<string, string> = {
   api_keys: 'api-keys',
   audit_log: 'audit',

@@ -119,7 +119,7 @@ export type ImageAssignment = {
   source?: ImageSource
   /** Largest unpacked size. Larger images are refused. */
   maxGiB: number
-  /** The owner: images of one organization are made one after the other. Absent: the image has no single owner. */
+  /** The owner, for whom only a limited number of images is made at once. Absent: the image has no single owner. */
   organizationId?: string
 }
 
