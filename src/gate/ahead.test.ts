@@ -20,8 +20,8 @@ const ahead = (sides: Sides, more: Partial<AccessAhead> = {}): AccessAhead => ({
 const call = (sides: Sides, key = 'key-1') =>
   fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
 
-suite('gate: what control says of its own accord', () => {
-  test('lets a call pass that would have been asked about, and no other', async () => {
+suite('gate: answers that control pushes', () => {
+  test('let a matching call pass without a question, and no other call', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 401, body: {} })
     await sides.tell(JSON.stringify(ahead(sides)))
@@ -31,7 +31,7 @@ suite('gate: what control says of its own accord', () => {
     assert.equal(sides.asked.length, 1)
   })
 
-  test('counts for the rest of its second, from when it was so: then the gate asks', async (t) => {
+  test('count for one second from their time; then the gate asks', async (t) => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 401, body: {} })
     const now = performance.now()
@@ -43,7 +43,7 @@ suite('gate: what control says of its own accord', () => {
     assert.equal((await call(sides)).status, 401)
   })
 
-  test('is passed over where it is too old, of another time, of what does not run, or nothing that we know', async () => {
+  test('are ignored if too old, from the future, about a sandbox that is not started, or malformed', async () => {
     await using sides = await startSides()
     const { at } = ahead(sides)
     const stopped = sides.access({ isStarted: false, state: 'stopped' }).body as Access

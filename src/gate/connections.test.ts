@@ -20,7 +20,7 @@ const opened = async (port: number, count: number, localAddress = '127.0.0.1'): 
 const upgrading = { connection: 'Upgrade', upgrade: 'websocket' }
 
 suite('gate: connections', () => {
-  test('strangers that say nothing end no call of a toolbox and no socket, and keep no new call out', async () => {
+  test('silent strangers end no toolbox call and no socket, and keep out no new call', async () => {
     await using sides = await startSides({ connections: { most: 16, mostHeld: 8, mostUnknownOfOne: 4 } })
     const held = Promise.withResolvers<() => void>()
     sides.toolbox.call = (_request, response) => {
@@ -51,7 +51,7 @@ suite('gate: connections', () => {
     }
   })
 
-  test('visitors count for the owner of the preview: they push out neither calls nor visitors of others', async () => {
+  test('visitors count for the preview’s owner: they evict neither calls nor visitors of others', async () => {
     await using sides = await startSides({ connections: { mostHeld: 4 } })
     const inside: { end: () => void; gone: Promise<unknown> }[] = []
     sides.inside.call = (_request, response) => {
@@ -60,7 +60,7 @@ suite('gate: connections', () => {
     }
     let visits = 0
     const visit = async (organizationId: string, opened: 'public' | 'bearer' = 'public') => {
-      // An answer about access is kept for a while.
+      // The gate keeps an answer about access for a while.
       visits += 1
       const sandboxId = `box-${visits}`
       sides.control.answer = () => sides.access({ organizationId, openedBy: opened, sandboxId })
@@ -78,7 +78,7 @@ suite('gate: connections', () => {
       assert.equal((await visit('large')).reply.statusCode, 503)
       assert.equal((await visit('small')).reply.statusCode, 200)
       await first?.gone
-      // Both have two now, and who calls with a key takes the place of a visitor of the own previews.
+      // Both have two connections now, so a call with a key takes the place of a visitor of the same owner's previews.
       assert.equal((await visit('small', 'bearer')).reply.statusCode, 200)
       await small.gone
       assert.ok(others.every(({ reply }) => !reply.destroyed))
@@ -87,7 +87,7 @@ suite('gate: connections', () => {
     }
   })
 
-  test('a visitor of a public preview is evicted after silent ones, and only for others of the address', async () => {
+  test('a visitor of a public preview is evicted after silent ones, and only for others of its address', async () => {
     await using sides = await startSides({ connections: { mostUnknownOfOne: 4 } })
     openedBy(sides, 'public')
     sides.inside.call = (_request, response) => void response.write('begun')

@@ -8,7 +8,7 @@ import { Problem } from '#src/problems.ts'
 import type { Destination } from './destination.ts'
 import { forward } from './forward.ts'
 
-/** A server's end that answers and closes with the last byte of a body, while the write of it is not told to be done yet. */
+/** A server's socket that answers and closes at the last byte of a body, while that byte's write is still pending. */
 const closesAtOnce = (lastBytes: string) => {
   let isOver = false
   return new Duplex({
@@ -26,7 +26,7 @@ const closesAtOnce = (lastBytes: string) => {
   })
 }
 
-/** A gate that forwards everything to where this says. */
+/** A gate that forwards every call to this destination. */
 const startForwarding = async (destinationOf: (request: IncomingMessage) => Omit<Destination, 'path' | 'failure'>) => {
   const proxy = createServer((request, response) => {
     const failure = (cause: unknown) => new Problem('internal', undefined, { cause })
@@ -46,7 +46,7 @@ const startForwarding = async (destinationOf: (request: IncomingMessage) => Omit
 }
 
 suite('gate: a server that answers and closes at the last byte of a body', () => {
-  test('is heard: nothing more is written that could break the connection before the answer is read', async () => {
+  test('its answer arrives: no further write breaks the connection before the answer is read', async () => {
     using proxy = await startForwarding(({ headers }) => ({
       send: ({ method, path, headers }) =>
         httpRequest({ method, path, headers, createConnection: () => closesAtOnce('last') as Socket }),
@@ -58,8 +58,8 @@ suite('gate: a server that answers and closes at the last byte of a body', () =>
   })
 })
 
-suite('gate: a long answer whose length does not go out', () => {
-  test('is framed piece by piece, as its caller reads it', async () => {
+suite('gate: a long answer that is passed on without its length', () => {
+  test('is chunked for its caller', async () => {
     const body = 'x'.repeat(300_000)
     const server = createServer((_request, response) => response.setHeader('Content-Length', body.length).end(body))
     await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
@@ -80,7 +80,7 @@ suite('gate: a long answer whose length does not go out', () => {
 })
 
 suite('gate: an answer without a length', () => {
-  test('has its head passed on before its first piece comes', { timeout: 60_000 }, async () => {
+  test('its head is passed on before its first piece comes', { timeout: 60_000 }, async () => {
     const answering = Promise.withResolvers<ServerResponse>()
     const server = createServer((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()

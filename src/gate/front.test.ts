@@ -9,7 +9,7 @@ import { startSides } from './testing/simulated.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
 
-suite('gate: who may pass', () => {
+suite('gate: admission', () => {
   test('200 forwards the call of a bearer key to the sandbox’s runner, under the sandbox’s id', async () => {
     await using sides = await startSides()
     const reply = await fetch(`${sides.url}/toolbox/my-box/process/execute?a=1`, {
@@ -29,7 +29,7 @@ suite('gate: who may pass', () => {
     assert.deepEqual(sides.askedWith, ['POST /api/proxy/access Bearer the-proxy-key'])
   })
 
-  test('100 to a caller who waits for it only once the call is let in, and the body after it arrives', async () => {
+  test('100 Continue is sent only after the call is let in, and then the body arrives', async () => {
     await using sides = await startSides()
     const upload = async (headers: Record<string, string>) => {
       const call = httpRequest(`${sides.url}/toolbox/box/files/upload`, {
@@ -68,13 +68,13 @@ suite('gate: who may pass', () => {
     )
   })
 
-  test('the organization that a JWT is for goes with the question', async () => {
+  test('the question to control names the organization of a JWT', async () => {
     await using sides = await startSides()
     await fetch(`${sides.url}/toolbox/box/a`, { headers: { ...bearer, 'X-Daytona-Organization-ID': 'org-9' } })
     assert.deepEqual(sides.asked[0]?.credentials, [{ kind: 'bearer', token: 'key-1', organizationId: 'org-9' }])
   })
 
-  test('401 without a credential, in the toolbox’s error body, and neither control nor runner hear of it', async () => {
+  test('401 without a credential, in the toolbox’s error format, without asking control or runner', async () => {
     await using sides = await startSides()
     const reply = await fetch(`${sides.url}/toolbox/box/process/execute?secret=1`, { method: 'POST', body: '{}' })
     const { timestamp, ...body } = (await reply.json()) as Record<string, unknown>
@@ -87,7 +87,7 @@ suite('gate: who may pass', () => {
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
   })
 
-  test('control’s refusal is passed on with its status and sentence, and no runner hears of the call', async () => {
+  test('control’s refusal is passed on with status and sentence, and no runner hears of the call', async () => {
     await using sides = await startSides()
     for (const [status, code, message] of [
       [401, 'UNAUTHORIZED', 'unauthorized: Invalid credentials'],
@@ -103,7 +103,7 @@ suite('gate: who may pass', () => {
     assert.equal(sides.seen.length, 0)
   })
 
-  test('409 says in which state a sandbox is that is not started, and asks anew for the next call', async () => {
+  test('409 names the state of a sandbox that is not started; the next call asks control again', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
@@ -113,7 +113,7 @@ suite('gate: who may pass', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 200)
   })
 
-  test('a sandbox that is paused can be looked at, which is no activity; nothing else of it can be asked for', async () => {
+  test('metrics of a paused sandbox can be read, which is no activity; all other calls are refused', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'paused' })
     const call = async (path: string, method = 'GET') =>
@@ -135,7 +135,7 @@ suite('gate: who may pass', () => {
     assert.equal(await call('/system/metrics'), 409)
   })
 
-  test('429 where its organization has as many calls open as it may, sockets and previews too; others pass', async () => {
+  test('429 if an organization has too many open calls, including sockets and previews; others pass', async () => {
     await using sides = await startSides({ openOfOne: 3 })
     sides.control.answer = ({ sandboxIdOrName }) =>
       sides.access({ organizationId: sandboxIdOrName.slice(0, 1), sandboxId: sandboxIdOrName })
@@ -174,7 +174,7 @@ suite('gate: who may pass', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 503)
   })
 
-  test('404 for every path that is not a sandbox’s, also for one that climbs out', async () => {
+  test('404 for every path outside a sandbox, also for one with `..`', async () => {
     await using sides = await startSides()
     const ask = (path: string) =>
       new Promise<number>((resolve, reject) => {
@@ -194,8 +194,8 @@ suite('gate: who may pass', () => {
   })
 })
 
-suite('gate: what control is asked', () => {
-  test('a burst of calls with one key asks once; another key asks for itself', async () => {
+suite('gate: questions to control', () => {
+  test('a burst of calls with one key asks once; another key causes its own question', async () => {
     await using sides = await startSides()
     const call = (key: string) => fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
     await Promise.all(Array.from({ length: 20 }, () => call('one')))
@@ -215,13 +215,13 @@ suite('gate: what control is asked', () => {
     assert.equal(sides.asked.length, 2)
   })
 
-  test('X-Daytona-Skip-Last-Activity-Update: true is no activity', async () => {
+  test('a call with X-Daytona-Skip-Last-Activity-Update: true is no activity', async () => {
     await using sides = await startSides()
     await fetch(`${sides.url}/toolbox/box/x`, { headers: { ...bearer, 'X-Daytona-Skip-Last-Activity-Update': 'true' } })
     assert.equal(sides.asked[0]?.countsAsActivity, false)
   })
 
-  test('a call that stays open counts as activity again and again, and stops when it ends', async () => {
+  test('an open call counts as activity repeatedly until it ends', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     const asked = Promise.withResolvers<void>()
     sides.control.answer = () => {
@@ -236,7 +236,7 @@ suite('gate: what control is asked', () => {
     assert.ok(sides.asked.every(({ countsAsActivity }) => countsAsActivity))
   })
 
-  test('a call that stays open is cut off when its key is revoked', async () => {
+  test('an open call is cut off when its key is revoked', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     sides.toolbox.call = (_request, response) => {
       response.write('a part')
@@ -247,8 +247,8 @@ suite('gate: what control is asked', () => {
   })
 })
 
-suite('gate: what reaches the toolbox', () => {
-  test('neither credentials nor who calls cross; which SDK calls does', async () => {
+suite('gate: the call as the toolbox gets it', () => {
+  test('credentials and the caller’s identity are removed; the SDK’s name and version are passed on', async () => {
     await using sides = await startSides()
     await new Promise((resolve, reject) => {
       httpRequest(
@@ -282,14 +282,14 @@ suite('gate: what reaches the toolbox', () => {
     assert.doesNotMatch(JSON.stringify(sides.seen), /s3cret|key-1/)
   })
 
-  test('a body without a known length crosses whole', async () => {
+  test('a body without a known length arrives whole', async () => {
     await using sides = await startSides()
     const body = new Blob(['part one, ', 'part two']).stream()
     await fetch(`${sides.url}/toolbox/box/x`, { method: 'POST', headers: bearer, body, duplex: 'half' } as RequestInit)
     assert.equal(sides.seen[0]?.body, 'part one, part two')
   })
 
-  test('an answer’s status, headers and pieces come as the toolbox sends them, its head before its body', async () => {
+  test('status, headers and pieces of an answer arrive as sent, the head before the body', async () => {
     await using sides = await startSides()
     const goOn = Promise.withResolvers<void>()
     sides.toolbox.call = async (_request, response) => {
@@ -304,9 +304,9 @@ suite('gate: what reaches the toolbox', () => {
     assert.equal(await reply.text(), 'late')
   })
 
-  test('large bodies cross whole both ways, in pieces or of a known length, one call after the other', async () => {
+  test('large bodies arrive whole both ways, chunked or with a length, one call after the other', async () => {
     await using sides = await startSides()
-    // The body takes many reads, and differs at every place of a read.
+    // The body takes many reads and differs at every position of a read.
     const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)
     let received = Buffer.alloc(0)
     sides.toolbox.call = async (request, response) => {
@@ -324,7 +324,7 @@ suite('gate: what reaches the toolbox', () => {
     }
   })
 
-  test('a long answer of known length crosses whole, and the caller’s connection serves the next call', async () => {
+  test('a long answer with a length arrives whole, and the caller’s connection serves the next call', async () => {
     await using sides = await startSides()
     const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)
     sides.toolbox.call = async (request, response) => {
@@ -350,7 +350,7 @@ suite('gate: what reaches the toolbox', () => {
   })
 
   for (const isKnown of [false, true]) {
-    test(`a slow reader holds the toolbox back: the gate does not take in what nobody reads, ${isKnown ? 'with' : 'without'} a length`, async () => {
+    test(`a slow reader slows the toolbox: the gate does not buffer, ${isKnown ? 'with' : 'without'} a length`, async () => {
       await using sides = await startSides()
       const total = 256 * 1024 * 1024
       let written = 0
@@ -376,7 +376,7 @@ suite('gate: what reaches the toolbox', () => {
       await once(socket, 'readable')
       await stuck.promise
       const before = written
-      // Other calls pass meanwhile, which also gives the stuck one every chance to take in more than it should.
+      // Other calls pass meanwhile, which also gives the gate every chance to buffer too much of the stuck answer.
       for (let i = 0; i < 20; i++) {
         const other = await fetch(`${sides.url}/toolbox/box/y`, { method: 'OPTIONS' })
         await other.arrayBuffer()
@@ -386,8 +386,8 @@ suite('gate: what reaches the toolbox', () => {
     })
   }
 
-  test('a reader that takes nothing is cut off, and the runner hears of it; a slow reader is waited for', async () => {
-    // Long enough that a reader at work on a busy machine takes something in it.
+  test('a reader that takes nothing is cut off, and the toolbox notices; a slow reader is not cut off', async () => {
+    // Long enough that an active reader takes some bytes in this time, even on a busy machine.
     const idleMs = 1500
     await using sides = await startSides({ idleMs })
     const left = Promise.withResolvers<void>()
@@ -398,7 +398,7 @@ suite('gate: what reaches the toolbox', () => {
       await pause(isLate ? idleMs * 1.5 : 0)
       response.end(Buffer.alloc(isLate ? sizes.late : sizes.stuck))
     }
-    // It reads from the start: a reader that waits until the other is cut off takes nothing either.
+    // The slow reader reads from the start: if it waited until the other is cut off, it would take nothing itself.
     const late = fetch(`${sides.url}/toolbox/box/late`, { headers: bearer }).then((reply) => reply.arrayBuffer())
     const socket = connect(sides.port, '127.0.0.1').pause()
     socket.on('error', () => {})
@@ -409,8 +409,8 @@ suite('gate: what reaches the toolbox', () => {
   })
 })
 
-suite('gate: who hangs up', () => {
-  test('a caller who hangs up is told to the toolbox', async () => {
+suite('gate: hang-ups', () => {
+  test('the toolbox is told that a caller has hung up', async () => {
     await using sides = await startSides()
     const reached = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()
@@ -426,7 +426,7 @@ suite('gate: who hangs up', () => {
     await closed.promise
   })
 
-  test('an answer cut short by the toolbox is cut short for the caller, be it short or long', async () => {
+  test('an answer cut short by the toolbox, short or long, is cut short for the caller', async () => {
     await using sides = await startSides()
     for (const length of [100, 10_000_000]) {
       sides.toolbox.call = (_request, response) => {
@@ -438,7 +438,7 @@ suite('gate: who hangs up', () => {
     }
   })
 
-  test('a caller who hangs up in the middle of a long answer is told to the toolbox', async () => {
+  test('the toolbox is told that a caller has hung up in the middle of a long answer', async () => {
     await using sides = await startSides()
     const closed = Promise.withResolvers<void>()
     sides.toolbox.call = (_request, response) => {
@@ -455,7 +455,7 @@ suite('gate: who hangs up', () => {
 })
 
 suite('gate: browsers', () => {
-  test('OPTIONS answers a preflight without a credential and allows what was asked for', async () => {
+  test('OPTIONS answers a preflight without a credential and allows the requested headers', async () => {
     await using sides = await startSides()
     const reply = await fetch(`${sides.url}/toolbox/box/process/execute`, {
       method: 'OPTIONS',
@@ -472,7 +472,7 @@ suite('gate: browsers', () => {
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
   })
 
-  test('answers and refusals name the origin, without allowing cookies', async () => {
+  test('answers and refusals name the origin, and do not allow cookies', async () => {
     await using sides = await startSides()
     for (const headers of [{ origin: 'https://a.example', ...bearer }, { origin: 'https://a.example' }]) {
       const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers })

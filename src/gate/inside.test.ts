@@ -13,7 +13,7 @@ import type { RunnerLink } from './runner-link.ts'
 import type { Wanted } from './sandboxes.ts'
 import { newSigner, ticketsOf } from './testing/signer.ts'
 
-/** A real agent, and a server that listens on 127.0.0.1 beside it. */
+/** A real agent, with a server that listens on 127.0.0.1 beside it. */
 const startSides = async (onConnection: (socket: Socket) => void = () => undefined) => {
   const native = await NativeAgent.start('release')
   const held: SandboxHere = {
@@ -49,7 +49,7 @@ const startSides = async (onConnection: (socket: Socket) => void = () => undefin
       inner.request(entering('box', insidePort), insidePort, { method, path: '/', headers }),
     dial: async (port = insidePort, sandboxId = 'box'): Promise<Duplex> =>
       (await inner.dial(entering(sandboxId, port), port)).on('error', () => undefined),
-    /** With a ticket of the test's own. */
+    /** Connects with the test's own ticket. */
     dialWith: (ticket: string) => inner.dial({ ...wanted, ticket }, insidePort),
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy()
@@ -63,7 +63,7 @@ const wanted = { sandboxId: 'box', runnerAddress: 'unix:/nowhere', isStarted: tr
 const signer = newSigner()
 
 suite('a connection to a port inside a sandbox', () => {
-  test('needs a ticket for that port of that sandbox: no other port, and no toolbox, opens it', async () => {
+  test('needs a ticket for that port of that sandbox; tickets for another port or the toolbox fail', async () => {
     let count = 0
     await using sides = await startSides(() => {
       count += 1
@@ -84,7 +84,7 @@ suite('a connection to a port inside a sandbox', () => {
     socket.destroy()
   })
 
-  test('carries raw bytes both ways, and the end of either side', async () => {
+  test('carries raw bytes both ways, and passes on the end of either side', async () => {
     await using sides = await startSides((socket) => void socket.pipe(socket))
     const socket = await sides.dial()
     const sent = Buffer.alloc(4 * 1024 * 1024, 'abc')
@@ -94,7 +94,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.ok(Buffer.concat(came).equals(sent))
   })
 
-  test('what a server says before it hangs up arrives whole', async () => {
+  test('the bytes of a server before it hangs up arrive whole', async () => {
     const said = Buffer.alloc(1024 * 1024, 'x')
     await using sides = await startSides((socket) => void socket.end(said))
     const socket = await sides.dial()
@@ -103,7 +103,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(bytes, said.length)
   })
 
-  test('what a server says before it closes in the middle of what it is sent arrives', async () => {
+  test('the bytes of a server arrive, even if it closes before it has read everything', async () => {
     await using sides = await startSides((socket) =>
       socket.once('data', () => socket.pause().write('too much', () => socket.destroy())),
     )
@@ -114,7 +114,7 @@ suite('a connection to a port inside a sandbox', () => {
       socket.on('data', (bytes) => {
         said += bytes
       })
-      // Cut off or ended: what counts is what came before.
+      // Whether the connection was reset or ended does not matter; the bytes before do.
       const closed = new Promise((resolve) => socket.once('close', resolve).once('end', () => socket.destroy()))
       const sending = setInterval(() => socket.write(Buffer.alloc(300_000)), 1)
       await closed
@@ -124,7 +124,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(heard, 50)
   })
 
-  test('a caller that breaks off is told to the server', async () => {
+  test('the server notices that a caller breaks off', async () => {
     const reached = Promise.withResolvers<Socket>()
     await using sides = await startSides((socket) => reached.resolve(socket))
     const socket = await sides.dial()
@@ -135,7 +135,7 @@ suite('a connection to a port inside a sandbox', () => {
     await ended
   })
 
-  test('502 where nothing listens or no sandbox is here, 409 for one that is not started', async () => {
+  test('502 if nothing listens or the sandbox is not here, 409 if it is not started', async () => {
     await using sides = await startSides()
     const free = createServer().listen(0, '127.0.0.1')
     await once(free, 'listening')
@@ -150,11 +150,11 @@ suite('a connection to a port inside a sandbox', () => {
     await assert.rejects(sides.dial(), { status: 409 })
   })
 
-  test('503 for more connections than one sandbox may have; others make room when they end', async () => {
+  test('503 above the connection limit of a sandbox; ended connections make room', async () => {
     await using sides = await startSides()
     const open = await Promise.all(Array.from({ length: 512 }, () => sides.dial()))
     await assert.rejects(sides.dial(), { status: 503 })
-    // The toolbox of the same sandbox is not kept from its work.
+    // The sandbox's toolbox still works.
     await sides.native.agent.info()
     const closed = open.map((socket) => once(socket, 'close'))
     for (const socket of open) socket.destroy()
@@ -162,7 +162,7 @@ suite('a connection to a port inside a sandbox', () => {
     ;(await sides.dial()).destroy()
   })
 
-  test('409 for connections that are over before they are used, and they count no longer', async () => {
+  test('409 for connections that end before they are used, and they no longer count', async () => {
     const held: SandboxHere = { id: 'box', assignment: assignmentWith({}), status: 'started', socketPath: '/agent' }
     const find = async () => ({ sandbox: held, link: {} as RunnerLink })
     const over = new PassThrough()
@@ -178,7 +178,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(await inner.dial({ ...wanted, ticket }, 80), dialled)
   })
 
-  test('a server inside that answers and closes in the middle of a body is heard', async () => {
+  test('the answer of a server that closes in the middle of a body arrives', async () => {
     const closed = Promise.withResolvers<void>()
     await using sides = await startSides((socket) => {
       socket
@@ -191,14 +191,14 @@ suite('a connection to a port inside a sandbox', () => {
     const call = sides.request(['Host', 'x', 'Transfer-Encoding', 'chunked'], 'POST')
     const heard = once(call, 'response')
     call.write('some')
-    // It has closed, and nobody has read yet what it said.
+    // The server has closed, and its answer was not read yet.
     closed.promise.then(() => call.write('more'))
     const [answer] = await heard
     const body = await answer.toArray()
     assert.deepEqual([answer.statusCode, String(Buffer.concat(body))], [413, 'no'])
   })
 
-  test('what may be long comes through memory that is used again', async () => {
+  test('long answers are read into memory that is reused', async () => {
     await using sides = await startSides((socket) => void socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
     const call = sides.request(['Host', 'x']).end()
     const [answer] = await once(call, 'response')

@@ -5,7 +5,7 @@ import { MemoryKills } from './memory-kills.ts'
 
 const killsOf = (count: number): MemoryKillsHere => ({ count, spans: [] })
 
-/** A runner that answers when the test says so, and as late as its asker lets it. */
+/** A runner that answers only when the test lets it, until the asker's timeout. */
 const startRunner = () => {
   const questions: { sandboxId: string; answer: (kills: MemoryKillsHere) => void }[] = []
   const ask = (request: unknown, _body: unknown, signal?: AbortSignal) =>
@@ -16,8 +16,8 @@ const startRunner = () => {
   return { questions, link: { ask } as unknown as ConstructorParameters<typeof MemoryKills>[0] }
 }
 
-suite('gate: kills for want of memory', () => {
-  test('those who ask while a question is under way share the next, and hear nothing older than their own', async () => {
+suite('gate: memory kills', () => {
+  test('callers during a question share the next one, and get no answer older than their own call', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKills(link)
     const first = kills.find('box')
@@ -34,7 +34,7 @@ suite('gate: kills for want of memory', () => {
     assert.deepEqual(await last, killsOf(3))
   })
 
-  test('one sandbox waits for no other', () => {
+  test('one sandbox does not wait for another', () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKills(link)
     void kills.find('one')
@@ -45,10 +45,10 @@ suite('gate: kills for want of memory', () => {
     )
   })
 
-  test('a silent runner delays nobody for longer than one question may take, and is asked again', async () => {
+  test('a silent runner delays a caller by one timeout at most, and is asked again', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKills(link, 20)
-    // The bound of a question keeps no process alive.
+    // The timer of a question does not keep the process alive.
     using _ = setInterval(() => {}, 1000)
     const waiting = [kills.find('box'), kills.find('box')]
     for (const { status } of await Promise.allSettled(waiting)) assert.equal(status, 'rejected')

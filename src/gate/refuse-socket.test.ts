@@ -10,16 +10,16 @@ import { startSides } from './testing/simulated.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
 
-/** Asks for an upgrade as no WebSocket client does. */
+/** Requests an upgrade without being a WebSocket client. */
 const handMade = (port: number, path: string, headers: Record<string, string>) =>
   request({ port, path, headers: { ...headers, connection: 'Upgrade', upgrade: 'websocket' } }).end()
 
-suite('gate: sockets that are refused', () => {
+suite('gate: refused sockets', () => {
   const terminals = ['/toolbox/box/process/pty/create-connect?id=a', '/toolbox/box/process/pty/a/connect']
   const interpreter = '/toolbox/box/process/interpreter/execute'
   const followedLogs = '/toolbox/box/process/session/s/command/c/logs?follow=true'
 
-  /** Says something at once, as an interpreter's client does, and answers what it is told and how it is closed. */
+  /** Sends a message at once, as an interpreter's client does, and returns the last message and the close. */
   const converse = async (
     port: number,
     path: string,
@@ -34,7 +34,7 @@ suite('gate: sockets that are refused', () => {
     return { said: JSON.parse(String(message)), code, reason: String(reason) }
   }
 
-  test('a terminal and an interpreter of a sandbox that is not started are told so after the upgrade', async () => {
+  test('a terminal and an interpreter of a sandbox that is not started are refused after the upgrade', async () => {
     await using sides = await startSides()
     for (const state of ['stopped', 'archived', 'error']) {
       sides.control.answer = () => sides.access({ isStarted: false, state })
@@ -51,7 +51,7 @@ suite('gate: sockets that are refused', () => {
     assert.equal(sides.seen.length, 0)
   })
 
-  test('they are told so too where only the runner knows yet that the sandbox is not started', async () => {
+  test('the same if only the runner knows yet that the sandbox is not started', async () => {
     await using sides = await startSides()
     sides.toolbox.refusal = notStarted()
     for (const path of [...terminals, interpreter]) {
@@ -66,7 +66,7 @@ suite('gate: sockets that are refused', () => {
     ['an SDK that sets no headers', {}, { protocol: 'X-Daytona-SDK-Version~0.216.0' }],
     ['a browser', { origin: 'http://page.test' }, {}],
   ] as const) {
-    test(`${who} is told after the upgrade why a terminal or an interpreter is refused, whatever the reason`, async () => {
+    test(`${who} is told after the upgrade why a terminal or an interpreter is refused`, async () => {
       await using sides = await startSides()
       const headers = { ...bearer, ...more }
       for (const [status, sentence] of [
@@ -91,7 +91,7 @@ suite('gate: sockets that are refused', () => {
     })
   }
 
-  test('a caller who sends much before it reads hears the reason all the same', async () => {
+  test('a caller that sends much before it reads still gets the reason', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     const { code, reason } = await converse(sides.port, interpreter, bearer, {
@@ -100,7 +100,7 @@ suite('gate: sockets that are refused', () => {
     assert.deepEqual([code, reason.slice(0, 26)], [1011, 'The sandbox is not started'])
   })
 
-  test('a refused caller who keeps the connection open loses it within a bound', async () => {
+  test('a refused connection that the caller keeps open is closed within a time limit', async () => {
     await using sides = await startSides({ lingerMs: 20 })
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     const caller = connect({ port: sides.port, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => undefined)
@@ -116,7 +116,7 @@ suite('gate: sockets that are refused', () => {
     }
   })
 
-  test('refusals are plain HTTP for followed logs, for clients that read them, and without a WebSocket', async () => {
+  test('refusals are plain HTTP for log streams, for clients that can read them, and without WebSocket', async () => {
     await using sides = await startSides()
     const statusOf = async (path: string, headers: Record<string, string>) => {
       const client = new WebSocket(`ws://127.0.0.1:${sides.port}${path}`, { headers })

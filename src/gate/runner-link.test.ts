@@ -14,7 +14,7 @@ const here = (id: string) => ({
   sandbox: { id, assignment: assignmentWith({ sandboxId: id }), status: 'started', socketPath: `/nowhere/${id}` },
 })
 
-/** A runner that says these frames to each gate that watches, and then nothing more. */
+/** A runner that sends these frames to each gate, and then nothing more. */
 const startRunner = async (frames: readonly Buffer[]) => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-runner-link-'))
   const path = join(directory, 'runner.sock')
@@ -40,7 +40,7 @@ const startRunner = async (frames: readonly Buffer[]) => {
 
 const { assignment, ...unassigned } = here('bad').sandbox
 
-suite('gate: what a runner tells', () => {
+suite('gate: a bad message of a runner', () => {
   for (const [name, bad] of Object.entries({
     'is no JSON': frameOf(Buffer.from('{"type":')),
     'is null': jsonFrameOf(null),
@@ -60,11 +60,11 @@ suite('gate: what a runner tells', () => {
       sandbox: { ...unassigned, assignment: { ...assignment, sandboxId: 'before' } },
     }),
   })) {
-    test(`is left out where it ${name}, and the other sandboxes are served`, { timeout: 20_000 }, async () => {
+    test(`is ignored if it ${name}, and the other sandboxes are served`, { timeout: 20_000 }, async () => {
       const frames = [jsonFrameOf(here('before')), bad, jsonFrameOf(here('behind')), jsonFrameOf({ type: 'whole' })]
       await using runner = await startRunner(frames)
       using link = new RunnerLink(runner.path, silentLog())
-      // A link that is cut and opened again would also be heard here: then the connections are more than one.
+      // A link that is cut and opened again would also get here, but with more than one connection.
       while (!link.isCurrent && runner.connections < 2) await link.untilChanged('behind', 50)
       assert.deepEqual(
         ['before', 'bad', 'behind'].map((id) => link.get(id)?.socketPath),

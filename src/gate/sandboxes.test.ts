@@ -10,7 +10,7 @@ import { serveGates } from '#src/runner/gate-link/socket.ts'
 import { assigned, SimulatedHost } from '#src/runner/testing/simulated-host.ts'
 import { Sandboxes, type Wanted } from './sandboxes.ts'
 
-/** The real link between a gate and a runner, and a host in memory. */
+/** The real link between a gate and a runner, with a host in memory. */
 const startSides = async ({ hasRunner = true } = {}) => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-sandboxes-'))
   const path = join(directory, 'runner.sock')
@@ -46,7 +46,7 @@ const until = async (isSo: () => boolean) => {
 }
 
 suite('the sandboxes of this host', () => {
-  test('are those that the runner tells of, as they are now', async () => {
+  test('are those that the runner reports, in their present state', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     assert.equal((await sides.find(sides.wanted()))?.socketPath, '/nowhere/box')
@@ -56,7 +56,7 @@ suite('the sandboxes of this host', () => {
     await until(() => sides.link.get('box') === undefined)
   })
 
-  test('a call that names a generation waits until its runner has it, and not for a newer one', async () => {
+  test('a call with a generation waits until its runner has it, and not for a newer one', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 5), 'started')
     const waiting = sides.find(sides.wanted({ leastGeneration: 6 }))
@@ -65,7 +65,7 @@ suite('the sandboxes of this host', () => {
     assert.equal((await waiting)?.assignment.generation, 6)
   })
 
-  test('a call to a sandbox that has just started waits for its runner to say so', async () => {
+  test('a call to a sandbox that has just started waits for its runner’s report', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'stopped')
     const waiting = sides.find(sides.wanted())
@@ -74,14 +74,14 @@ suite('the sandboxes of this host', () => {
     assert.equal((await waiting)?.status, 'started')
   })
 
-  test('what is not here, or has ended without control knowing yet, is said so soon', async () => {
+  test('a sandbox that is not here, or has just ended, is reported soon', async () => {
     await using sides = await startSides()
     assert.equal(await sides.find(sides.wanted()), undefined)
     sides.host.hold(assigned('box', 1), 'stopped')
     assert.equal((await sides.find(sides.wanted()))?.status, 'stopped')
   })
 
-  test('a call is still waiting just before ten seconds have passed, and gets the generation that comes then', async (t) => {
+  test('a call waits for almost ten seconds, and gets a generation that comes just before', async (t) => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     await until(() => sides.link.get('box') !== undefined)
@@ -98,7 +98,7 @@ suite('the sandboxes of this host', () => {
     assert.deepEqual([found?.assignment.generation, looks, now], [2, 100, 9801])
   })
 
-  test('news of a sandbox wakes whoever waits for it, whatever the news is', { timeout: 60_000 }, async () => {
+  test('any news of a sandbox wakes the calls that wait for it', { timeout: 60_000 }, async () => {
     await using sides = await startSides({ hasRunner: false })
     const hour = 3_600_000
     const waiting = sides.link.untilChanged('box', hour)
@@ -115,7 +115,7 @@ suite('the sandboxes of this host', () => {
     }
   })
 
-  test('503 when a call has waited for ten seconds', async (t) => {
+  test('503 after a call has waited for ten seconds', async (t) => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     await until(() => sides.link.get('box') !== undefined)
@@ -125,7 +125,7 @@ suite('the sandboxes of this host', () => {
     await assert.rejects(sides.find(sides.wanted({ leastGeneration: 2 })), { status: 503 })
   })
 
-  test('what a runner has told is served while it is away; the next runner is believed', async () => {
+  test('a runner’s last state is used while it is away; then the next runner’s state', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     sides.host.hold(assigned('other', 1), 'started')
@@ -140,7 +140,7 @@ suite('the sandboxes of this host', () => {
     assert.equal((await sides.find(sides.wanted()))?.status, 'started')
   })
 
-  test('503 while nothing was ever heard of a runner; a runner that starts later is found', async () => {
+  test('503 if a runner was never reached; a runner that starts later is found', async () => {
     await using sides = await startSides({ hasRunner: false })
     await assert.rejects(sides.find(sides.wanted()), { status: 503 })
     sides.host.hold(assigned('box', 1), 'started')

@@ -5,7 +5,7 @@ import { startSides } from './testing/simulated.ts'
 suite('gate: signed file URLs', () => {
   const query = 'path=%2Fhome%2Fa%20b%26c&expires=0&signature=v1_x'
 
-  test('the signature is control’s to judge, and the toolbox gets the path that was signed and nothing else', async () => {
+  test('control checks the signature, and the toolbox gets only the signed path', async () => {
     await using sides = await startSides()
     for (const [method, path] of [
       ['GET', '/files/download'],
@@ -20,7 +20,7 @@ suite('gate: signed file URLs', () => {
     }
   })
 
-  test('401 for a signature anywhere else, and for one that says something twice or not at all', async () => {
+  test('401 for a signature on another call, and for one with repeated or missing fields', async () => {
     await using sides = await startSides()
     for (const [method, path] of [
       ['POST', '/files/download'],

@@ -7,7 +7,7 @@ import type { Problem } from '#src/problems.ts'
 import { type Sides, startSides } from './testing/simulated.ts'
 import { key, previewHost } from './testing/visiting.ts'
 
-suite('gate: bodies that trickle in', () => {
+suite('gate: slow request bodies', () => {
   const post = (sides: Sides, more: object = {}) =>
     request({
       port: sides.port,
@@ -19,7 +19,7 @@ suite('gate: bodies that trickle in', () => {
       ...more,
     }).on('error', () => undefined)
 
-  test('408 for what goes to a toolbox, which hears why it ends; a slow line and a preview go on', async () => {
+  test('408 for a toolbox body that trickles in; a slow but steady one and a preview continue', async () => {
     await using sides = await startSides({ slow: { spanMs: 300 } })
     const cutOff = Promise.withResolvers<void>()
     sides.toolbox.call = (incoming, response) => {
@@ -57,7 +57,7 @@ suite('gate: bodies that trickle in', () => {
     }
   })
 
-  test('a body whose runner takes nothing of it is not the sender’s fault', async () => {
+  test('a body that the toolbox does not read is not the sender’s fault', async () => {
     await using sides = await startSides({ slow: { spanMs: 200 } })
     const held = Promise.withResolvers<[IncomingMessage, ServerResponse]>()
     sides.toolbox.call = (incoming, response) => held.resolve([incoming.pause(), response])

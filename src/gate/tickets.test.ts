@@ -8,7 +8,7 @@ import { Tickets } from './tickets.ts'
 
 const need = { sandboxId: 'box-id', method: 'GET', path: '/work-dir' }
 
-/** A gate's tickets, and a control that names `keys`. */
+/** The tickets of a gate, and a control that lists `keys`. */
 const startSides = (...keys: TicketKey[]) => {
   const control = { keys, asked: 0, answers: true }
   const tickets = new Tickets({
@@ -22,7 +22,7 @@ const startSides = (...keys: TicketKey[]) => {
   return { control, tickets }
 }
 
-/** Lets that many milliseconds pass for the bound of questions to control. */
+/** Advances the clock that limits questions to control. */
 const clockOf = (t: { mock: typeof test.mock }) => {
   let now = performance.now()
   t.mock.method(performance, 'now', () => now)
@@ -34,7 +34,7 @@ const clockOf = (t: { mock: typeof test.mock }) => {
 }
 
 suite('gate: tickets and the keys of control', () => {
-  test('a ticket is good for many calls, and control is asked for its keys once', async () => {
+  test('a ticket is valid for many calls, and control is asked for its keys once', async () => {
     const signer = newSigner()
     const { control, tickets } = startSides(signer.key)
     const text = signer.sign()
@@ -44,7 +44,7 @@ suite('gate: tickets and the keys of control', () => {
     assert.equal(control.asked, 1)
   })
 
-  test('a ticket that was good for one sandbox stays refused for another', async () => {
+  test('a ticket that was valid for one sandbox is refused for another', async () => {
     const signer = newSigner()
     const { tickets } = startSides(signer.key)
     const text = signer.sign()
@@ -53,7 +53,7 @@ suite('gate: tickets and the keys of control', () => {
     await assert.rejects(tickets.check(text, { sandboxId: 'box-id', port: 3000 }), { status: 403 })
   })
 
-  test('a ticket that was good is refused when it has expired', async (t) => {
+  test('a ticket that was valid is refused after it has expired', async (t) => {
     const signer = newSigner()
     const { tickets } = startSides(signer.key)
     const text = signer.sign()
@@ -63,7 +63,7 @@ suite('gate: tickets and the keys of control', () => {
     await assert.rejects(tickets.check(text, need), { status: 401 })
   })
 
-  test('a new key of control is taken at its first ticket, and a ticket of a dropped key counts no more', async (t) => {
+  test('a new key of control counts from its first ticket; tickets of a dropped key are refused', async (t) => {
     const clock = clockOf(t)
     const [former, next] = [newSigner('former'), newSigner('next')]
     const { control, tickets } = startSides(former.key)
@@ -80,7 +80,7 @@ suite('gate: tickets and the keys of control', () => {
     await tickets.check(next.sign(), need)
   })
 
-  test('tickets of unknown keys make a gate ask control once a second at most', async (t) => {
+  test('tickets of unknown keys cause at most one question to control per second', async (t) => {
     const clock = clockOf(t)
     const signer = newSigner()
     const { control, tickets } = startSides(signer.key)
@@ -91,7 +91,7 @@ suite('gate: tickets and the keys of control', () => {
     assert.equal(control.asked, 2)
   })
 
-  test('503 where control does not tell its keys; the next call asks again, and known keys go on to count', async () => {
+  test('503 if control does not list its keys; the next call asks again, and known keys stay valid', async () => {
     const signer = newSigner()
     const { control, tickets } = startSides(signer.key)
     control.answers = false
@@ -103,7 +103,7 @@ suite('gate: tickets and the keys of control', () => {
     await tickets.check(signer.sign(), need)
   })
 
-  test('503 where control tells something that is no key', async () => {
+  test('503 if control lists an invalid key', async () => {
     const { tickets } = startSides({ id: 'key-1', publicKey: 'AAAA' })
     await assert.rejects(tickets.check(newSigner().sign(), need), { status: 503 })
   })

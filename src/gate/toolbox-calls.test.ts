@@ -39,7 +39,7 @@ const sandbox: SandboxHere = {
 }
 
 suite('gate: a call to a toolbox', () => {
-  test('tells the toolbox which SDK calls and its version, and nothing of who calls', () => {
+  test('tells the toolbox the SDK and its version, and nothing of the caller', () => {
     const call = request({
       Authorization: 'Bearer secret',
       'X-Daytona-SDK-Version': '0.216.0',
@@ -51,7 +51,7 @@ suite('gate: a call to a toolbox', () => {
     assert.equal(call.url, '/toolbox/box-1/process/execute')
   })
 
-  test('reaches the sandbox that it was let in to, in the generation that control means, and no other', async () => {
+  test('reaches only the sandbox that it was let in to, in the generation that control means', async () => {
     const wanted: Wanted[] = []
     const find = async (asked: Wanted) => {
       wanted.push(asked)
@@ -104,7 +104,7 @@ suite('gate: a call to a toolbox', () => {
       { method: 'POST', rest: '/process/execute' },
     ],
   ] as readonly [string, number, () => string | undefined, { method?: string; rest?: string }?][]) {
-    test(`${what}; the sandbox is looked for only after a good ticket`, async () => {
+    test(`${what}; the sandbox is looked up only after a valid ticket`, async () => {
       let looked = 0
       const find = async () => {
         looked += 1
@@ -119,7 +119,7 @@ suite('gate: a call to a toolbox', () => {
         (error) => error.status,
       )
       assert.equal(answered, status)
-      // Whose a sandbox is, only its runner says.
+      // Only the runner knows the owner of a sandbox.
       if (!what.includes('organization')) assert.equal(looked, status === 200 ? 1 : 0)
     })
   }

@@ -10,7 +10,7 @@ import { previewHost } from './testing/visiting.ts'
 const bearer = { authorization: 'Bearer key-1' }
 
 suite('gate: upgrades', () => {
-  /** An upgrade at a server inside a sandbox. */
+  /** Upgrades at a server inside a sandbox. */
   const upgradeInside = (port: number) => upgrade(port, '/x', { ...bearer, host: previewHost })
 
   const upgrade = (port: number, path: string, headers: Record<string, string> = bearer) => {
@@ -23,7 +23,7 @@ suite('gate: upgrades', () => {
     return request
   }
 
-  test('bytes pass both ways after the toolbox agreed, its headers with its agreement', async () => {
+  test('bytes pass both ways after the toolbox agreed, and its headers arrive', async () => {
     await using sides = await startSides()
     let given: Record<string, unknown> = {}
     sides.toolbox.upgrade = (request, socket) => {
@@ -44,7 +44,7 @@ suite('gate: upgrades', () => {
     socket.destroy()
   })
 
-  test('refusals come before the upgrade, as plain HTTP: the gate’s own and the toolbox’s', async () => {
+  test('refusals of gate and toolbox come before the upgrade, as plain HTTP', async () => {
     await using sides = await startSides()
     sides.toolbox.upgrade = (_request, socket) => {
       socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope')
@@ -56,7 +56,7 @@ suite('gate: upgrades', () => {
     assert.deepEqual([theirs.statusCode, await bodyOf(theirs)], [404, 'nope'])
   })
 
-  test('an answer that is no upgrade ends with its caller', async () => {
+  test('an answer that is no upgrade ends when its caller leaves', async () => {
     await using sides = await startSides()
     const inside = Promise.withResolvers<import('node:stream').Duplex>()
     sides.inside.upgrade = (_request, socket) => {
@@ -78,7 +78,7 @@ suite('gate: upgrades', () => {
     ['an answer that is no upgrade', `/x ${upgrading}Authorization: Bearer key-1\r\n`, 'HTTP/1.1 404', true],
     ['a head that nobody can read', 'NONSENSE\r\n', 'HTTP/1.1 400', false],
   ] as const) {
-    test(`a connection is gone soon after ${what}, although its caller keeps it open`, async () => {
+    test(`a connection closes soon after ${what}, even if its caller keeps it open`, async () => {
       await using sides = await startSides({ lingerMs: 20 })
       sides.inside.upgrade = (_request, socket) => {
         socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope')
@@ -101,7 +101,7 @@ suite('gate: upgrades', () => {
     })
   }
 
-  test('each side’s end ends the other', async () => {
+  test('the end of either side ends the other', async () => {
     await using sides = await startSides()
     const inside = Promise.withResolvers<import('node:stream').Duplex>()
     let next = inside
@@ -124,12 +124,12 @@ suite('gate: upgrades', () => {
     await closed
   })
 
-  test('what a side said before it failed still arrives, although the other goes on sending', async () => {
+  test('the bytes of a side before it failed still arrive, while the other keeps sending', async () => {
     await using sides = await startSides()
     sides.inside.upgrade = (_request, socket) => {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n')
       socket.on('error', () => undefined)
-      // With most of what comes unread, so that whoever writes more is told of a broken connection.
+      // Most of the input stays unread, so that a writer gets a reset.
       socket.once('data', () => {
         socket.pause()
         socket.write('last words', () => socket.destroy())

@@ -3,10 +3,10 @@ import { suite, test } from 'node:test'
 import { startSides } from '../testing/simulated.ts'
 import { openedBy, previewHost, visit } from '../testing/visiting.ts'
 
-suite('previews: a server that wants to be called localhost', () => {
+suite('previews: a server that must be called localhost', () => {
   const origin = `http://${previewHost}`
 
-  test('is: Host and the origin of its own pages are localhost with its port; the true name is beside them', async () => {
+  test('gets localhost with its port in Host and in Origin of its own pages, and the true name beside', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     await visit(sides, { headers: { origin, referer: `${origin}/a?b` } })
@@ -17,7 +17,7 @@ suite('previews: a server that wants to be called localhost', () => {
     )
   })
 
-  test('is told of the pages of others by their own names', async () => {
+  test('gets the real names of other pages', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     for (const other of ['http://8080-box-id.proxy.test:4601', 'https://evil.test', 'null']) {
@@ -26,7 +26,7 @@ suite('previews: a server that wants to be called localhost', () => {
     }
   })
 
-  test('sends its visitors on to the preview when it sends them to itself', async () => {
+  test('its redirects to itself lead to the preview', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     for (const [location, seen] of [
@@ -40,7 +40,7 @@ suite('previews: a server that wants to be called localhost', () => {
     }
   })
 
-  test('is called by the name of the preview where nobody says otherwise', async () => {
+  test('without the label, gets the preview’s host name', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public')
     await visit(sides, { headers: { origin } })

@@ -9,8 +9,8 @@ const id = '0e2b5d9a-1c3f-4e5a-9b7c-2d4f6a8b0c1e'
 const named = '3000-shop.proxy.test:4601'
 const https = { 'x-forwarded-proto': 'https' }
 
-suite('previews: an origin means one sandbox', () => {
-  test('307 from a name to the id with path, query and token; nothing inside is asked', async () => {
+suite('previews: an origin belongs to one sandbox', () => {
+  test('307 from a name to the id, with path, query and token; the server inside is not called', async () => {
     await using sides = await startSides()
     for (const [call, location] of [
       [{ host: named, path: '/a/b?c=d%20e' }, `//${previewHost}/a/b?c=d%20e`],
@@ -26,7 +26,7 @@ suite('previews: an origin means one sandbox', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('400 at a name for what has a body, for other methods and for WebSockets, and nothing inside is asked', async () => {
+  test('400 at a name for bodies, other methods and WebSockets; the server inside is not called', async () => {
     await using sides = await startSides()
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
       const { status, text } = await visit(sides, { host: named, method, headers: key })
@@ -39,14 +39,14 @@ suite('previews: an origin means one sandbox', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('a name leads nowhere for those whom control does not let in', async () => {
+  test('a name does not redirect visitors whom control refuses', async () => {
     await using sides = await startSides()
     refused(sides)
     const { status, headers } = await visit(sides, { host: named, headers: browser })
     assert.deepEqual([status, headers.location], [401, undefined])
   })
 
-  test('404 by path at every host but the gate’s own and addresses, and nobody is asked', async () => {
+  test('404 for a preview by path at any host but the gate’s own, without asking control', async () => {
     await using sides = await startSides()
     const path = '/preview/box-id/3000/'
     for (const host of [
@@ -67,7 +67,7 @@ suite('previews: an origin means one sandbox', () => {
     }
   })
 
-  test('no preview lives below the host of another, whose cookies it could set', async () => {
+  test('no preview’s host is below another’s, whose cookies it could set', async () => {
     await using sides = await startSides()
     for (const parent of [`3000-${id}.proxy.test`, '80-abcdefghijklmn01.proxy.test', `x.1-${id}.proxy.test:4601`]) {
       assert.equal((await visit(sides, { host: `3000-box-id.${parent}`, headers: key })).status, 404, parent)
@@ -76,7 +76,7 @@ suite('previews: an origin means one sandbox', () => {
     assert.equal((await visit(sides, { host: '3000-box-id.80-own.proxy.test', headers: key })).status, 200)
   })
 
-  test('a page by path has no origin, whatever its server says', async () => {
+  test('a page by path has an opaque origin, whatever headers its server sends', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {
       response.writeHead(200, { 'content-security-policy': 'sandbox allow-same-origin' }).end('<p>')
@@ -94,7 +94,7 @@ suite('previews: an origin means one sandbox', () => {
 suite('previews: our cookies', () => {
   const page = '/?DAYTONA_SANDBOX_AUTH_KEY=t0ken-of-box'
 
-  test('over TLS they are of this host alone, and are sent in a frame of another site', async () => {
+  test('over TLS our cookies apply to this host only, and are sent in a frame of another site', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { headers } = await visit(sides, { path: page, headers: { ...browser, ...https } })
@@ -103,7 +103,7 @@ suite('previews: our cookies', () => {
     ])
   })
 
-  test('the cookie that no other host can set is tried first, and none reaches the server inside', async () => {
+  test('the cookie that no other host can set is tried first; the server inside gets none of ours', async () => {
     await using sides = await startSides()
     const forged = Array.from({ length: 9 }, (_, at) => `daytona-sandbox-auth-box-id=forged${at}`).join('; ')
     const cookie = `${forged}; __Host-daytona-sandbox-auth-box-id=true-one; __HOST-alcove-preview-accepted-x=1; theirs=1`
@@ -112,7 +112,7 @@ suite('previews: our cookies', () => {
     assert.equal(sides.seen[0]?.headers.cookie, 'theirs=1')
   })
 
-  test('what browsers have from the rest of this server stays outside, since cookies know no ports', async () => {
+  test('cookies of the API on the same host are not passed on, because cookies ignore ports', async () => {
     await using sides = await startSides()
     const ours = ['alcove-sso', '__Host-alcove-sso', 'alcove_session', 'alcove_session.sig', 'alcove_webhooks']
     const cookie = `${ours.map((name) => `${name}=secret`).join('; ')}; alcove=theirs`
@@ -120,7 +120,7 @@ suite('previews: our cookies', () => {
     assert.equal(sides.seen[0]?.headers.cookie, 'alcove=theirs')
   })
 
-  test('a server inside sets none in our name, whatever the prefix or its case', async () => {
+  test('a server inside cannot set a cookie with our name, whatever its prefix or case', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {
       const cookies = ['__Host-daytona-sandbox-auth-x=1; Secure; Path=/', '__hOST-alcove-preview-accepted-x=1', 'a=1']
@@ -138,7 +138,7 @@ suite('previews: our cookies', () => {
     assert.equal(await see('__Host-alcove-preview-accepted-box-id=true'), false)
   })
 
-  test('another site may frame the warning over TLS, and accepting counts only there; no neighbour may', async () => {
+  test('another site may frame the warning over TLS, and acceptance counts only there; no neighbour may', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { warnsVisitors: true })
     const policy = async (more: Record<string, string>) =>
@@ -153,7 +153,7 @@ suite('previews: our cookies', () => {
   })
 })
 
-suite('previews: what a cookie is good for', () => {
+suite('previews: where a cookie counts', () => {
   const isOffered = async (
     sides: Sides,
     headers: Record<string, string>,
@@ -163,7 +163,7 @@ suite('previews: what a cookie is good for', () => {
     return sides.asked.at(-1)!.credentials.length === 1
   }
 
-  test('not for a host that is no full preview label, however much it looks like the sandbox', async () => {
+  test('not for a host that only resembles a preview label', async () => {
     await using sides = await startSides()
     for (const origin of [
       'http://box-id.proxy.test:4601',
@@ -178,7 +178,7 @@ suite('previews: what a cookie is good for', () => {
     assert.equal(await isOffered(sides, { origin: 'http://8080-box-id.proxy.test' }), true)
   })
 
-  test('not in a frame of a neighbour, which could cover it; yes in its own pages or a dashboard', async () => {
+  test('not in a neighbour’s frame, which could cover it; but in its own pages or a dashboard', async () => {
     await using sides = await startSides()
     const frame = { ...browser, 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' }
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://3000-other.proxy.test:4601/' }), false)
@@ -187,14 +187,14 @@ suite('previews: what a cookie is good for', () => {
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://dashboard.proxy.test/' }), true)
   })
 
-  test('without Sec-Fetch headers: for a page that is opened, not for a part of a neighbour’s page', async () => {
+  test('without Sec-Fetch headers: for an opened page, not for a part of a neighbour’s page', async () => {
     await using sides = await startSides()
     const referer = 'http://3000-other.proxy.test:4601/'
     assert.equal(await isOffered(sides, { referer, accept: 'text/html' }), true)
     assert.equal(await isOffered(sides, { referer, accept: '*/*' }), false)
   })
 
-  test('by path for a whole page only: all previews there have one origin', async () => {
+  test('by path only for whole pages, because all previews there share one origin', async () => {
     await using sides = await startSides()
     const byPath = { host: '127.0.0.1', path: '/preview/box-id/80/' }
     const opens = { ...browser, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'document' }
@@ -212,7 +212,7 @@ suite('previews: what a cookie is good for', () => {
 suite('previews: port 2280', () => {
   const host = '2280-box-id.proxy.test:4601'
 
-  test('is the toolbox, for keys and preview tokens, with its own paths', async () => {
+  test('is the toolbox, for keys and preview tokens, with toolbox paths only', async () => {
     await using sides = await startSides()
     const token = { 'x-daytona-preview-token': 'a-preview-token' }
     assert.equal((await visit(sides, { host, path: '/process/session?x=1', headers: token })).text, 'hello')
@@ -235,7 +235,7 @@ suite('previews: port 2280', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('takes WebSockets', async () => {
+  test('accepts WebSockets', async () => {
     await using sides = await startSides()
     sides.toolbox.upgrade = ({ url }, socket) => {
       socket.end(
@@ -251,7 +251,7 @@ suite('previews: port 2280', () => {
     socket.destroy()
   })
 
-  test('is the toolbox at the address of a signed preview too, which is the credential', async () => {
+  test('is the toolbox also at a signed preview’s address, which is the credential', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ openedBy: 'signed-preview' })
     const token = 'abcdefghijklmnop'
@@ -269,7 +269,7 @@ suite('previews: port 2280', () => {
     assert.equal((await visit(sides, { ...unknown, path: '/work-dir' })).status, 401)
   })
 
-  test('401 for a cookie or nothing, 404 for a path that climbs, 400 at a name', async () => {
+  test('401 for a cookie or no credential, 404 for a path with `..`, 400 at a name', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { host, headers: { cookie: 'daytona-sandbox-auth-box-id=c' } })).status, 401)
     assert.equal((await visit(sides, { host, path: '/../other/files', headers: key })).status, 404)

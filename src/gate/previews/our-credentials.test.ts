@@ -15,7 +15,7 @@ const percent = (text: string, times = 1): string =>
         times - 1,
       )
 
-/** What the server inside sees of a call with these headers, besides those of every call. */
+/** The headers that the server inside gets of this call, without those of every call. */
 const seen = async (headers: Record<string, string>, { path = '/', access = {} } = {}) => {
   await using sides = await startSides()
   openedBy(sides, 'preview-header', access)
@@ -24,7 +24,7 @@ const seen = async (headers: Record<string, string>, { path = '/', access = {} }
 }
 
 suite('previews: no credential of ours reaches the server inside', () => {
-  test('in whatever header it stands, in each form that clients give it by themselves', async () => {
+  test('in any header, in each form that clients produce', async () => {
     const clothes = {
       plain: apiKey,
       'in other words': `key=${apiKey};x`,
@@ -48,7 +48,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     }
   })
 
-  test('but where a caller disguises it on purpose, which nobody can keep from giving it away', async () => {
+  test('except if the caller disguises it on purpose, which nobody can prevent', async () => {
     const disguises = {
       'x-hex': Buffer.from(apiKey).toString('hex'),
       'x-entities': apiKey.replaceAll(/./g, (letter) => `&#${letter.charCodeAt(0)};`),
@@ -79,7 +79,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     assert.equal((await seen({ authorization: 'Basic dTpw' })).headers.authorization, 'Basic dTpw')
   })
 
-  test('400 for several Authorization headers, and the server inside hears of none', async () => {
+  test('400 for several Authorization headers, and the server inside is not called', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public')
     let calls = 0
@@ -94,7 +94,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     assert.deepEqual([answer.statusCode, calls], [400, 0])
   })
 
-  test('in a cookie, the query or the protocols of a WebSocket; what stands beside it passes', async () => {
+  test('in a cookie, a query or a WebSocket’s subprotocols; other values there are passed on', async () => {
     const cookie = `a=1; k=${percent(apiKey)}; ${apiKey}=2; t=${token}; b=2`
     assert.equal((await seen({ cookie })).headers.cookie, 'a=1; b=2')
     const protocols = await seen({ 'sec-websocket-protocol': `vite-hmr, ${apiKey}, ${percent(token)}` })
@@ -104,7 +104,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     assert.equal((await seen({}, { path: `/p?${names[0]}` })).url, '/p')
   })
 
-  test('in Referer and Origin, of which the origin at most is left', async () => {
+  test('in Referer and Origin, where at most the origin is left', async () => {
     const at = `http://${previewHost}`
     for (const query of [
       `DAYTONA_SANDBOX_AUTH_KEY=${token}`,
@@ -120,19 +120,19 @@ suite('previews: no credential of ours reaches the server inside', () => {
     assert.equal((await seen({ origin: `http://${token}.test` })).headers.origin, undefined)
   })
 
-  test('400 where it stands in the path, and the server inside is not called', async () => {
+  test('400 if it is in the path, and the server inside is not called', async () => {
     for (const path of [`/x/${apiKey}`, `/${percent(token)}/y`]) {
       const { status, url } = await seen({}, { path })
       assert.deepEqual([status, url], [400, undefined], path)
     }
   })
 
-  test('a short token takes nothing from texts that have its letters by accident', async () => {
+  test('a short token does not remove texts that contain its letters by chance', async () => {
     const { headers } = await seen({ 'x-daytona-preview-token': 'a', 'x-theirs': 'abc', 'x-same': 'a' })
     assert.deepEqual([headers['x-theirs'], headers['x-same']], ['abc', undefined])
   })
 
-  test('the token of a signed address by path is the id, however it was encoded', async () => {
+  test('a signed address’s token in the path is replaced by the id, however it was encoded', async () => {
     const signed = 'abcdefghijklmn01'
     for (const written of [signed, percent(signed), signed.replace('a', '%61')]) {
       await using sides = await startSides()
@@ -142,7 +142,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     }
   })
 
-  test('the token of a signed address is the id in the address, and nowhere else', async () => {
+  test('a signed address’s token is replaced by the id in the address, and nowhere else', async () => {
     await using sides = await startSides()
     openedBy(sides, 'signed-preview')
     const signed = 'abcdefghijklmn01'

@@ -7,7 +7,7 @@ import { browser, refused, visit } from '../testing/visiting.ts'
 const scriptIn = (text: string) => /<script>([\s\S]*)<\/script>/.exec(text)?.[1]
 
 suite('previews: pages of refusals', () => {
-  test('502 is a page that looks again by itself while nothing listens, and may run that script only', async () => {
+  test('502 is a page that repeats the request while nothing listens, and may run only that script', async () => {
     await using sides = await startSides()
     sides.dialRefusal = 'connect'
     for (const headers of [browser, { accept: 'text/html' }]) {
@@ -24,7 +24,7 @@ suite('previews: pages of refusals', () => {
     assert.equal(sides.asked.at(-1)?.countsAsActivity, false)
   })
 
-  test('409 is a page that says the state, and looks again only where the sandbox is on its way', async () => {
+  test('409 is a page that names the state, and repeats only if the sandbox is about to start', async () => {
     for (const [state, title, looksAgain] of [
       ['stopped', 'The sandbox is stopped', false],
       ['paused', 'The sandbox is paused', false],
@@ -42,7 +42,7 @@ suite('previews: pages of refusals', () => {
     }
   })
 
-  test('a person who sends a form gets a page too; programs and scripts get JSON', async () => {
+  test('a person who sends a form gets a page; programs and scripts get JSON', async () => {
     await using sides = await startSides()
     refused(sides)
     const typeOf = async (method: string, headers: Record<string, string>) =>

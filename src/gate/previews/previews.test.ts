@@ -7,14 +7,14 @@ import { startSides } from '../testing/simulated.ts'
 import { browser, key, openedBy, previewHost, refused, visit } from '../testing/visiting.ts'
 
 suite('previews: addresses', () => {
-  test('the sandbox is awaited in the generation that control means', async () => {
+  test('a call waits for the sandbox’s generation that control means', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ leastGeneration: 7 })
     assert.equal((await visit(sides, { path: '/' })).status, 200)
     assert.equal(sides.wanted.at(-1)?.leastGeneration, 7)
   })
 
-  test('a host name of its own or a path says which port of which sandbox is meant', async () => {
+  test('a preview’s host name or path names the port and the sandbox', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { path: '/a/b?c=d' })).text, 'hello from inside')
     assert.equal((await visit(sides, { host: '127.0.0.1', path: '/preview/box%2Did/8080/a/b?c=d' })).status, 200)
@@ -33,7 +33,7 @@ suite('previews: addresses', () => {
     )
   })
 
-  test('a host name of its own leaves every path to the server inside', async () => {
+  test('with a preview’s own host name every path belongs to the server inside', async () => {
     await using sides = await startSides()
     for (const path of ['/toolbox/x/y', '/healthz', '/preview/other/80/', '//evil.test/', '/../x']) {
       assert.equal((await visit(sides, { path })).status, 200, path)
@@ -42,7 +42,7 @@ suite('previews: addresses', () => {
     assert.ok(sides.dialled.every((address) => address === 'box-id:3000'))
   })
 
-  test('the gate’s own name is no preview, whatever it looks like, nor is an address', async () => {
+  test('the gate’s own name, whatever its form, and an IP address are no previews', async () => {
     await using sides = await startSides()
     for (const host of ['80-own.proxy.test', '127.0.0.1:4601', '[::1]:4601', 'localhost', '80-', 'x-box.proxy.test']) {
       assert.equal((await visit(sides, { host, path: '/healthz' })).text, '{"status":"ok"}', host)
@@ -50,7 +50,7 @@ suite('previews: addresses', () => {
     assert.equal(sides.asked.length, 0)
   })
 
-  test('403 for reserved ports, 404 for what is no port or no sandbox, and nobody is asked', async () => {
+  test('403 for reserved ports, 404 for invalid ports or sandboxes, without asking control', async () => {
     await using sides = await startSides()
     for (const port of [22_222, 33_333]) {
       assert.equal((await visit(sides, { host: `${port}-box.p.test` })).status, 403)
@@ -67,7 +67,7 @@ suite('previews: addresses', () => {
     assert.deepEqual([sides.asked.length, sides.dialled.length], [0, 0])
   })
 
-  test('a target that is a whole address is read as its path, and its host as the one that is meant', async () => {
+  test('an absolute URL as target is read as its path, and its host counts', async () => {
     await using sides = await startSides()
     for (const [path, url] of [
       ['http://3000-box-id.proxy.test/items/5?x=1', '/items/5?x=1'],
@@ -84,7 +84,7 @@ suite('previews: addresses', () => {
     assert.equal(sides.seen.length, 3)
   })
 
-  test('a path without its last slash gets one, for people; programs get what they asked for', async () => {
+  test('a path without its final slash gets one for people; programs get the answer', async () => {
     await using sides = await startSides()
     const call = { host: '127.0.0.1', path: '/preview/box-id/80?a=b' }
     const { status, headers } = await visit(sides, { ...call, headers: browser })
@@ -94,7 +94,7 @@ suite('previews: addresses', () => {
   })
 })
 
-suite('previews: who may pass', () => {
+suite('previews: admission', () => {
   test('credentials are offered in their order, cookies last', async () => {
     await using sides = await startSides()
     const headers = {
@@ -111,14 +111,14 @@ suite('previews: who may pass', () => {
     ])
   })
 
-  test('without any credential control is asked all the same, since a port may be open to everybody', async () => {
+  test('without a credential control is still asked, because a port may be open to everybody', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public')
     assert.equal((await visit(sides)).status, 200)
     assert.deepEqual(sides.asked[0]?.credentials, [])
   })
 
-  test('401 as JSON for programs and as a page for people, and nothing is dialled', async () => {
+  test('401 as JSON for programs and as a page for people, and no server is called', async () => {
     await using sides = await startSides()
     refused(sides)
     const program = await visit(sides)
@@ -130,7 +130,7 @@ suite('previews: who may pass', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('a page shows what control says as text, not as markup', async () => {
+  test('a page shows control’s sentence as text, not as markup', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 404, body: { message: '<script>alert(1)</script>' } })
     const { text } = await visit(sides, { headers: browser })
@@ -143,7 +143,7 @@ suite('previews: who may pass', () => {
     assert.equal((await visit(sides)).status, 409)
   })
 
-  test('502 says that nothing listens on the port; 409 and 503 tell of what else stands in the way', async () => {
+  test('502 says that nothing listens on the port; 409 and 503 name other obstacles', async () => {
     await using sides = await startSides()
     sides.dialRefusal = 'connect'
     const program = await visit(sides)
@@ -163,7 +163,7 @@ suite('previews: who may pass', () => {
   })
 
   for (const [name, postTwice] of Object.entries(realClients)) {
-    test(`502 reaches ${name} when nothing listens, however long its body is, and the next call is answered`, async () => {
+    test(`502 reaches ${name} if nothing listens, however long its body is; the next call is answered`, async () => {
       await using sides = await startSides()
       sides.dialRefusal = 'connect'
       const headers = { ...key, 'content-type': 'text/plain' }
@@ -174,7 +174,7 @@ suite('previews: who may pass', () => {
     })
   }
 
-  test('a preflight without a credential is answered; one that may pass is the server’s to answer', async () => {
+  test('the gate answers a preflight without a credential; the server answers an admitted one', async () => {
     await using sides = await startSides()
     const preflight = {
       method: 'OPTIONS',
@@ -197,7 +197,7 @@ suite('previews: who may pass', () => {
     assert.equal((await visit(others, { method: 'OPTIONS' })).status, 401)
   })
 
-  test('an open call asks again as one that was let in, and ends when it no longer may', async () => {
+  test('an open call is checked again as one that was let in, and ends if it is refused', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     sides.inside.call = (_request, response) => {
       response.write('a part')
@@ -211,7 +211,7 @@ suite('previews: who may pass', () => {
 suite('previews: the token in a query', () => {
   const path = '/page?a=1&DAYTONA_SANDBOX_AUTH_KEY=t0ken&b=%20'
 
-  test('a person is sent to the address without it, with a cookie for this host alone', async () => {
+  test('a person is redirected to the address without it, with a cookie for this host only', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { status, headers } = await visit(sides, { path, headers: browser })
@@ -222,7 +222,7 @@ suite('previews: the token in a query', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('where previews share a host, the cookie is for the paths of this one; over TLS it is for TLS only', async () => {
+  test('if previews share a host, the cookie is for this one’s paths; over TLS it is Secure', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const call = { host: '127.0.0.1', path: `/preview/box-id/80${path}` }
@@ -231,7 +231,7 @@ suite('previews: the token in a query', () => {
     assert.match(String(headers['set-cookie']), /; Path=\/preview\/box-id\/80\/; .*; Secure$/)
   })
 
-  test('a program gets its answer at once, and the cookie with it; the server inside sees no token', async () => {
+  test('a program gets its answer at once, with the cookie; the server inside sees no token', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { text, headers } = await visit(sides, { path })
@@ -240,7 +240,7 @@ suite('previews: the token in a query', () => {
     assert.equal(sides.seen[0]?.url, '/page?a=1&b=%20')
   })
 
-  test('it leads to no other host, however its path is written', async () => {
+  test('it redirects to no other host, however the path is written', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     for (const start of ['//evil.test', '/\\evil.test', '///evil.test']) {
@@ -250,8 +250,8 @@ suite('previews: the token in a query', () => {
   })
 })
 
-suite('previews: what reaches the server inside', () => {
-  test('it sees the caller’s headers and who calls, and none of our credentials', async () => {
+suite('previews: the call as the server inside gets it', () => {
+  test('it sees the caller’s headers and address, and none of our credentials', async () => {
     await using sides = await startSides()
     await visit(sides, {
       path: '/?DAYTONA_SANDBOX_AUTH_KEY=s3cret-q',
@@ -284,7 +284,7 @@ suite('previews: what reaches the server inside', () => {
     })
   })
 
-  test('the server’s own credentials pass, unless they are ours', async () => {
+  test('credentials for the server itself are passed on, unless they are ours', async () => {
     await using sides = await startSides()
     const seen = async (authorization: string, access: Partial<Access>) => {
       openedBy(sides, 'public', access)
@@ -298,7 +298,7 @@ suite('previews: what reaches the server inside', () => {
     assert.equal(await seen('Bearer eyJ.c.d', { openedBy: 'bearer' }), undefined)
   })
 
-  test('of a signed address it sees the id in the token’s place, and redirects lead back to the token’s', async () => {
+  test('it sees the id instead of a signed address’s token, and redirects lead back to the token', async () => {
     await using sides = await startSides()
     const token = 'abcdefghijklmn01'
     openedBy(sides, 'signed-preview')
@@ -324,7 +324,7 @@ suite('previews: what reaches the server inside', () => {
     assert.equal(sides.dialled.length, 3)
   })
 
-  test('an offer of HTTP/2 is passed over, body and all', async () => {
+  test('an offer of HTTP/2 is ignored, also with a body', async () => {
     await using sides = await startSides()
     const headers = { connection: 'Upgrade, HTTP2-Settings', upgrade: 'h2c', 'http2-settings': 'AAMAAABk' }
     assert.equal((await visit(sides, { method: 'POST', headers, body: 'all of it' })).status, 200)
@@ -332,8 +332,8 @@ suite('previews: what reaches the server inside', () => {
   })
 })
 
-suite('previews: what the server inside answers', () => {
-  test('its headers are its own, CORS and all, but its cookies are for no other host and not in our name', async () => {
+suite('previews: the server’s answer', () => {
+  test('its headers pass, CORS too, but its cookies get no other host and no name of ours', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {
       response.writeHead(200, [
@@ -363,7 +363,7 @@ suite('previews: what the server inside answers', () => {
     assert.deepEqual(headers['set-cookie'], ['a=1; Path=/x; Secure', 'b=2'])
   })
 
-  test('where previews share a host, no header counts for the whole host, and paths stay below its own', async () => {
+  test('if previews share a host, no header applies to the whole host, and paths stay below its own', async () => {
     await using sides = await startSides()
     const answer = { headers: {} as Record<string, string | string[]> }
     sides.inside.call = (_request, response) => {
@@ -398,7 +398,7 @@ suite('previews: what the server inside answers', () => {
     }
   })
 
-  test('a hostile or broken server is a 502, and the gate goes on', async () => {
+  test('a hostile or broken server is a 502, and the gate keeps serving', async () => {
     await using sides = await startSides()
     for (const said of [
       '',
@@ -423,7 +423,7 @@ suite('previews: what the server inside answers', () => {
     assert.equal((await visit(sides)).status, 200)
   })
 
-  test('interim answers without an end are a 502', async () => {
+  test('endless interim answers are a 502', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {
       const goOn = () => {
@@ -442,7 +442,7 @@ suite('previews: what the server inside answers', () => {
     await assert.rejects(visit(sides))
   })
 
-  test('of a long answer only as much crosses as was promised, whatever the server says behind it', async () => {
+  test('of a long answer only the promised length is passed on, whatever follows it', async () => {
     await using sides = await startSides()
     const promised = 1_000_000
     sides.insideSocket = (socket) => {
@@ -454,7 +454,7 @@ suite('previews: what the server inside answers', () => {
     for (let call = 0; call < 2; call++) assert.equal((await visit(sides)).text, 'x'.repeat(promised))
   })
 
-  test('an answer without a length ends with its connection, as old servers do it', async () => {
+  test('an answer without a length ends with its connection, as with old servers', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {
       socket.once('data', () => socket.end('HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nall of it'))
@@ -462,7 +462,7 @@ suite('previews: what the server inside answers', () => {
     assert.equal((await visit(sides)).text, 'all of it')
   })
 
-  test('an answer before all of a body was sent arrives', async () => {
+  test('an answer that comes before the whole body was sent arrives', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {
       socket.once('data', () => {
@@ -474,7 +474,7 @@ suite('previews: what the server inside answers', () => {
     assert.deepEqual([answer.status, answer.text], [413, 'too much'])
   })
 
-  test('a caller who hangs up is told to the server inside', async () => {
+  test('the server inside is told that a caller has hung up', async () => {
     await using sides = await startSides()
     const reached = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()

@@ -10,7 +10,7 @@ import { key, previewHost } from '../testing/visiting.ts'
 const hour = 3_600_000
 const presenceMs = 20_000
 
-/** Sockets on the way from a visitor to the server inside that Node would call idle after some time. */
+/** Sockets between visitor and server that have an idle timeout in Node. */
 const timedSockets = (controlPort: number) =>
   (process as unknown as { _getActiveHandles: () => unknown[] })
     ._getActiveHandles()
@@ -18,7 +18,7 @@ const timedSockets = (controlPort: number) =>
     .filter((socket) => (socket as Socket).localPort !== controlPort)
 
 suite('previews: silence', () => {
-  test('an hour of it ends neither a WebSocket nor a stream, and the sandbox counts as used all the while', {
+  test('an hour of silence ends neither a WebSocket nor a stream, and counts as use of the sandbox', {
     timeout: 60_000,
   }, async () => {
     await using sides = await startSides({ presenceMs })
@@ -42,13 +42,13 @@ suite('previews: silence', () => {
     const asked = sides.asked.length
     for (let passed = 0; passed < hour; passed += presenceMs) {
       timers.pass(presenceMs)
-      // Both have asked again, and wait for the next time.
+      // Both calls have asked control again, and wait for the next interval.
       while (timers.waiting(presenceMs) < 2) {
         assert.deepEqual([socket.destroyed, answer.destroyed], [false, false], `after ${passed / 1000} seconds`)
         await new Promise((resolve) => setImmediate(resolve))
       }
     }
-    // Timers of Node's own sockets are not ours to move: there are none on the way.
+    // The test cannot advance the timers of Node's own sockets, so it checks that there are none.
     assert.deepEqual(timedSockets(sides.controlPort), [])
     socket.write('ping')
     assert.equal(String((await once(socket, 'data'))[0]), 'ping')

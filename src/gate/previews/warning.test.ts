@@ -7,7 +7,7 @@ import { browser, openedBy, previewHost, visit } from '../testing/visiting.ts'
 suite('previews: the warning', () => {
   const warned = (sides: Sides, by: Access['openedBy'] = 'public') => openedBy(sides, by, { warnsVisitors: true })
 
-  test('a person is warned until they accept, with a form of this very site', async () => {
+  test('a person is warned until they accept, with a form of this site', async () => {
     await using sides = await startSides()
     warned(sides)
     const page = await visit(sides, { path: '/a?b=1', headers: browser })
@@ -33,7 +33,7 @@ suite('previews: the warning', () => {
     )
   })
 
-  test('a person is warned also where another site sends them with a form', async () => {
+  test('a person is warned even if another site sends them with a form', async () => {
     await using sides = await startSides()
     warned(sides)
     const headers = { ...browser, origin: 'http://evil.test', 'sec-fetch-site': 'cross-site' }
@@ -42,7 +42,7 @@ suite('previews: the warning', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('programs are not, nor who says so, nor who comes with a key', async () => {
+  test('there is no warning for programs, for the skip header, and for calls with a key', async () => {
     await using sides = await startSides()
     warned(sides)
     assert.equal((await visit(sides)).text, 'hello from inside')
@@ -55,7 +55,7 @@ suite('previews: the warning', () => {
     }
   })
 
-  test('where nobody is warned, the button’s word is the server’s own business but nothing is set', async () => {
+  test('without a warning, the acceptance field is passed to the server, and no cookie is set', async () => {
     await using sides = await startSides()
     const answer = await visit(sides, { method: 'POST', path: '/?ALCOVE_ACCEPT_PREVIEW=true' })
     assert.deepEqual([answer.status, answer.headers['set-cookie']], [200, undefined])

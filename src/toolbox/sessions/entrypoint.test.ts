@@ -32,7 +32,7 @@ const seen = (box: Toolbox, wanted: RegExp) =>
   until(async () => wanted.test((await box.get(`${session}/logs`)).body.output), String(wanted))
 
 suite('GET /process/session/entrypoint', () => {
-  test('200 answers the session with its one command while it runs, and its exit code when it has ended', async () => {
+  test('200 with the session and its one command while it runs, and its exit code afterwards', async () => {
     await using box = await boxWith(script(`${untilLetGo}; exit 7`))
     const expected = { id: 'entrypoint_command', command: `/bin/sh -c '${untilLetGo}; exit 7'` }
     assert.deepEqual(await box.get(session), {
@@ -45,7 +45,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.deepEqual((await box.get(session)).body.commands, [{ ...expected, exitCode: 7 }])
   })
 
-  test('200 without commands where there is no entrypoint: no command, no logs, and following ends with 1000', async () => {
+  test('200 without commands if there is no entrypoint: 404 for its command, empty logs, 1000 for follow', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get(session), { status: 200, body: { sessionId: 'entrypoint', commands: [] } })
     assert.equal((await box.get(command)).status, 404)
@@ -56,7 +56,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.equal(await refusalOf(box.socket(`${command}/logs?follow=true`)), 404)
   })
 
-  test('it is not among the sessions, and nothing of it can be changed: 400', async () => {
+  test('the session is not listed, and it cannot be changed: 400', async () => {
     await using box = await boxWith(script('sleep 1000'))
     assert.deepEqual((await box.get('/process/session')).body, [])
     assert.equal((await box.post('/process/session', { sessionId: 'entrypoint' })).status, 400)
@@ -67,21 +67,21 @@ suite('GET /process/session/entrypoint', () => {
     assert.equal((await box.get('/process/pty')).body.sessions.length, 0)
   })
 
-  test('it has the sandbox’s user and environment, the given directory, and no input', async () => {
+  test('the command has the sandbox’s user and environment, the given directory, and no input', async () => {
     await using box = await boxWith(script('id -un; echo $OWN $DAYTONA_SANDBOX_ID; pwd; cat; echo end'), '/tmp')
     await ended(box)
     const { stdout } = (await box.get(`${session}/logs`)).body
     assert.equal(stdout, `${box.assignment.user}\nsandbox box-1\n/tmp\nend\n`)
   })
 
-  test('its words stay words, and are shown as they would be typed', async () => {
+  test('its arguments stay separate, and are shown as a person would type them', async () => {
     await using box = await boxWith(['printf', '<%s>', 'a b', '', "it's", '$HOME'])
     await ended(box)
     assert.equal((await box.get(command)).body.command, `printf '<%s>' 'a b' '' 'it'\\''s' '$HOME'`)
     assert.equal((await box.get(`${session}/logs`)).body.stdout, "<a b><><it's><$HOME>")
   })
 
-  test('of a long one the first 4 KiB are shown, and no half of a character', async () => {
+  test('a long command is shown up to 4 KiB, without half a character at the end', async () => {
     await using box = await boxWith(['true', 'ü'.repeat(4000)])
     await ended(box)
     const shown: string = (await box.get(command)).body.command
@@ -89,7 +89,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.match(shown, /^true 'ü+…$/)
   })
 
-  test('asked for again while the sandbox runs, it is not run again', async () => {
+  test('the entrypoint is not run again while the sandbox runs', async () => {
     await using box = await boxWith(script('echo once'))
     await ended(box)
     await startWith(box, script('echo twice'))
@@ -110,7 +110,7 @@ suite('GET /process/session/entrypoint', () => {
 })
 
 suite('GET /process/session/entrypoint/logs', () => {
-  test('200 answers both streams apart and together, so far and at the end; by the path of a command too', async () => {
+  test('200 with both streams apart and together, during and after the run; also at the command’s path', async () => {
     await using box = await boxWith(script('echo out; sleep 0.05; echo err >&2; exec sleep 1000'))
     await seen(box, /err/)
     const expected = { status: 200, body: { output: 'out\nerr\n', stdout: 'out\n', stderr: 'err\n' } }
@@ -123,7 +123,7 @@ suite('GET /process/session/entrypoint/logs', () => {
   })
 
   for (const path of [session, command]) {
-    test(`${path}/logs?follow=true: what is there comes first, then what comes; 1000 at its end`, async () => {
+    test(`${path}/logs?follow=true: earlier output first, then new output; 1000 at the end`, async () => {
       await using box = await boxWith(script(`echo one; echo err >&2; ${untilLetGo}; echo two`))
       await seen(box, /err/)
       const socket = box.socket(`${path}/logs?follow=true`)
@@ -133,12 +133,12 @@ suite('GET /process/session/entrypoint/logs', () => {
       const { stdout, stderr, code, frames } = await following
       assert.deepEqual([stdout.toString(), stderr.toString(), code], ['one\ntwo\n', 'err\n', 1000])
       for (const frame of frames) assert.ok(['010101', '020202'].includes(frame.subarray(0, 3).toString('hex')))
-      // Without follow: what is there, and closed.
+      // Without `follow`: the present output, then the close.
       assert.equal((await follow(box.socket(`${path}/logs`))).stdout.toString(), 'one\ntwo\n')
     })
   }
 
-  test('of more than 16 MiB the beginning and the end are kept, and what is missing between is said', async () => {
+  test('above 16 MiB the beginning and the end are kept, and the gap is reported', async () => {
     await using box = await boxWith(script("echo BEGIN; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the-end"))
     await ended(box)
     const { body } = await box.get(`${session}/logs`)
@@ -147,7 +147,7 @@ suite('GET /process/session/entrypoint/logs', () => {
     assert.ok(body.stdout.length < 17 * 1024 * 1024)
   })
 
-  test('400 for a follow that is neither, before the upgrade too', async () => {
+  test('400 for an invalid `follow`, also before an upgrade', async () => {
     await using box = await startToolbox()
     assert.equal((await box.get(`${session}/logs?follow=maybe`)).status, 400)
     assert.equal(await refusalOf(box.socket(`${session}/logs?follow=maybe`)), 400)

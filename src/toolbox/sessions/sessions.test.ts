@@ -42,7 +42,7 @@ suite('sessions', () => {
   const codeOf = ({ status, body }: Reply) => [status, body.code]
 
   suite('POST /process/session, GET /process/session, GET /process/session/{sessionId}, DELETE /process/session/{sessionId}', () => {
-    test('201 answers the empty session; it is listed and found until it is deleted', async () => {
+    test('201 with the empty session; it is listed and found until it is deleted', async () => {
       const id = await open()
       assert.deepEqual((await box.get(`/process/session/${id}`)).body, { sessionId: id, commands: [] })
       const { body } = await box.get('/process/session')
@@ -53,7 +53,7 @@ suite('sessions', () => {
       assert.equal((await box.delete(`/process/session/${id}`)).status, 404)
     })
 
-    test('400 for an id that is empty, blank, too long, with a slash, reserved, or missing; 409 if it exists', async () => {
+    test('400 for an id that is empty, blank, too long, reserved, missing or has a slash; 409 if taken', async () => {
       for (const sessionId of ['', '  ', 'x'.repeat(256), 'a/b', '..', 'entrypoint', 'a\nb', 7, undefined]) {
         assert.equal((await box.post('/process/session', { sessionId })).status, 400, String(sessionId))
       }
@@ -61,7 +61,7 @@ suite('sessions', () => {
       assert.deepEqual(codeOf(await box.post('/process/session', { sessionId: id })), [409, 'CONFLICT'])
     })
 
-    test('ids of any script are ids', async () => {
+    test('ids may use any script', async () => {
       const sessionId = 'große 部屋 %2F?'
       assert.equal((await box.post('/process/session', { sessionId })).status, 201)
       const path = `/process/session/${encodeURIComponent(sessionId)}`
@@ -75,7 +75,7 @@ suite('sessions', () => {
       assert.equal(body.stdout, `box-1\n${box.assignment.user}\nhome\n`)
     })
 
-    test('deleting ends what runs, and who follows it is told', async () => {
+    test('deleting ends the running command and tells its followers', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo ready; sleep 1000')
       await seen(id, command, /ready/)
@@ -89,7 +89,7 @@ suite('sessions', () => {
   })
 
   suite('POST /process/session/{sessionId}/exec', () => {
-    test('200 answers both streams apart and together, and the exit code', async () => {
+    test('200 with both streams apart and together, and the exit code', async () => {
       const id = await open()
       const { status, body } = await exec(id, 'echo out; echo err >&2; (exit 3)')
       const { cmdId, ...rest } = body
@@ -101,7 +101,7 @@ suite('sessions', () => {
       })
     })
 
-    test('200 or 202 with the first answer for an Idempotency-Key, and the command runs once; 422 for another', async () => {
+    test('200 or 202 with the first answer for an Idempotency-Key; the command runs once; 422 for another', async () => {
       const id = await open()
       const key = { 'idempotency-key': 'only once' }
       const send = (body: object, headers = { 'idempotency-key': 'only-once' }) =>
@@ -136,7 +136,7 @@ suite('sessions', () => {
       assert.equal((await exec(id, 'pwd; echo $X; sh -c "echo \\$Y"; f 3')).body.stdout, '/tmp\n1\n2\nf3\n')
     })
 
-    test('a synchronous command has no input; 409 when some is given', async () => {
+    test('a synchronous command has no input; sending some is 409', async () => {
       const id = await open()
       assert.equal((await exec(id, 'cat; echo end')).body.stdout, 'end\n')
       const busy = exec(id, 'sleep 1000')
@@ -147,7 +147,7 @@ suite('sessions', () => {
       assert.equal((await busy).body.exitCode, 143)
     })
 
-    test('commands run in order: a synchronous one waits for those before it', async () => {
+    test('commands run in order: a synchronous command waits for earlier ones', async () => {
       const id = await open()
       const first = await execAsync(id, 'read x; echo $x > order; echo 1 >> order')
       const second = await execAsync(id, 'echo 2 >> order')
@@ -166,13 +166,13 @@ suite('sessions', () => {
       )
     })
 
-    test('the older name of runAsync is understood, and null is nothing', async () => {
+    test('the older name of runAsync still works, and null means absent', async () => {
       const id = await open()
       assert.equal((await exec(id, 'true', { async: true })).status, 202)
       assert.equal((await exec(id, 'true', { runAsync: null, async: null, suppressInputEcho: null })).status, 200)
     })
 
-    test('exit N is answered with N; the session has ended then: 410', async () => {
+    test('exit N returns N; afterwards the session has ended: 410', async () => {
       const id = await open()
       const { status, body } = await exec(id, 'echo bye; exit 5')
       assert.deepEqual([status, body.exitCode, body.stdout], [200, 5, 'bye\n'])
@@ -182,7 +182,7 @@ suite('sessions', () => {
       assert.equal((await box.delete(`/process/session/${id}`)).status, 204)
     })
 
-    test('a shell that is killed answers 128 + N; what waited is -1 with the reason, or 410 to who waits', async () => {
+    test('a killed shell returns 128 + N; queued commands are -1 with the reason, or 410 for a waiting caller', async () => {
       const id = await open()
       const killed = await execAsync(id, 'read x; kill -9 $$')
       const [waiting, waited] = [await execAsync(id, 'echo never'), exec(id, 'echo never')]
@@ -208,12 +208,12 @@ suite('sessions', () => {
       assert.equal((await exec(id, 'echo next')).body.stdout, 'next\n')
     })
 
-    test('bytes that are no text come as U+FFFD', async () => {
+    test('invalid UTF-8 becomes U+FFFD', async () => {
       const id = await open()
       assert.equal((await exec(id, "printf 'a\\377b\\0c'")).body.stdout, 'a\uFFFDb\0c')
     })
 
-    test('output beyond its bound keeps its beginning and its end, and says how much is missing between', async () => {
+    test('output above its limit keeps its beginning and end, and says how much is missing', async () => {
       const id = await open()
       const { body } = await exec(id, "echo BEGIN; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the-end")
       assert.deepEqual([body.exitCode, body.truncated], [0, true])
@@ -227,7 +227,7 @@ suite('sessions', () => {
       assert.equal(lost + [...logs.stdout].filter((letter) => letter === 'x').length, 40_000_000)
     })
 
-    test('no character is cut in two where output was left out', async () => {
+    test('no character is cut in two at a gap', async () => {
       const id = await open()
       const { body } = await exec(id, "yes 😀 | tr -d '\\n' | head -c 40000000; printf 'the-end'")
       const { body: logs } = await box.get(`${commandAt(id, body.cmdId)}/logs`)
@@ -236,7 +236,7 @@ suite('sessions', () => {
       }
     })
 
-    test('a caller who hangs up ends neither the command nor the session', async () => {
+    test('a caller that hangs up ends neither the command nor the session', async () => {
       const id = await open()
       const call = box.call(`/process/session/${id}/exec`, { command: 'mkfifo gone; cat gone; echo whole; rm gone' })
       call.on('error', () => undefined)
@@ -252,7 +252,7 @@ suite('sessions', () => {
       assert.equal((await exec(id, 'echo on')).body.stdout, 'on\n')
     })
 
-    test('400 for no command, a blank one or one with a NUL; 413 beyond 1 MiB; 404 for an unknown session', async () => {
+    test('400 for a missing or blank command, or one with a NUL; 413 above 1 MiB; 404 for an unknown session', async () => {
       const id = await open()
       for (const body of [{}, { command: '' }, { command: ' \n' }, { command: 'a\0b' }, { command: 7 }, '{', '[]']) {
         assert.equal((await box.post(`/process/session/${id}/exec`, body)).status, 400, JSON.stringify(body))
@@ -284,7 +284,7 @@ suite('sessions', () => {
   })
 
   suite('POST /process/session/{sessionId}/command/{commandId}/input', () => {
-    test('204; a newline is added where it is missing, and what was given is in the log', async () => {
+    test('204; a missing newline is added, and the input appears in the log', async () => {
       const id = await open()
       const command = await execAsync(id, 'read a; read b; echo "$a+$b"')
       assert.deepEqual(await input(id, command, 'one'), { status: 204, body: undefined })
@@ -294,7 +294,7 @@ suite('sessions', () => {
       assert.deepEqual(body, { output: 'one\ntwo\none+two\n', stdout: 'one\ntwo\none+two\n', stderr: '' })
     })
 
-    test('suppressInputEcho keeps it out of the log', async () => {
+    test('suppressInputEcho keeps the input out of the log', async () => {
       const id = await open()
       const command = await execAsync(id, 'read a; echo got', { suppressInputEcho: true })
       await input(id, command, 'secret')
@@ -302,7 +302,7 @@ suite('sessions', () => {
       assert.equal((await box.get(`${commandAt(id, command)}/logs`)).body.output, 'got\n')
     })
 
-    test('410 for a command that has ended, 404 for what is not there, 400 without data', async () => {
+    test('410 for an ended command, 404 for an unknown one, 400 without data', async () => {
       const id = await open()
       const command = await execAsync(id, 'true')
       await ended(id, command)
@@ -316,7 +316,7 @@ suite('sessions', () => {
   })
 
   suite('GET /process/session/{sessionId}/command/{commandId}, GET /process/session/{sessionId}/command/{commandId}/logs', () => {
-    test('a command that runs has no exit code, and its logs are what is there so far', async () => {
+    test('a running command has no exit code, and its logs are the output so far', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo so far; read x')
       await seen(id, command, /so far/)
@@ -326,21 +326,21 @@ suite('sessions', () => {
       assert.deepEqual([status, body], [200, { output: 'so far\n', stdout: 'so far\n', stderr: '' }])
     })
 
-    test('SDKs before 0.167 get a text with a mark before what each stream wrote; all others get JSON', async () => {
+    test('SDKs before 0.167 get text with a marker before the output of each stream; all others get JSON', async () => {
       const id = await open()
       const marked = '\u0001\u0001\u0001one\n\u0002\u0002\u0002two é\n\u0001\u0001\u0001three\n'
       const line = 'echo one; sleep 0.1; echo two é >&2; sleep 0.1; echo three'
       const asSdk = (version: string) => ({ 'x-daytona-sdk-version': version })
       const exec = `/process/session/${id}/exec`
       const ran = await box.post(exec, { command: line }, asSdk('0.143.0'))
-      // Such an SDK takes the streams out of `output` here too.
+      // Old SDKs split the streams out of `output` here too.
       assert.deepEqual([ran.body.output, ran.body.stdout], [marked, 'one\nthree\n'])
       assert.equal((await box.post(exec, { command: 'echo x' })).body.output, 'x\n')
       const logs = `${commandAt(id, ran.body.cmdId)}/logs`
       for (const version of ['0.143.0', '0.166.9', 'v0.20.1']) {
         assert.equal((await box.get(logs, asSdk(version))).body, marked, version)
       }
-      // An SDK that names no version.
+      // An SDK without a version.
       assert.equal((await box.get(logs, { 'x-daytona-source': 'sdk-python' })).body, marked)
       for (const version of ['0.167.0', '0.216.0', '1.0.0', '0.0.0-dev', 'x']) {
         assert.equal((await box.get(logs, asSdk(version))).body.stdout, 'one\nthree\n', version)
@@ -355,7 +355,7 @@ suite('sessions', () => {
       assert.equal((await box.get(commandAt('none', 'none'))).status, 404)
     })
 
-    test('another runner finds the same: nothing is kept but in the sandbox', async () => {
+    test('another gate finds the same: all state is in the sandbox', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo before; read x; echo after')
       await seen(id, command, /before/)
@@ -368,7 +368,7 @@ suite('sessions', () => {
     const logs = (id: string, command: string, query = '?follow=true') =>
       box.socket(`${commandAt(id, command)}/logs${query}`)
 
-    test('what is there comes first, then what comes; every frame begins with its marker; 1000 at the end', async () => {
+    test('earlier output comes first, then new output; every frame begins with its marker; 1000 at the end', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo one; echo err >&2; read x; echo two', { suppressInputEcho: true })
       await seen(id, command, /one\n[\s\S]*err\n|err\n[\s\S]*one\n/)
@@ -381,7 +381,7 @@ suite('sessions', () => {
       for (const frame of frames) assert.ok(['010101', '020202'].includes(frame.subarray(0, 3).toString('hex')))
     })
 
-    test('an ended command is told whole and closed; without follow also one that runs', async () => {
+    test('all output of an ended command, then the close; without follow also for a running one', async () => {
       const id = await open()
       const { body } = await exec(id, 'echo all')
       for (const query of ['', '?follow=true', '?follow=false']) {
@@ -394,7 +394,7 @@ suite('sessions', () => {
       assert.deepEqual([stdout.toString(), code], ['now\n', 1000])
     })
 
-    test('404 before the upgrade for what is not there, 400 for a follow that is neither', async () => {
+    test('404 before the upgrade for an unknown command, 400 for an invalid follow', async () => {
       const id = await open()
       assert.equal(await refusalOf(logs(id, 'none')), 404)
       assert.equal(await refusalOf(logs('none', 'none')), 404)
@@ -409,7 +409,7 @@ suite('sessions', () => {
       assert.ok(stdout.equals(Buffer.concat([Buffer.of(0xff, 0, 0x80), Buffer.alloc(100_000, 0x83)])))
     })
 
-    test('a long output comes in messages that the SDK can take: it makes arguments of their bytes', async () => {
+    test('long output comes in messages that fit in the SDK, which makes arguments of their bytes', async () => {
       const id = await open()
       const { body } = await exec(id, "head -c 3000000 /dev/zero | tr '\\0' x; echo end >&2")
       const { stdout, stderr, frames } = await follow(logs(id, body.cmdId))
@@ -417,7 +417,7 @@ suite('sessions', () => {
       assert.ok(Math.max(...frames.map(({ length }) => length)) <= 33 * 1024)
     })
 
-    test('a reader that is slow slows nobody; what it missed is said', async () => {
+    test('a slow reader slows nothing else; its missing output is reported', async () => {
       const id = await open()
       const command = await execAsync(id, 'read x; seq 1 9000000 | head -c 60000000; echo; echo the-end')
       const socket = logs(id, command)
@@ -434,12 +434,12 @@ suite('sessions', () => {
         (sum, [, bytes]) => sum + Number(bytes),
         0,
       )
-      // The line that was given to it is echoed.
+      // The input line is echoed.
       assert.equal(stdout.length + lost, '\n'.length + 60_000_000 + '\nthe-end\n'.length)
       assert.ok(stdout.toString('latin1').endsWith('\nthe-end\n'))
     })
 
-    test('100 readers that do not read, of 100 busy commands, cost little memory', async () => {
+    test('100 readers that do not read, of 100 busy commands, need little memory', async () => {
       const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))![1]) / 1024
       const ids = await Promise.all(Array.from({ length: 100 }, open))
       const commands = await Promise.all(ids.map((id) => execAsync(id, 'head -c 3000000 /dev/zero; echo done')))
@@ -453,7 +453,7 @@ suite('sessions', () => {
       )
       const before = resident()
       await Promise.all(ids.map((id, i) => ended(id, commands[i]!)))
-      // Here reader and runner are one process, so this counts both sides of every socket.
+      // In this test reader and gate are one process, so the number counts both sides of every socket.
       assert.ok(resident() - before < 150, `grew by ${Math.round(resident() - before)} MiB`)
       for (const socket of sockets) socket.terminate()
       await Promise.all(ids.map((id) => box.delete(`/process/session/${id}`)))
