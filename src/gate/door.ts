@@ -2,7 +2,7 @@
 import { Problem } from '#src/problems.ts'
 import type { Access } from '#src/wire/access.ts'
 import type { Found, Sandboxes, Wanted } from './sandboxes.ts'
-import type { Need, Tickets } from './tickets.ts'
+import type { Need, TicketChecks } from './tickets.ts'
 
 export type Entering = Wanted & Pick<Access, 'ticket'>
 
@@ -11,7 +11,7 @@ export type Door = { enter: (entering: Entering, need: NeedInside) => Promise<Fo
 /** The call or the port that needs the ticket; `Entering` names the sandbox. */
 type NeedInside = { method: string; path: string } | { port: number }
 
-export const createDoor = (sandboxes: Pick<Sandboxes, 'find'>, tickets: Pick<Tickets, 'check'>): Door => ({
+export const createDoor = (sandboxes: Pick<Sandboxes, 'find'>, tickets: Pick<TicketChecks, 'check'>): Door => ({
   /** Checks the ticket and returns the result of `Sandboxes.find`. Throws the refusal. */
   enter: async (entering, need) => {
     const { organizationId } = await tickets.check(entering.ticket, {

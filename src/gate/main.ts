@@ -12,7 +12,7 @@ import { createDoor } from './door.ts'
 import { createFront, type FrontBounds, type FrontParts } from './front.ts'
 import { Inside } from './inside.ts'
 import { Sandboxes } from './sandboxes.ts'
-import { Tickets } from './tickets.ts'
+import { TicketChecks } from './tickets.ts'
 import { calledBy } from './toolbox-calls.ts'
 
 /** Time for running calls to end before they are cut off. With the following steps it stays below 3 s. */
@@ -28,7 +28,7 @@ export const startGate = async (
   stands: Partial<Pick<FrontParts, 'sandboxes' | 'inside' | 'toolbox'>> = {},
 ): Promise<Gate> => {
   const access = new AccessDesk({ controlUrl, proxyKey })
-  const tickets = new Tickets({ listKeys: () => access.listTicketKeys(), log })
+  const tickets = new TicketChecks({ listKeys: () => access.listTicketKeys(), log })
   const link = new LastingSocket({
     url: new URL('/api/proxy/link', controlUrl),
     key: proxyKey,

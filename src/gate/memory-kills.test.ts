@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
-import { MemoryKills } from './memory-kills.ts'
+import { MemoryKillQuestions } from './memory-kills.ts'
 
 const killsOf = (count: number): MemoryKillsHere => ({ count, spans: [] })
 
@@ -13,13 +13,13 @@ const startRunner = () => {
       questions.push({ sandboxId: (request as { sandboxId: string }).sandboxId, answer: resolve })
       signal?.addEventListener('abort', () => reject(signal.reason))
     })
-  return { questions, link: { ask } as unknown as ConstructorParameters<typeof MemoryKills>[0] }
+  return { questions, link: { ask } as unknown as ConstructorParameters<typeof MemoryKillQuestions>[0] }
 }
 
 suite('gate: memory kills', () => {
   test('callers during a question share the next one, and get no answer older than their own call', async () => {
     const { questions, link } = startRunner()
-    const kills = new MemoryKills(link)
+    const kills = new MemoryKillQuestions(link)
     const first = kills.find('box')
     const later = [kills.find('box'), kills.find('box'), kills.find('box')]
     assert.equal(questions.length, 1)
@@ -36,7 +36,7 @@ suite('gate: memory kills', () => {
 
   test('one sandbox does not wait for another', () => {
     const { questions, link } = startRunner()
-    const kills = new MemoryKills(link)
+    const kills = new MemoryKillQuestions(link)
     void kills.find('one')
     void kills.find('other')
     assert.deepEqual(
@@ -47,7 +47,7 @@ suite('gate: memory kills', () => {
 
   test('a silent runner delays a caller by one timeout at most, and is asked again', async () => {
     const { questions, link } = startRunner()
-    const kills = new MemoryKills(link, 20)
+    const kills = new MemoryKillQuestions(link, 20)
     // The timer of a question does not keep the process alive.
     using _ = setInterval(() => {}, 1000)
     const waiting = [kills.find('box'), kills.find('box')]

@@ -12,7 +12,7 @@ type Asking = {
 
 type Asked = { underWay: Promise<MemoryKillsHere>; next?: Promise<MemoryKillsHere> }
 
-export class MemoryKills {
+export class MemoryKillQuestions {
   readonly #link: Asking
   readonly #longestMs: number
   readonly #bySandbox = new Map<string, Asked>()

@@ -14,7 +14,7 @@ import {
   requestBytes,
   type SandboxHere,
 } from '#src/wire/gate-link.ts'
-import { MemoryKills } from './memory-kills.ts'
+import { MemoryKillQuestions } from './memory-kills.ts'
 
 /** Delay between attempts to reach the runner, in ms. */
 const againMs = { first: 20, longest: 1000 }
@@ -43,7 +43,7 @@ export class RunnerAway extends Error {
 type Body = AsyncIterable<Uint8Array>
 
 export class RunnerLink implements Disposable {
-  readonly memoryKills = new MemoryKills(this)
+  readonly memoryKills = new MemoryKillQuestions(this)
   readonly #path: string
   readonly #log: Logger
   readonly #known = new Map<string, SandboxHere>()

@@ -4,14 +4,14 @@ import { silentLog } from '#src/kit/log.ts'
 import { Problem } from '#src/problems.ts'
 import type { TicketKey } from '#src/wire/ticket.ts'
 import { newSigner } from './testing/signer.ts'
-import { Tickets } from './tickets.ts'
+import { TicketChecks } from './tickets.ts'
 
 const need = { sandboxId: 'box-id', method: 'GET', path: '/work-dir' }
 
 /** The tickets of a gate, and a control that lists `keys`. */
 const startSides = (...keys: TicketKey[]) => {
   const control = { keys, asked: 0, answers: true }
-  const tickets = new Tickets({
+  const tickets = new TicketChecks({
     listKeys: async () => {
       control.asked += 1
       if (!control.answers) throw new Problem('unavailable')

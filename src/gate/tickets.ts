@@ -36,7 +36,7 @@ const isEnough = (allowed: Allowed, need: Need): boolean => {
   return allowed.kind === 'toolbox'
 }
 
-export class Tickets {
+export class TicketChecks {
   readonly #parts: TicketsParts
   #keys: ReadonlyMap<string, KeyObject> = new Map()
   #askedAt = Number.NEGATIVE_INFINITY

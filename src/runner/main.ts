@@ -18,7 +18,7 @@ import { ContextStore } from './contexts/store.ts'
 import { sweepContexts } from './contexts/sweep.ts'
 import { ControlClient } from './control-link/control-client.ts'
 import { isOurDatabase } from './control-link/database-mark.ts'
-import { Refusal, refusedAfterMs } from './control-link/key-refused.ts'
+import { KeyRefusal, refusedAfterMs } from './control-link/key-refused.ts'
 import { Link } from './control-link/link.ts'
 import { Listing } from './control-link/listing.ts'
 import { Reporter } from './control-link/reporter.ts'
@@ -109,7 +109,7 @@ export const startRunner = async (
     config.socketGid,
   )
 
-  const refusal = new Refusal((isRefused) => {
+  const refusal = new KeyRefusal((isRefused) => {
     if (isRefused) log.error(`control has refused the key of this runner for ${refusedAfterMs / 1000} s`)
     else log.info('control takes the key of this runner again')
     onRefused(isRefused)

@@ -56,7 +56,7 @@ async function* plain(pieces: Pieces, expected: Map<string, string>): AsyncGener
 }
 
 /** Reads lines and bytes from pieces that are cut anywhere. */
-class Reader {
+class ChunkReader {
   readonly #pieces: AsyncIterator<Buffer>
   #held: Buffer = Buffer.alloc(0)
 
@@ -114,7 +114,7 @@ async function* chunked(
   { length, hasTrailer, key }: { length: number; hasTrailer: boolean; key: SigningKey | undefined },
 ): AsyncGenerator<Buffer> {
   const checks = new Checks(expected)
-  const reader = new Reader(pieces)
+  const reader = new ChunkReader(pieces)
   try {
     let signature = key?.signature ?? ''
     for (;;) {
@@ -147,7 +147,7 @@ async function* chunked(
 }
 
 const readTrailer = async (
-  reader: Reader,
+  reader: ChunkReader,
   expected: Map<string, string>,
   signed: { key: SigningKey; signature: string } | undefined,
 ) => {

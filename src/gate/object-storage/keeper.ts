@@ -18,7 +18,7 @@ const mostParts = 10_000
 /** The beginning of a hash; no file has another name. */
 const beginningOfHash = /^[0-9a-f]{0,64}$/
 
-export class Keeper {
+export class ContextKeeper {
   readonly #link: Link
 
   constructor(link: Link) {

@@ -9,7 +9,7 @@ import { readWhole } from '#src/kit/read-whole.ts'
 import { mostParts, type UploadAccess, type UploadQuestion } from '#src/wire/contexts.ts'
 import type { Sandboxes } from '../sandboxes.ts'
 import { bodyOf } from './body.ts'
-import { Keeper, type Key } from './keeper.ts'
+import { ContextKeeper, type Key } from './keeper.ts'
 import { type Place, readPlace } from './place.ts'
 import { asRefusal, S3Refusal } from './refusal.ts'
 import { checkSignature, readSignedCall } from './signature.ts'
@@ -26,7 +26,7 @@ type ObjectStorageParts = {
 
 type Answer = { status?: number; headers?: Record<string, string>; xml?: string }
 
-type Asked = Place & { keeper: Keeper; organizationId: string; body: AsyncIterable<Buffer> }
+type Asked = Place & { keeper: ContextKeeper; organizationId: string; body: AsyncIterable<Buffer> }
 
 const mostKeys = 1000
 const longestDocument = 512 * 1024
@@ -134,7 +134,7 @@ export const createObjectStorage = ({
     await calls.consume(organizationId).catch(() => {
       throw new S3Refusal('SlowDown', 'Too many calls.')
     })
-    const keeper = new Keeper(sandboxes.linkTo(runnerAddress))
+    const keeper = new ContextKeeper(sandboxes.linkTo(runnerAddress))
     return { ...place, keeper, organizationId, body: bodyOf(request, call, key) }
   }
 

@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { silentLog } from '#src/kit/log.ts'
 import { makeTicket, readTicket, type Ticket, type TicketKey, ticketLastsMs } from '#src/wire/ticket.ts'
-import { Tickets } from '../tickets.ts'
+import { TicketChecks } from '../tickets.ts'
 
 export type Signer = {
   key: TicketKey
@@ -32,5 +32,5 @@ export const newSigner = (id = 'key-1'): Signer => {
 }
 
 /** The tickets of a gate that knows these keys. */
-export const ticketsOf = (...signers: readonly Signer[]): Tickets =>
-  new Tickets({ listKeys: async () => signers.map(({ key }) => key), log: silentLog() })
+export const ticketsOf = (...signers: readonly Signer[]): TicketChecks =>
+  new TicketChecks({ listKeys: async () => signers.map(({ key }) => key), log: silentLog() })

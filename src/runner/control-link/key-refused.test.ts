@@ -5,13 +5,13 @@ import type { AddressInfo } from 'node:net'
 import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import { ControlClient } from './control-client.ts'
-import { Refusal, refusedAfterMs } from './key-refused.ts'
+import { KeyRefusal, refusedAfterMs } from './key-refused.ts'
 
 /** What is told, with a clock that only the test moves. */
 const listen = () => {
   const told: boolean[] = []
   let now = 0
-  const refusal = new Refusal(
+  const refusal = new KeyRefusal(
     (isRefused) => told.push(isRefused),
     () => now,
   )

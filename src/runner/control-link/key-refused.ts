@@ -4,7 +4,7 @@
 /** Nothing but 401 for so long is no mishap: the runner was taken out of service, or control is another one. */
 export const refusedAfterMs = 60_000
 
-export class Refusal {
+export class KeyRefusal {
   readonly #onChange: (isRefused: boolean) => void
   readonly #now: () => number
   /** Time of the first 401 since anything else was heard. */

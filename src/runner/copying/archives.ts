@@ -2,9 +2,9 @@
 import { unpackRecord } from '#src/toolbox/agent/agent.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { inflate } from '../inflate.ts'
+import type { EventLoopTurns } from './event-loop-turns.ts'
 import { readTar } from './tar-reader.ts'
 import { partsOf } from './tree.ts'
-import type { Turns } from './turns.ts'
 
 type ArchiveKind = 'tar' | 'gzip' | 'zstd' | 'bzip2' | 'xz'
 
@@ -48,7 +48,7 @@ export async function* unpackedFrom(
   kind: ArchiveKind,
   directory: string,
   mostBytes: number,
-  turns: Turns,
+  turns: EventLoopTurns,
 ): AsyncGenerator<Buffer> {
   const to = Buffer.from(directory).toString('latin1').replace(/\/+$/, '')
   const below = (path: string) => Buffer.from([to, ...partsOf(path)].join('/') || '/', 'latin1')

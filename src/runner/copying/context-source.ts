@@ -5,12 +5,12 @@ import { ArchiveFailed } from '../archive/failed.ts'
 import type { ContextStore } from '../contexts/store.ts'
 import type { Table } from '../contexts/table.ts'
 import { ImageFailed } from '../images/image-failed.ts'
+import { EventLoopTurns } from './event-loop-turns.ts'
 import { ignoredIn, Patterns } from './patterns.ts'
 import { WantedFiles } from './selection.ts'
 import type { Contents, CopySource } from './source.ts'
 import { readTar } from './tar-reader.ts'
 import { type DirectoryNode, Tree } from './tree.ts'
-import { Turns } from './turns.ts'
 
 type Parts = { contexts: ContextStore; of: NonNullable<Definition['contexts']>; signal: AbortSignal }
 
@@ -46,7 +46,7 @@ export class ContextSource implements CopySource {
   }
 
   async *contents(files: WantedFiles): AsyncGenerator<Contents> {
-    const turns = new Turns(this.#parts.signal)
+    const turns = new EventLoopTurns(this.#parts.signal)
     for (const tar of [...files.tars].sort((a, b) => a - b)) {
       let file = -1
       for await (const { entry, contents } of readTar(this.#read(tar), turns)) {
@@ -71,7 +71,7 @@ export class ContextSource implements CopySource {
 
   async #readTree(): Promise<Tree> {
     const tree = new Tree()
-    const turns = new Turns(this.#parts.signal)
+    const turns = new EventLoopTurns(this.#parts.signal)
     for (const tar of this.#tables.keys()) {
       let file = 0
       for await (const { entry } of readTar(this.#read(tar), turns)) {
@@ -98,7 +98,7 @@ export class ContextSource implements CopySource {
   }
 }
 
-const removeIgnored = async (root: DirectoryNode, patterns: Patterns, turns: Turns): Promise<void> => {
+const removeIgnored = async (root: DirectoryNode, patterns: Patterns, turns: EventLoopTurns): Promise<void> => {
   const visit = async (directory: DirectoryNode, path: string): Promise<void> => {
     for (const [name, child] of directory.children) {
       await turns.next()

@@ -4,10 +4,10 @@ import type { CopyStep } from '../images/definition/plan.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { asSize } from '../images/limits.ts'
 import { archiveKind, headBytes, unpackedFrom } from './archives.ts'
+import { EventLoopTurns } from './event-loop-turns.ts'
 import { asBytes, NothingThere, type Selection, select, type WantedFiles } from './selection.ts'
 import type { CopySource } from './source.ts'
 import { Tree } from './tree.ts'
-import { Turns } from './turns.ts'
 
 export type Copying = {
   /** Undefined where the line takes nothing but here-documents. */
@@ -119,7 +119,7 @@ async function* archiveRecords(
   unpackTo: string,
   { mostBytes, signal }: Bounds,
 ): AsyncGenerator<Buffer> {
-  const turns = new Turns(signal)
+  const turns = new EventLoopTurns(signal)
   for await (const { wanted, size, pieces: whole } of source.contents(files)) {
     const pieces = whole[Symbol.asyncIterator]()
     const head = await headOf(pieces)

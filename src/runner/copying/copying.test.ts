@@ -13,10 +13,10 @@ import { type TarEntry as Entry, tarOf } from '../images/testing/oci-image.ts'
 import { archiveKind, unpackedFrom } from './archives.ts'
 import { ContextSource } from './context-source.ts'
 import { copyFiles } from './copier.ts'
+import { EventLoopTurns } from './event-loop-turns.ts'
 import { select, type Wanted } from './selection.ts'
 import { readTar, type TarEntry } from './tar-reader.ts'
 import { Tree } from './tree.ts'
-import { Turns } from './turns.ts'
 
 const inPieces = async function* (bytes: Buffer, size = 700) {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
@@ -41,7 +41,7 @@ const treeOf = async (...tars: Buffer[]) => {
   return tree
 }
 
-const unhurried = () => new Turns(new AbortController().signal)
+const unhurried = () => new EventLoopTurns(new AbortController().signal)
 
 const file = (path: string, content = path): Entry => ({ path, content })
 
@@ -261,7 +261,7 @@ suite('what would take for ever', () => {
         for (let times = 0; times < 100; times++) yield* pieces
       }
       const reading = async () => {
-        for await (const _ of readTar(again(), new Turns(ending.signal)));
+        for await (const _ of readTar(again(), new EventLoopTurns(ending.signal)));
       }
       await assert.rejects(reading(), { message: 'told to end' }).finally(() => clearInterval(timer))
     }

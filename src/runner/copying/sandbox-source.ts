@@ -1,11 +1,11 @@
 // Files of another sandbox of a build: a stage, or an image that nothing is run in. Everything is read through its agent, so no
 // link in it leads out of it, and what it says is checked as what any sandbox says.
 import { AgentRefused, type Entry, type FileContents, type Files } from '#src/toolbox/agent/agent.ts'
+import { EventLoopTurns } from './event-loop-turns.ts'
 import { asBytes, type WantedFiles } from './selection.ts'
 import type { Contents, CopySource } from './source.ts'
 import type { TarEntry } from './tar-reader.ts'
 import { isPattern, Tree } from './tree.ts'
-import { Turns } from './turns.ts'
 
 /** What a build keeps in its sandbox besides the image. */
 export const ownDirectory = '/.alcove-build'
@@ -94,7 +94,7 @@ export class SandboxSource implements CopySource {
   }
 
   async #loadBelow(tree: Tree, start: readonly string[]): Promise<void> {
-    const turns = new Turns(this.#signal)
+    const turns = new EventLoopTurns(this.#signal)
     const todo = [start.length === 0 ? '' : `/${start.join('/')}`]
     for (let directory = todo.pop(); directory !== undefined; directory = todo.pop()) {
       // What a sandbox has of its own lies near the root: elsewhere a tree is listed as a whole.

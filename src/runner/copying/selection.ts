@@ -1,6 +1,7 @@
 // What one COPY or ADD makes in the image, from the files that are there (docs.docker.com/reference/dockerfile/#copy).
 import { posix } from 'node:path'
 import { ImageFailed } from '../images/image-failed.ts'
+import { EventLoopTurns } from './event-loop-turns.ts'
 import { Patterns } from './patterns.ts'
 import {
   type Content,
@@ -12,7 +13,6 @@ import {
   type Tree,
   type TreeNode,
 } from './tree.ts'
-import { Turns } from './turns.ts'
 
 export type Wanted = {
   sources: readonly string[]
@@ -89,7 +89,7 @@ const pivotOf = (source: string): string => {
   return posix.resolve('/', at < 0 ? '' : asBytes(source.slice(0, at)))
 }
 
-const findAll = async (tree: Tree, source: string, keepsParents: boolean, turns: Turns): Promise<Found[]> => {
+const findAll = async (tree: Tree, source: string, keepsParents: boolean, turns: EventLoopTurns): Promise<Found[]> => {
   // Nothing leads above the files that came along.
   const path = posix.resolve('/', asBytes(source))
   if (path.length > longestPath) throw new NothingThere(source.slice(0, 100))
@@ -134,7 +134,7 @@ export const select = async (
     bytes += content.size
     checkCount()
   }
-  const turns = new Turns(signal)
+  const turns = new EventLoopTurns(signal)
   const addDirectory = async (from: DirectoryNode, root: string) => {
     const todo: [DirectoryNode, string, string][] = [[from, root, '']]
     for (let next = todo.pop(); next; next = todo.pop()) {

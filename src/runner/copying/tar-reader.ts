@@ -3,7 +3,7 @@
 //
 // Names are bytes, kept as one character each.
 import { ImageFailed } from '../images/image-failed.ts'
-import type { Turns } from './turns.ts'
+import type { EventLoopTurns } from './event-loop-turns.ts'
 
 export type TarEntry = {
   type: 'file' | 'directory' | 'link' | 'hard link'
@@ -92,7 +92,7 @@ const fieldsRead = new Set(['path', 'linkpath', 'size', 'uid', 'gid', 'mtime'])
 const sparseFields = 'GNU.sparse.'
 
 /** `length name=value`, line after line; whoever wrote them decides how many there are. */
-const readPax = async (content: Buffer, into: Map<string, string>, turns: Turns): Promise<void> => {
+const readPax = async (content: Buffer, into: Map<string, string>, turns: EventLoopTurns): Promise<void> => {
   for (let at = 0; at < content.length; ) {
     await turns.next()
     const space = content.indexOf(0x20, at)
@@ -149,7 +149,7 @@ const entryOf = (block: Buffer, more: ReadonlyMap<string, string>): TarEntry => 
   }
 }
 
-export async function* readTar(pieces: AsyncIterable<Buffer>, turns: Turns): AsyncGenerator<Unpacking> {
+export async function* readTar(pieces: AsyncIterable<Buffer>, turns: EventLoopTurns): AsyncGenerator<Unpacking> {
   const source = new Source(pieces)
   const pass = async (bytes: number) => {
     for (let left = bytes; left > 0; ) {

@@ -1,8 +1,8 @@
 // The files that came with a definition, as one tree: what lies where, but not what is in the files. It exists in memory only,
 // so no path of a stranger's is ever opened on this host.
 import { ImageFailed } from '../images/image-failed.ts'
+import type { EventLoopTurns } from './event-loop-turns.ts'
 import { damagedTar, type TarEntry } from './tar-reader.ts'
-import type { Turns } from './turns.ts'
 
 /** Which file of which tar, in the order of the tar. */
 export type Content = { tar: number; file: number; size: number }
@@ -139,7 +139,7 @@ export class Tree {
   }
 
   /** The paths that a pattern means, in order: `*`, `?` and `[a-z]` within one name, `\` before what stands for itself. */
-  async match(pattern: string, turns: Turns): Promise<string[]> {
+  async match(pattern: string, turns: EventLoopTurns): Promise<string[]> {
     let found: string[] = ['']
     for (const part of pattern.split('/').filter((each) => each !== '' && each !== '.')) {
       const names = tokensOf(part)

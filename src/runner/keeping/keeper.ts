@@ -11,7 +11,7 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { Host } from '../host.ts'
 import { followVerb } from './follow-verb.ts'
 import { Strangers } from './strangers.ts'
-import { type AtOnce, isFork, Turns, type Verb, verbTo } from './verb-lanes.ts'
+import { type AtOnce, isFork, type Verb, VerbLanes, verbTo } from './verb-lanes.ts'
 
 export type KeptHost = Pick<
   Host,
@@ -65,7 +65,7 @@ export class Keeper implements Disposable {
   readonly #log: Logger
   readonly #now: () => number
   readonly #retryMs: readonly number[]
-  readonly #turns: Turns
+  readonly #turns: VerbLanes
   readonly #onProgress: NonNullable<KeeperParts['onProgress']>
   readonly #strangers: Strangers
   readonly #entries = new Map<string, Entry>()
@@ -77,7 +77,7 @@ export class Keeper implements Disposable {
     this.#log = log
     this.#now = now
     this.#retryMs = parts.retryMs ?? [500, 2000, 10_000, 30_000]
-    this.#turns = new Turns(host, parts.atOnce)
+    this.#turns = new VerbLanes(host, parts.atOnce)
     this.#onProgress = parts.onProgress ?? (() => undefined)
     this.#strangers = new Strangers({ graceMs: parts.strangerGraceMs ?? 24 * 3_600_000, log })
     host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))

@@ -29,7 +29,7 @@ const shared = (atOnce: number, share: number) => new Lanes(atOnce, Math.ceil(at
 
 type TurnsHost = Pick<Host, 'get' | 'copyParent' | 'stop' | 'cutShort'>
 
-export class Turns {
+export class VerbLanes {
   readonly #host: TurnsHost
   readonly #work: Lanes
   readonly #destroys: Lanes

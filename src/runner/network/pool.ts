@@ -84,7 +84,7 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
     log,
   })
   const mtu = await mtuOfWayOut()
-  const pool = new Pool(options, { range, mtu, firewall, resolver, found: found.any, whole: found.whole })
+  const pool = new SlotPool(options, { range, mtu, firewall, resolver, found: found.any, whole: found.whole })
   pool.refill()
   return pool
 }
@@ -99,7 +99,7 @@ type Parts = {
 }
 type Waiter = { resolve: (slot: Slot) => void; reject: (error: unknown) => void }
 
-class Pool implements NetworkPool {
+class SlotPool implements NetworkPool {
   readonly #options: NetworkPoolOptions
   readonly #parts: Parts
   /** From before this process, not adopted. */

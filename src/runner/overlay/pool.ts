@@ -111,7 +111,7 @@ export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> =>
   const sizeGiB = Math.floor((blocks * bsize) / GiB)
   const ballast = place === mountIn(directory) ? new Ballast({ image: imageIn(directory), place, log }) : undefined
   await ballast?.look()
-  return new Pool({ launcher, disks, templates, hardDiskLimit: hasSubvolumes, sizeGiB, directory: place, ballast })
+  return new DiskPool({ launcher, disks, templates, hardDiskLimit: hasSubvolumes, sizeGiB, directory: place, ballast })
 }
 
 /** The directory of the btrfs pool, mounted and with quotas; undefined if this host cannot have one. */
@@ -186,7 +186,7 @@ type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory'> & {
   ballast: Ballast | undefined
 }
 
-class Pool implements StoragePool {
+class DiskPool implements StoragePool {
   readonly hardDiskLimit: boolean
   readonly sizeGiB: number
   readonly directory: string

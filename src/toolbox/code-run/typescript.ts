@@ -4,12 +4,12 @@ import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import type { Compiler } from '../compiler.ts'
-import { Turns } from './turns.ts'
+import { CompilerQueue } from './compiler-queue.ts'
 
 const atOnce = 2
 /** Waiting compilations: per organization, in total, and the share that each organization always gets. */
 const waitingAtMost = { each: 16, all: 64, sure: 2 }
-const turns = new Turns(atOnce, new Bound(waitingAtMost))
+const turns = new CompilerQueue(atOnce, new Bound(waitingAtMost))
 const sourceBytes = 1024 * 1024
 
 type Transpiled = { javascript: string; isModule: boolean } | { complaint: string }

@@ -31,7 +31,7 @@ const nameOf = (header: Buffer): string => {
   return quoted?.replace(/\\(.)/g, '$1') ?? plain ?? ''
 }
 
-class Reader {
+class PartReader {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #delimiter: Buffer
   // All delimiters follow a line break, except that the first may be at the very start. This line break makes that one equal.
@@ -117,7 +117,7 @@ export async function* readParts(
   boundary: string,
   maxParts: number,
 ): AsyncGenerator<Part, void, void> {
-  const reader = new Reader(body, boundary)
+  const reader = new PartReader(body, boundary)
   try {
     for (let count = 0; ; count++) {
       const header = await reader.header()

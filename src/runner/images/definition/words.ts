@@ -21,7 +21,7 @@ const deepest = 20
 
 const operators = ['##', '#', '%%', '%', '//', '/', ':-', ':+', ':?', '-', '+', '?']
 
-class Reader {
+class WordReader {
   readonly #text: string
   readonly #reading: Reading
   #at = 0
@@ -165,7 +165,7 @@ class Reader {
  * nothing. Throws a SyntaxError that says what is wrong.
  */
 export const wordsOf = (text: string, reading: Reading, splits = true): string[] =>
-  new Reader(text, reading).words(splits)
+  new WordReader(text, reading).words(splits)
 
 /** A text of several lines with its variables. Quotes stay; a backslash before `$` takes its meaning away. */
-export const linesWith = (text: string, reading: Reading): string => new Reader(text, reading).lines()
+export const linesWith = (text: string, reading: Reading): string => new WordReader(text, reading).lines()

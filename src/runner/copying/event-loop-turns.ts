@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises'
 
 const turnMs = 10
 
-export class Turns {
+export class EventLoopTurns {
   readonly #signal: AbortSignal
   #over = performance.now() + turnMs
 

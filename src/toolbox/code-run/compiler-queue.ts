@@ -5,7 +5,7 @@ import { Problem } from '#src/problems.ts'
 
 type Waiting = { owner: string; begin: () => void }
 
-export class Turns {
+export class CompilerQueue {
   readonly #atOnce: number
   /** Limits of waiting calls. */
   readonly #places: Bound
