@@ -21,7 +21,7 @@ const untilLogged = async (app: TestControl, path: string, text: string) => {
 }
 
 suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build-logs', () => {
-  test('200 the address, and there what was said: at once, or until the image is made', async () => {
+  test('200 the address, and at that address the log: at once, or followed until the image is made', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const { id, image } = await build(app)
@@ -54,12 +54,12 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     runner.say({ type: 'image', report: { image, state: 'absent' } })
     assert.equal((await followed).text, 'Line 2: exit code 1\n')
     assert.equal((await app.as('owner').get('/sandbox/box/build-logs')).text, 'Line 2: exit code 1\n')
-    // Asked for again it is another attempt.
+    // A second request is a new attempt.
     await app.as('owner').post('/sandbox', { name: 'again', buildInfo: { dockerfileContent } })
     assert.equal((await app.as('owner').get('/sandbox/again/build-logs')).text, '')
   })
 
-  test('404 for strangers, unknown ones and what was not built; 400 for another follow; 401 without a key', async () => {
+  test('404 for other organizations, unknown ids and images not built; 400 for a bad follow; 401 without a key', async () => {
     await using app = await startControl()
     await using _runner: SimulatedRunner = await connectRunner(app)
     const { id } = await build(app)
@@ -74,7 +74,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal((await app.as('owner').get('/snapshots/tool/build-logs?follow=2')).status, 400)
   })
 
-  test('what is kept of one image has a bound, only its own runner speaks of it, and old ones go', async () => {
+  test('a log has a bound, only the runner of its image can write it, and old logs are deleted', async () => {
     await using app = await startControl()
     const { image } = await build(app)
     const { sandboxes: parts } = app.app
@@ -92,7 +92,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal(left.count, 0)
   })
 
-  test('429 for an organization that follows too many at once, and for nobody else, until it has let some go', async () => {
+  test('429 for an organization that follows too many logs at once; other organizations are not affected', async () => {
     await using app = await startControl()
     const follow = (organizationId: string) =>
       readBuildLog(app.app.sandboxes, 'img', { follow: true, organizationId, isBeingMade: async () => true })

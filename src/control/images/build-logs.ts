@@ -1,4 +1,4 @@
-// What was said while an image was made: kept in pieces, within a bound for each image, and followed until it is made or not.
+// Build logs of images: stored in pieces, bounded per image. Callers can follow a log until the build ends.
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Bound } from '#src/kit/bound.ts'
@@ -6,7 +6,7 @@ import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import type { Sql } from '../storage/database.ts'
 
-/** A runner says no more of one image either. */
+/** Bound of one image's log. The runner sends no more than this either. */
 const mostBytes = 1024 * 1024
 const keptDays = 7
 const lookEveryMs = 500
@@ -14,7 +14,7 @@ const longestFollowMs = 60 * 60_000
 /** Pieces of a log that one query reads. */
 const piecesAtOnce = 100
 
-/** Only of an image that there is, and that this runner may speak of. */
+/** Ignores text about an image that does not exist, or that belongs to another runner or region. */
 export const addBuildLog = async (
   { database, clock }: Pick<RunningParts, 'database' | 'clock'>,
   runner: { id: string; regionId: string },
@@ -30,7 +30,7 @@ export const addBuildLog = async (
       and (select coalesce(sum(octet_length(text)), 0) from build_logs where image = ${image}) < ${mostBytes}`
 }
 
-/** It is made anew. */
+/** Called when the image is built again, so that the log holds only the new attempt. */
 export const forgetBuildLog = async (sql: Sql, image: string): Promise<void> => {
   await sql`delete from build_logs where image = ${image}`
 }
@@ -53,7 +53,7 @@ const pieces = async function* (
   const { sql } = database
   const end = performance.now() + longestFollowMs
   for (let last = 0; ; ) {
-    // Asked before what it has said is read, so that its last words are read too.
+    // Check the build before reading the log, so that text written just before the build ended is still read.
     const goesOn = performance.now() < end && (await isBeingMade())
     for (;;) {
       const rows = await sql<{ id: number; text: string }[]>`
@@ -69,7 +69,7 @@ const pieces = async function* (
 
 type Reading = { follow: boolean; organizationId: string; isBeingMade: () => Promise<boolean> }
 
-/** Text as it comes; with `follow` until the image is made or has failed. */
+/** Streams the log. With `follow`, the stream stays open until the image is made or has failed. */
 export const readBuildLog = (
   parts: Pick<RunningParts, 'database'>,
   image: string,

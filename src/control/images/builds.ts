@@ -1,5 +1,5 @@
-// The images that are built for sandboxes rather than snapshots: one for each definition of an organization, kept for the
-// next sandbox for a while after the last has gone.
+// Images that are built for sandboxes, without a snapshot: one per definition of an organization.
+// An image is kept for a while after its last sandbox is gone, so that the next sandbox can use it.
 import { createHash } from 'node:crypto'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -9,30 +9,30 @@ import type { Sql } from '../storage/database.ts'
 import { forgetBuildLog } from './build-logs.ts'
 import { insertImage, writeWanted } from './image-store.ts'
 
-/** What no image of a snapshot is called. */
+/** No image of a snapshot has a name with this prefix. */
 const prefix = 'build-'
 const keptHours = 24
-/** Most builds that an organization keeps, those it asked for last; builds that sandboxes are made of stay besides. */
+/** Most builds that an organization keeps; the oldest requests are dropped first. Builds in use by sandboxes are not dropped. */
 const mostKept = 500
-/** Most builds of an organization, counting those that runners have still to remove. */
+/** Most builds of an organization, including builds that runners have not removed yet. */
 const mostBuilds = 1000
-/** Whatever the size of the sandbox that asks first: others with the same definition have the same image. */
+/** Does not depend on the disk of the sandbox that asks first, because sandboxes with the same definition share the image. */
 const mostGiB = 30
 
 type Build = { organizationId: string; regionId: string; definition: Definition }
 
-/** A definition with other files, or on other snapshots, is another image. */
+/** The name hashes the Dockerfile, its files and its base snapshots: a change of any of them is another image. */
 const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, snapshots } }: Build): string => {
   const below = snapshots === undefined ? [] : [snapshots]
   const text = JSON.stringify([organizationId, regionId, dockerfile, ...(contexts?.hashes ?? []), ...below])
   return `${prefix}${createHash('sha256').update(text).digest('hex').slice(0, 40)}`
 }
 
-/** Asks for the image of a definition, also where it has failed before; `pushImage` after it tells the runners. */
+/** Requests the image of a definition, again if it failed before. The caller then tells the runners with `pushImage`. */
 export const wantBuild = async (transaction: Transaction, build: Build, now: Date): Promise<string> => {
   const name = nameOf(build)
   const [known] = await transaction<{ wanted: boolean }[]>`select wanted from images where name = ${name} for update`
-  // What is said from now on is of another attempt.
+  // A new attempt starts with an empty log.
   if (!known?.wanted) await forgetBuildLog(transaction, name)
   if (known) {
     await writeWanted(transaction, name, true, now)
@@ -49,7 +49,7 @@ export const wantBuild = async (transaction: Transaction, build: Build, now: Dat
   return name
 }
 
-/** The larger of what a snapshot and what a sandbox's disk of this organization may have, in GiB. */
+/** Largest image in GiB: the organization's limit per snapshot or per sandbox disk, whichever is smaller, at most `mostGiB`. */
 const largestOf = async (transaction: Transaction, organizationId: string): Promise<number> => {
   const [row] = await transaction<{ most: number }[]>`
     select greatest(1, least(${mostGiB}::integer, max_snapshot_size, max_disk_per_sandbox)) as most
@@ -67,7 +67,7 @@ const checkCount = async (transaction: Transaction, organizationId: string): Pro
   )
 }
 
-/** Drops builds that no sandbox was made from for a while, and those above the limit. Answers their names, to tell the runners. */
+/** Drops builds that were not used for a while, and builds above the limit. Returns their names, so that runners can be told. */
 export const dropUnusedBuilds = async (sql: Sql, now: Date): Promise<string[]> => {
   const rows = await sql<{ name: string }[]>`
     with ranked as (

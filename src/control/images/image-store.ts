@@ -1,4 +1,4 @@
-// The SQL of images: what runners keep for snapshots.
+// The SQL of images, which runners keep for snapshots and for sandboxes built from a definition.
 
 import { statesAwaitingImage } from '#src/control/sandboxes/record/lifecycle.ts'
 import { statesInMaking } from '#src/control/snapshots/lifecycle.ts'
@@ -11,12 +11,12 @@ type NewImage = {
   name: string
   source: ImageSource
   regionId: string
-  /** Null: every runner of the region brings it. */
+  /** The only runner that keeps the image. Null: every runner of the region brings it. */
   runnerId: string | null
-  /** The image below, for one that is only the disk of a sandbox made from that. */
+  /** The base image, if this image is a copy of a sandbox's disk. */
   base: string | null
   maxGiB: number
-  /** The organization, where it is built for sandboxes. */
+  /** The organization, if the image is built for sandboxes and not for a snapshot. */
   builtFor?: string
 }
 
@@ -26,13 +26,13 @@ const columns = (sql: Sql) => sql`
   images.name, images.source, images.region_id as "regionId", images.runner_id as "runnerId",
   images.base, images.max_gib as "maxGiB", images.wanted, images.digest, images.progress`
 
-/** It is needed by a snapshot, by an image above it, or by a sandbox that would not start again without it. */
+/** An image is needed by a snapshot, by an image based on it, or by a sandbox that could not start again without it. */
 const isNeeded = (sql: Sql) => sql`
   (images.wanted or exists (select from images above where above.base = images.name)
     or exists (select from sandboxes where sandboxes.image = images.name
       and state not in ('destroyed', 'build_failed')))`
 
-/** Each runner of a region may have them all, and says the names of those that it has in one message (`runner-link/link.ts`). */
+/** A runner can have all images of its region, and lists their names in one message, which is bounded (`runner-link/link.ts`). */
 const mostOfRegion = 50_000
 
 const checkRoomFor = async (sql: Sql, regionId: string): Promise<void> => {
@@ -51,12 +51,12 @@ export const insertImage = async (sql: Sql, image: NewImage, now: Date): Promise
     on conflict (name) do nothing`
 }
 
-/** Nobody else says what it should be, or is, until the transaction ends. Held before its snapshots are written. */
+/** Locks the image's row until the transaction ends. Take this lock before writing the image's snapshots. */
 export const holdImage = async (transaction: Transaction, name: string): Promise<void> => {
   await transaction`select 1 from images where name = ${name} for update`
 }
 
-/** False: runners have been told to remove it, or will be. */
+/** False: runners were told to remove the image, or will be. */
 export const isImageNeeded = async (sql: Sql, name: string): Promise<boolean> => {
   const [row] = await sql`select 1 from images where name = ${name} and ${isNeeded(sql)}`
   return row !== undefined
@@ -67,7 +67,7 @@ export const findImage = async (sql: Sql, name: string): Promise<Image | undefin
   return row
 }
 
-/** Null where nobody is left who asked for it, or where it is everybody's. */
+/** The organization that asked for the image. Null if its snapshots are deleted, or if the snapshot is general. */
 const organizationOf = (sql: Sql) => sql`
   coalesce((select organization_id from snapshots where snapshots.image = images.name limit 1), images.built_for)`
 
@@ -90,7 +90,7 @@ const asAssignment = ({ name, source, maxGiB, needed, organizationId }: Listed):
   ...(organizationId === null ? {} : { organizationId }),
 })
 
-/** What one image should be on a runner, with all that it takes; undefined where it does not concern it. */
+/** The assignment of one image for a runner, with its source. Undefined if the image is not meant for this runner. */
 export const findImageFor = async (sql: Sql, runner: Runner, name: string): Promise<ImageAssignment | undefined> => {
   const [row] = await sql<Listed[]>`
     select name, max_gib as "maxGiB", source, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as "organizationId"
@@ -98,7 +98,7 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
   return row && asAssignment(row)
 }
 
-/** A runner has said that it has it and what it says of itself, and nobody waits for that. */
+/** The runner has the image, its config is known (not needed for a copied disk), and no snapshot or sandbox waits for it. */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
     and (images.config is not null or (images.base is not null and images.source @> '{"isMade": true}'))
@@ -107,12 +107,12 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
     and not exists (select from sandboxes where sandboxes.image = images.name 
       and sandboxes.state in ${sql(statesAwaitingImage)}))`
 
-/** With what they are made of, which may be 256 KiB each. The others are listed when these are made. */
+/** Most images listed with their source, which can be 256 KiB each. The others are listed once these are made. */
 const mostUnsettled = 100
 
-/** What each image that concerns a runner should be there; those that it has, or is to remove, by their names alone. */
+/** The assignments of a runner's images. Images that it has, or must remove, are listed without their source. */
 export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettled): Promise<ImageAssignment[]> => {
-  // Images to be made go round: the first of each organization, then the second of each.
+  // Images to make are listed in turns: the first of each organization, then the second of each.
   const rows = await sql<Listed[]>`
     with concerned as (
       select name, max_gib, created_at, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as organization_id,
@@ -129,7 +129,7 @@ export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettl
   return rows.map(asAssignment)
 }
 
-/** The files that images are made from, of one organization or of all. */
+/** Hashes of the files that images are built from, for one organization or for all. */
 export const listContextsInUse = async (sql: Sql, organizationId?: string): Promise<ContextsInUse['inUse']> =>
   await sql<{ organizationId: string; hashes: string[] }[]>`
     select source #>> '{contexts,organizationId}' as "organizationId",
@@ -139,19 +139,19 @@ export const listContextsInUse = async (sql: Sql, organizationId?: string): Prom
       ${organizationId === undefined ? sql`` : sql`and source #>> '{contexts,organizationId}' = ${organizationId}`}
     group by 1 order by 1`
 
-/** Whoever should have an image, or be rid of it. */
+/** The runners that should have the image, or should remove it. */
 export const listRunnersOf = async (sql: Sql, name: string): Promise<{ id: string; regionId: string }[]> =>
   await sql<{ id: string; regionId: string }[]>`
     select runners.id, runners.region_id as "regionId" from runners, images
     where images.name = ${name} and runners.state <> 'decommissioned'
       and (images.runner_id = runners.id or (images.runner_id is null and images.region_id = runners.region_id))`
 
-/** Asked for anew, every runner may try again. */
+/** Clears the list of runners that failed, so that every runner may try again. */
 export const writeWanted = async (sql: Sql, name: string, wanted: boolean, now: Date): Promise<void> => {
   await sql`update images set wanted = ${wanted}, failed_on = '{}', updated_at = ${now} where name = ${name}`
 }
 
-/** Answers whether another runner that is ready may still bring it: one whose disk is full fails for nobody else. */
+/** Returns whether another ready runner may still bring the image: a runner with a full disk does not decide for the others. */
 export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): Promise<boolean> => {
   await sql`
     update images set failed_on = array_append(failed_on, ${runnerId})
@@ -163,7 +163,7 @@ export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): P
   return other !== undefined
 }
 
-/** A name like `python:3.12` is asked for once; whoever brings the image later brings the same. */
+/** A tag such as `python:3.12` is resolved once. Runners that bring the image later bring the same digest. */
 export const pinDigest = async (sql: Sql, name: string, digest: string, reference: string, now: Date) => {
   await sql`
     update images set digest = ${digest}, source = source || ${sql.json({ reference })}, progress = null,
@@ -171,7 +171,7 @@ export const pinDigest = async (sql: Sql, name: string, digest: string, referenc
     where name = ${name}`
 }
 
-/** Made again, the same name would be another disk. */
+/** Marks a copied disk as made, so that no runner makes it again: a second copy would differ under the same name. */
 export const pinMade = async (sql: Sql, name: string): Promise<void> => {
   await sql`update images set source = source || '{"isMade": true}' where name = ${name}`
 }
@@ -190,7 +190,7 @@ export const isOnRunner = async (sql: Sql, name: string): Promise<boolean> => {
   return row !== undefined
 }
 
-/** Nobody needs it, nobody may ask for it again and nobody has it: its row goes too. */
+/** Deletes the image's row if nothing needs the image, no snapshot names it and no runner has it. */
 export const forgetUnneeded = async (sql: Sql, name: string): Promise<void> => {
   await sql`
     delete from images where name = ${name} and not ${isNeeded(sql)}
@@ -198,7 +198,7 @@ export const forgetUnneeded = async (sql: Sql, name: string): Promise<void> => {
       and not exists (select from runners where images.name = any(runners.images) and state <> 'decommissioned')`
 }
 
-/** All of regions that go; `regionIds` is a question that answers their ids. */
+/** Deletes all images of deleted regions; `regionIds` is a subquery for the regions' ids. */
 export const deleteImagesIn = async (transaction: Transaction, regionIds: Piece): Promise<void> => {
   await transaction`delete from images where region_id in (${regionIds})`
 }

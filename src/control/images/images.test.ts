@@ -46,11 +46,11 @@ suite('POST /snapshots', () => {
     await tell(app, { image, state: 'present', digest, sizeBytes: 2 ** 29, config })
     const done = await get(app)
     assert.deepEqual([done.state, done.size, done.ref, done.entrypoint], ['active', 0.5, digest, ['/run']])
-    // What it has is no more than named to it.
+    // The list gives only the names of images that the runner has.
     assert.deepEqual(await listed(app), [{ image, target: 'present', maxGiB: 4, organizationId }])
     const box = await app.as('owner').post('/sandbox', { snapshot: 'tool' })
     assert.deepEqual([box.status, box.body.user, box.body.memory], [200, 'tool', 3])
-    // From now on it is this one, whatever the tag may come to name, also where it has to be brought again.
+    // The digest is pinned: the same image is brought again even if the tag moves.
     await tell(app, { image, state: 'absent' })
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
@@ -87,7 +87,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual([failed.state, failed.errorReason], ['error', 'The registry has no such image.'])
     assert.equal((await listed(app))[0].target, 'absent')
     assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).status, 400)
-    // Until somebody wants it to be tried again.
+    // Activating the snapshot is a retry.
     assert.equal((await app.as('owner').post('/snapshots/tool/activate')).body.state, 'pending')
     assert.equal((await listed(app))[0].target, 'present')
   })
@@ -107,21 +107,21 @@ suite('POST /snapshots', () => {
     await applyImageReport(app.app.sandboxes, second, failed(image))
     assert.deepEqual([(await get(app)).state, (await get(app)).errorReason], ['error', 'The disk is full.'])
 
-    // Asked for again, both may try again.
+    // After another request, both runners may try again.
     await app.as('owner').post('/snapshots/tool/activate')
     await applyImageReport(app.app.sandboxes, second, failed(image))
     assert.equal((await get(app)).state, 'pending')
     await tell(app, { image, state: 'present' })
     assert.equal((await get(app)).state, 'active')
 
-    // Nobody waits for a runner that takes no more sandboxes.
+    // A drained runner is not waited for.
     await make(app, 'other', { imageName: 'ghcr.io/team/other:1' })
     await app.as('admin').patch('/runners/second', { isDrained: true })
     await tell(app, failed(await imageOf(app, 'other')))
     assert.equal((await get(app, 'other')).state, 'error')
   })
 
-  test('error also when its only runner has lost it and cannot bring it again; 200 and it is tried anew', async () => {
+  test('error when the only runner has lost the image and cannot bring it again; 200 on a retry', async () => {
     await using app = await startControl()
     await using _linked = await connectRunner(app)
     await make(app)
@@ -137,7 +137,7 @@ suite('POST /snapshots', () => {
       await tell(app, { image, state: 'present' })
       assert.equal((await get(app, name)).state, 'active')
     }
-    // Nobody could activate that one again, and its runners make it anew when they start.
+    // The built-in snapshot does not fail: no caller could activate it, and runners make its image again when they start.
     await tell(app, { image: 'default', state: 'error', errorReason: 'It is lost.' })
     assert.equal((await get(app, 'default')).state, 'active')
   })
@@ -161,13 +161,13 @@ suite('POST /snapshots', () => {
     assert.deepEqual([state, errorReason], ['error', reason])
     const { target } = (await listed(app)).find((each: { image: string }) => each.image === image)
     assert.equal(target, 'absent')
-    // What lies below their disks is not on them.
+    // Base layers are not on the sandboxes' own disks, so they do not count.
     const sizeBytes = 5 * 2 ** 30
     await tell(app, { image: await imageOf(app, 'small'), state: 'present', sizeBytes, leastDiskBytes: 3 * 2 ** 30 })
     assert.equal((await get(app, 'small')).state, 'active')
   })
 
-  test('shows how far it has come, and gives up what nobody brings', async () => {
+  test('shows the progress of an image, and gives up images that no runner brings', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -238,7 +238,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.deepEqual([again.target, again.source.reference], ['present', `ghcr.io/team/tool@${digest}`])
   })
 
-  test('200 pending while its image may be leaving, until the runner has it; active where it is needed', async () => {
+  test('200 pending while its image may be in removal, until a runner has it; active if it was still needed', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -248,7 +248,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
       (await app.as('owner').post(`/snapshots/tool/${verb}`)).body?.state
     await change('deactivate')
     assert.equal(await change('activate'), 'pending')
-    // Nor does the hello of another runner find it somewhere.
+    // The hello of another runner does not activate the snapshot either.
     assert.equal((await app.database.sql`select id from runners where ${image} = any(images)`).length, 0)
     while (linked.askedImages.at(-1)?.target !== 'present') await new Promise(setImmediate)
     await tell(app, { image, state: 'present' })
@@ -278,7 +278,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.equal((await app.as('owner').post('/snapshots/tool/activate')).status, 400)
   })
 
-  test('happens by itself to one that nobody has used for long', async () => {
+  test('a snapshot that was not used for long is deactivated automatically', async () => {
     await using app = await startControl()
     await make(app)
     await tell(app, { image: await imageOf(app), state: 'present' })
@@ -300,7 +300,7 @@ suite('GET /runners/images', () => {
     assert.equal((await app.as('owner').get('/runners/images')).status, 403)
   })
 
-  test('200 with what another snapshot of it waits for, although the runner has it', async () => {
+  test('200 with an image that the runner has, if another snapshot still waits for it', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     const image = await imageOf(app)
@@ -310,7 +310,7 @@ suite('GET /runners/images', () => {
     assert.equal((await listed(app))[0].source.kind, 'registry')
   })
 
-  test('200 with no more than a few that are to be made, one of each organization and then the next', async () => {
+  test('200 with a bounded number of images to make, taking turns between organizations', async () => {
     await using app = await startControl()
     for (const name of ['a', 'b', 'c']) await make(app, name)
     app.clock.advance({ seconds: 1 })

@@ -1,7 +1,8 @@
-// Brings images to the runners that should have them, and takes them away again; runner-link/image-reports.ts hears what runners say of them.
+// Brings images to the runners that should have them, and removes them again.
+// `runner-link/image-reports.ts` handles the runners' reports about images.
 //
-// Like sandboxes: rows say what should be, runners read them (`GET /runners/images`) and are told of changes sooner over
-// their link; everything may be said twice.
+// Images work like sandboxes: rows hold the desired state, and runners read them with `GET /runners/images`.
+// The link only tells runners of changes sooner. Every message may be repeated without harm.
 
 import { statesKeepingImage } from '#src/control/snapshots/lifecycle.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -10,14 +11,14 @@ import { findImage, findImageFor, listImagesFor, listRunnersOf, writeWanted } fr
 
 type Runner = { id: string; regionId: string }
 
-/** A snapshot made of a sandbox rests on the image of that sandbox, or on what that rests on. */
+/** The base image for a snapshot of a sandbox: the sandbox's image, or the base of that image if it has one. */
 export const baseOf = async (transaction: Transaction, image: string): Promise<string> =>
   (await findImage(transaction, image))?.base ?? image
 
 export const listForRunner = ({ database }: Pick<RunningParts, 'database'>, runner: Runner) =>
   listImagesFor(database.sql, runner)
 
-/** Tells the runners that are linked here what this image should be. Those that are not find it in their list. */
+/** Sends the image's desired state to runners linked to this process. Other runners find it in their list. */
 export const pushImage = async ({ database, links, log }: RunningParts, name: string): Promise<void> => {
   try {
     for (const runner of await listRunnersOf(database.sql, name)) {
@@ -30,14 +31,14 @@ export const pushImage = async ({ database, links, log }: RunningParts, name: st
   }
 }
 
-/** No snapshot needs it any more. Sandboxes made from it keep it for as long as they live. */
+/** Gives up the image if no snapshot uses it. Runners still keep it while sandboxes made from it exist. */
 export const dropImage = async (transaction: Transaction, name: string, now: Date): Promise<void> => {
   const [other] = await transaction`
     select 1 from snapshots where image = ${name} and state in ${transaction(statesKeepingImage)} limit 1`
   if (!other) await writeWanted(transaction, name, false, now)
 }
 
-/** Drops the images of all snapshots of an organization that is being deleted. Answers their names, to tell the runners. */
+/** Drops the snapshot images of an organization that is being deleted. Returns their names, so that runners can be told. */
 export const dropImagesOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
   const rows = await transaction<{ name: string }[]>`
     update images set wanted = false, updated_at = ${now}
@@ -48,7 +49,7 @@ export const dropImagesOf = async (transaction: Transaction, organizationId: str
   return rows.map(({ name }) => name)
 }
 
-/** Drops the images that were built for the organization's sandboxes, and for nobody else. */
+/** Drops the images that were built for the organization's sandboxes. Returns their names. */
 export const dropBuildsOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
   const rows = await transaction<{ name: string }[]>`
     update images set wanted = false, updated_at = ${now}

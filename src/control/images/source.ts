@@ -1,11 +1,11 @@
-// What a snapshot is to be made from, read from how callers name it.
+// Parses what callers give as the source of a snapshot: an image name, a file or a definition.
 
 import type { CreateBuildInfo } from '#src/control/build-info.ts'
 import { Problem } from '#src/problems.ts'
 import { contextHash } from '#src/wire/contexts.ts'
 import type { Definition, ImageSource } from '#src/wire/runner-link.ts'
 
-/** skopeo's words for what lies in the directory that the operator set aside for images. */
+/** skopeo's transports for files. The operator configures the directory that these files are read from. */
 const fileTransport = /^(?:oci|oci-archive|docker-archive):(.*)$/
 
 const domain = /^(?:[a-z\d](?:[a-z\d.-]*[a-z\d])?|\[[a-f\d:]+\])(?::\d{1,5})?$/i
@@ -21,8 +21,8 @@ const readFile = (path: string): ImageSource => {
 }
 
 /**
- * An OCI reference in full: `python` is `docker.io/library/python:latest`, as everywhere
- * (https://github.com/distribution/reference). A tag beside a digest is left out, as the digest says it all.
+ * Returns the full OCI reference: `python` becomes `docker.io/library/python:latest`, by the usual rules
+ * (https://github.com/distribution/reference). A tag next to a digest is dropped, because the digest alone decides.
  */
 export const readReference = (text: string): string => {
   const { path = '', tag, digest } = reference.exec(text)?.groups ?? {}
@@ -38,7 +38,7 @@ export const readReference = (text: string): string => {
   return digest === undefined ? `${repository}:${tag ?? 'latest'}` : `${repository}@${digest}`
 }
 
-/** Whether the files are there is for the runner to find out. */
+/** Checks only the form of the hashes. The runner finds out whether the files exist. */
 export const readDefinition = (
   { dockerfileContent, contextHashes: hashes = [] }: CreateBuildInfo,
   organizationId: string,
