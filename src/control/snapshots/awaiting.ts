@@ -1,4 +1,4 @@
-// A create whose snapshot is still being made waits for it a while, as at the first start of a server.
+// Creating a sandbox waits a while if its snapshot is still being made, as at the first start of a server.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { Bound } from '#src/kit/bound.ts'
@@ -8,12 +8,12 @@ import { statesInMaking } from './lifecycle.ts'
 import { findSnapshotByIdOrName, type Snapshot } from './store.ts'
 
 const lookEveryMs = 250
-/** Creates that wait at one time, per organization and in total. The others are told to try again at once. */
+/** Creates that may wait at the same time, per organization and in total. Other creates are refused without waiting. */
 const waiters = new Bound({ each: 32, all: 256 })
 
 const isInMaking = ({ state }: Pick<Snapshot, 'state'>): boolean => statesInMaking.includes(state)
 
-/** Throws for a snapshot that will be active by itself. */
+/** Throws if the snapshot is still being made. */
 export const checkMade = (snapshot: Pick<Snapshot, 'name' | 'state'>): void => {
   if (!isInMaking(snapshot)) return
   throw new Problem(

@@ -1,17 +1,17 @@
-// Snapshots that definitions build on: what FROM and `--from` name is a snapshot of the organization before it is an image of a
-// registry.
+// Snapshots as bases of definitions. A name in FROM or `--from` is first looked up as a snapshot of the organization.
+// If there is no such snapshot, it is an image of a registry.
 import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
 import { findSnapshotByIdOrName } from './store.ts'
 
-/** Others are read as images of registries. */
+/** Names looked up per definition. Further names are taken as images of registries. */
 const mostNames = 100
 
-/** A name with a registry, a tag or a digest is none of a snapshot. A variable is not looked into. */
+/** A name with a registry, a tag or a digest is never a snapshot. Variables are not expanded. */
 const nameShape = /^[\w.-]{1,100}$/
 
-/** What a definition may mean by a name, whatever else it says: the runner reads it as it is meant. */
+/** Candidates only: a match can be something else, such as a build stage. The runner parses the Dockerfile properly. */
 const namesIn = (dockerfile: string): string[] => {
   const after = (keyword: RegExp) => [...dockerfile.matchAll(keyword)].map(([, name = '']) => name)
   const all = [

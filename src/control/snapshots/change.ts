@@ -1,5 +1,5 @@
-// Deletes a snapshot, puts it out of use and back. Only the organization that it belongs to may; a general one is the
-// operator's.
+// Deletes, deactivates and activates snapshots. Only the organization that owns a snapshot may do this.
+// General snapshots belong to the operator.
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import { forgetBuildLog } from '#src/control/images/build-logs.ts'
@@ -32,7 +32,7 @@ export const deleteSnapshot = async (parts: RunningParts, actor: Actor, idOrName
   await pushImage(parts, image)
 }
 
-/** No new sandboxes from it. An image that can be brought again gives its room back meanwhile. */
+/** Stops new sandboxes from the snapshot. Runners drop its image meanwhile, if the image can be brought again. */
 export const deactivateSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts
   const { id, image, state } = await getOwn(parts, actor, idOrName)
@@ -68,7 +68,7 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
   return await getOwn(parts, actor, id)
 }
 
-/** What nobody needed until now may be on its way out: whether a runner still has that is found out by asking for it. */
+/** An image that was not needed until now may be in removal on the runners, so they are asked for it again. */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)
   await takeFromRunners(transaction, image)

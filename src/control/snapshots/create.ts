@@ -1,4 +1,4 @@
-// Creates a snapshot from an image or a definition: writes what is wanted and answers; runners bring it.
+// Creates a snapshot from an image or a definition: stores the request and replies. Runners then make the image.
 
 import { randomUUID } from 'node:crypto'
 import type { Actor } from '#src/control/auth/actor.ts'
@@ -54,7 +54,7 @@ export const createSnapshot = async (parts: RunningParts, actor: Actor, body: Cr
         name,
         image,
         imageName: body.imageName ?? null,
-        // Until the image says whom it is made for.
+        // Used until the config of the image names its user.
         osUser: 'root',
         entrypoint: body.entrypoint ?? null,
         ...size,

@@ -1,4 +1,4 @@
-// The whole life of a snapshot. What is not in these tables cannot happen; `write.ts` is the only writer of the state.
+// The whole life of a snapshot. Moves that are not in these tables cannot happen. Only `write.ts` writes the state.
 
 export const snapshotStates = [
   'building',
@@ -38,46 +38,46 @@ export type SnapshotEvent = (typeof snapshotEvents)[number]
 
 type MoveRow = readonly [on: SnapshotEvent, from: SnapshotState | null, to: SnapshotState | null]
 
-/** Events as rows; `null` is "not there". A snapshot in a state that an event has no row for stays as it is. */
+/** One row per event and state; `null` means that the snapshot does not exist. Without a row, the event changes nothing. */
 export const snapshotMoves = [
   // on      from    to
-  // It is made from a definition, from an image or a file, or of a sandbox; the built-in one is there from the start.
+  // A snapshot is made from a definition, from an image or a file, or from a sandbox. The built-in snapshot is active at once.
   ['build', null, 'building'],
   ['bring', null, 'pending'],
   ['copy', null, 'snapshotting'],
   ['provide', null, 'active'],
-  // A runner says that it has come further with its image.
+  // A runner reports progress with the image.
   ['progress', 'building', 'building'],
   ['progress', 'pending', 'pulling'],
   ['progress', 'pulling', 'pulling'],
   ['progress', 'snapshotting', 'snapshotting'],
-  // A runner has its image now, and says what the image says of itself.
+  // A runner has the image now, and reports its config.
   ['arrive', 'building', 'active'],
   ['arrive', 'pending', 'active'],
   ['arrive', 'pulling', 'active'],
   ['arrive', 'snapshotting', 'active'],
-  // A runner that says hello had its image already.
+  // A runner that connects already had the image.
   ['find', 'pending', 'active'],
   ['find', 'pulling', 'active'],
-  // The image has arrived, and is larger than it may be.
+  // The image has arrived, and is larger than allowed.
   ['refuse', 'building', 'error'],
   ['refuse', 'pending', 'error'],
   ['refuse', 'pulling', 'error'],
   ['refuse', 'snapshotting', 'error'],
-  // No runner can make or bring its image, or the last that had it has lost it.
+  // No runner can make or bring the image, or the last runner that had it has lost it.
   ['fail', 'building', 'build_failed'],
   ['fail', 'pending', 'error'],
   ['fail', 'pulling', 'error'],
   ['fail', 'snapshotting', 'error'],
   ['fail', 'active', 'error'],
-  // Nothing was heard of its image for long.
+  // No runner has reported progress with the image for too long.
   ['give-up', 'building', 'build_failed'],
   ['give-up', 'pending', 'error'],
   ['give-up', 'pulling', 'error'],
   ['give-up', 'snapshotting', 'error'],
-  // No runner has its image any more, and they have been told to bring it again.
+  // No runner has the image any more, and runners were told to bring it again.
   ['lose', 'active', 'pulling'],
-  // The one runner that kept it is out of service. What is built is kept by no single runner.
+  // The only runner that kept the image is out of service. Built images are not tied to one runner.
   ['lose-runner', 'pending', 'error'],
   ['lose-runner', 'pulling', 'error'],
   ['lose-runner', 'snapshotting', 'error'],
@@ -86,7 +86,7 @@ export const snapshotMoves = [
   ['lose-runner', 'error', 'error'],
   ['deactivate', 'active', 'inactive'],
   ['idle', 'active', 'inactive'],
-  // A runner still has its image; else it is brought, or built, again.
+  // `activate`: a runner still has the image. `bring-again`: no runner has it, so it is brought or built again.
   ['activate', 'inactive', 'active'],
   ['activate', 'error', 'active'],
   ['bring-again', 'inactive', 'pending'],
@@ -104,9 +104,9 @@ export const snapshotMoves = [
 
 type Row = (typeof snapshotMoves)[number]
 
-/** What a new snapshot begins with. */
+/** The events that create a snapshot. */
 export type FirstEvent = Extract<Row, readonly [SnapshotEvent, null, SnapshotState]>[0]
-/** What happens to one that is there, and leaves it there. */
+/** The events that change an existing snapshot without deleting it. */
 export type MovingEvent = Exclude<SnapshotEvent, FirstEvent | 'delete'>
 
 const rowsOf = (on: SnapshotEvent): readonly MoveRow[] => snapshotMoves.filter((row) => row[0] === on)
@@ -117,14 +117,14 @@ export const firstStateOn = (on: FirstEvent): SnapshotState => {
   return to
 }
 
-/** From which state to which an event leads. */
+/** All moves of an event: the state before and the state after. */
 export const movesOn = (on: MovingEvent): { from: SnapshotState; to: SnapshotState }[] =>
   rowsOf(on).flatMap(([, from, to]) => (from === null || to === null ? [] : [{ from, to }]))
 
 export const deletableStates = rowsOf('delete').flatMap(([, from]) => (from === null ? [] : [from]))
 
 type StateRow = {
-  /** It may not be used yet: its image is being made or brought. */
+  /** The snapshot cannot be used yet, because its image is being made or brought. */
   isInMaking: boolean
   /** Runners keep its image. */
   keepsImage: boolean
@@ -136,11 +136,11 @@ export const snapshotStateRows: Record<SnapshotState, StateRow> = {
   pulling: { isInMaking: true, keepsImage: true },
   snapshotting: { isInMaking: true, keepsImage: true },
   active: { isInMaking: false, keepsImage: true },
-  // An image that can be brought again is given back all the same, once no other snapshot of it is active.
+  // Exception: `change.ts` drops an image that can be brought again, once no other snapshot of it is active.
   inactive: { isInMaking: false, keepsImage: true },
   error: { isInMaking: false, keepsImage: false },
   build_failed: { isInMaking: false, keepsImage: false },
-  // A word of the interface; no snapshot here is ever in it.
+  // Exists only in the public API; no snapshot here is ever in this state.
   removing: { isInMaking: false, keepsImage: false },
 }
 

@@ -2,7 +2,7 @@ import { readDisplayText } from '#src/control/display-text.ts'
 import { looksLikeId } from '#src/control/id-like.ts'
 import { Problem } from '#src/problems.ts'
 
-/** Checks the name of a snapshot. Slashes are allowed, since people use names of images (`team/python:3.12`). */
+/** Checks the name of a snapshot. Slashes are allowed, because people use names of images (`team/python:3.12`). */
 export const checkSnapshotName = (given: string): string => {
   const name = readDisplayText('name', given)
   const refuse = (why: string) => new Problem('bad_request', `name ${why}`)

@@ -1,12 +1,12 @@
-// What becomes of the snapshots of an image when a runner has said how it is with that image.
+// Changes snapshots when a runner has reported on their image.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { moveSnapshots } from './write.ts'
 
 type Sizes = { sizeGiB: number | null; leastGiB: number | null }
 
 /**
- * What it needs is known only now: room of its organization, and of the disks of its sandboxes, which begin as it is. Answers
- * whether any was refused.
+ * Refuses snapshots whose image is larger than the organization may have, or does not fit on the disks of their sandboxes.
+ * The size is known only once the image is made. Returns whether any snapshot was refused.
  */
 export const refuseWhatCannotBe = async (
   transaction: Transaction,
@@ -31,20 +31,20 @@ export const refuseWhatCannotBe = async (
   return isAnyRefused
 }
 
-/** What the image says; null where a snapshot keeps what it has. */
+/** Size and config of the image; null where a snapshot keeps its own value. */
 type Found = { sizeGiB: number | null; user: string | null; entrypoint: string[] | null }
 
-/** They may be used from now on. What they say for themselves counts more than what the image says. */
+/** Activates the snapshots of the image. A snapshot's own entrypoint wins over the one of the image. */
 export const activateSnapshots = async (transaction: Transaction, image: string, found: Found, now: Date) => {
   await moveSnapshots(transaction, 'arrive', transaction`image = ${image}`, { now, image: found })
 }
 
-/** The image cannot be made or brought, or was lost: they are unusable until their owner activates them again. */
+/** Called when the image cannot be made or brought, or was lost. Its snapshots are unusable until their owner activates them. */
 export const failSnapshots = async (transaction: Transaction, image: string, reason: string, now: Date) => {
   await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })
 }
 
-/** Their image has come further, which also shows that they are not stuck. */
+/** Records that the image makes progress, so that its snapshots do not count as stuck. */
 export const noteProgress = async (sql: Sql, image: string, now: Date): Promise<void> => {
   await moveSnapshots(sql, 'progress', sql`image = ${image}`, { now })
 }

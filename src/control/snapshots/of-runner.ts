@@ -1,4 +1,4 @@
-// What becomes of snapshots when a runner has said which images it has, or is gone for good.
+// Changes snapshots when a runner has listed its images, or is out of service for good.
 import type { Database, Sql, Transaction } from '#src/control/storage/database.ts'
 import { moveSnapshots } from './write.ts'
 
@@ -6,8 +6,8 @@ const isOnSomeRunner = (sql: Sql) => sql`
   exists (select from runners where snapshots.image = any(runners.images) and runners.state <> 'decommissioned')`
 
 /**
- * A snapshot can be used where some runner has its image; the two are brought to agree, whichever way. What an image says
- * of itself, its runner has yet to report where control was away when it was brought: then that makes the snapshot active.
+ * Makes the state of snapshots agree with the runners' images: active if some runner has the image, else pulling.
+ * If the config of an image is not known yet, its runner still has to report it, and that report activates the snapshot.
  */
 export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<void> => {
   const isReported = sql`
@@ -16,7 +16,7 @@ export const reconcileSnapshots = async ({ sql }: Database, now: Date): Promise<
   await moveSnapshots(sql, 'lose', sql`not ${isOnSomeRunner(sql)}`, { now })
 }
 
-/** Snapshots that only this runner had are lost with it. */
+/** Fails the snapshots whose image only this runner kept. */
 export const loseSnapshotsOf = async (transaction: Transaction, runnerId: string, now: Date): Promise<void> => {
   const which = transaction`image in (select name from images where runner_id = ${runnerId})`
   const reason = 'The runner that kept it was taken out of service.'

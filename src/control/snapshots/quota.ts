@@ -6,11 +6,11 @@ import { statesInMaking } from './lifecycle.ts'
 type Counted = { most: number; most_in_making: number; max_size: number; count: number; in_making: number }
 
 /**
- * To be asked once the snapshot is written, so that it is counted too: of two at the same time the second sees the first.
- * Answers how many GiB it may have.
+ * Call this after the snapshot is inserted, so that it is counted: of two simultaneous creates the second counts the first.
+ * Returns the largest allowed size in GiB.
  */
 export const checkSnapshotQuota = async (transaction: Transaction, organizationId: string): Promise<number> => {
-  // Two statements, so that the second sees what was committed while the first waited; sent together.
+  // Two statements, sent together: the second sees what was committed while the first waited for the lock.
   const [, [row]] = await Promise.all([
     transaction`select pg_advisory_xact_lock(hashtextextended(${`snapshots ${organizationId}`}, 0))`,
     transaction<Counted[]>`

@@ -26,11 +26,11 @@ export const Snapshot = Type.Object({
   sourceSandboxId: orNull(Type.String()),
   sandboxClass: Type.String(),
   buildInfo: Type.Optional(BuildInfo),
-  /** Where sandboxes can be made of it; everywhere, if it is not said. */
+  /** Regions where sandboxes can be made from the snapshot. Absent: all regions. */
   regionIds: Type.Optional(Type.Array(Type.String())),
-  /** What its image was when it was brought, for good: a digest, or the name of an image that was made here. */
+  /** Permanent reference of the image: a digest, or the name of an image that was made here. */
   ref: Type.Optional(Type.String()),
-  /** How far its image has come, while it is brought. */
+  /** Progress of the image, while it is being brought. */
   progress: Type.Optional(Type.Object({ step: Type.String(), percent: Type.Number() })),
 })
 
@@ -70,7 +70,7 @@ export type SnapshotsQuery = Static<typeof SnapshotsQuery>
 
 export const SnapshotIdOrName = Type.Object({ idOrName: PathText })
 
-/** What a runner is told of one image; `source` as the runner link says it, and only where it may have to make it. */
+/** The assignment of one image. `source` is present only if the runner may have to make the image (see `wire/runner-link.ts`). */
 export const ImageAssignmentShape = Type.Object({
   image: Type.String(),
   target: Type.Enum(['present', 'absent']),

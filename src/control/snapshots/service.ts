@@ -1,4 +1,4 @@
-// Named images that sandboxes are made from. This room promises that another organization's look as if they were not.
+// Named images that sandboxes are made from. Snapshots of another organization look as if they did not exist.
 import { noSnapshot } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
@@ -34,7 +34,7 @@ export const asView = (snapshot: Snapshot) => ({
   ...(snapshot.dockerfile === null ? {} : { buildInfo: buildInfoOf(snapshot, snapshot.dockerfile) }),
 })
 
-/** What was built, or made of a sandbox, has no digest, but the name of its image is never given twice. */
+/** Images built here, or made from a sandbox, have no digest. Their name serves instead, because it is never reused. */
 const refOf = ({ digest, state, image }: Snapshot) => {
   if (digest !== null) return { ref: digest }
   return state === 'active' || state === 'inactive' ? { ref: image } : {}
@@ -48,13 +48,13 @@ const buildInfoOf = ({ image, contextHashes, createdAt, updatedAt }: Snapshot, d
   snapshotRef: image,
 })
 
-/** A snapshot that the organization may use, in whatever state it is. */
+/** Finds a snapshot that the organization can see, in any state. */
 export const findSnapshot = (sql: Sql, organizationId: string, idOrName: string): Promise<Snapshot | undefined> =>
   findSnapshotByIdOrName(sql, organizationId, idOrName)
 
 const usedAtMostEveryMs = 60_000
 
-/** Written about once a minute, so that creates do not wait for each other here. */
+/** Writes at most once a minute and skips a locked row, so that creates do not wait for each other here. */
 export const markUsed = async (transaction: Transaction, { id, lastUsedAt }: Snapshot, now: Date): Promise<void> => {
   if (lastUsedAt !== null && now.getTime() - lastUsedAt.getTime() < usedAtMostEveryMs) return
   await transaction`

@@ -12,11 +12,11 @@ export type Snapshot = {
   name: string
   state: SnapshotState
   errorReason: string | null
-  /** What a runner calls it. */
+  /** The name under which runners keep the image. */
   image: string
   imageName: string | null
   sandboxClass: string
-  /** The OS user of its sandboxes unless they name one. */
+  /** Default OS user of sandboxes made from the snapshot. */
   osUser: string
   entrypoint: string[] | null
   cpu: number
@@ -31,10 +31,10 @@ export type Snapshot = {
   dockerfile: string | null
   /** Hashes of the files that came with the definition. */
   contextHashes: string[] | null
-  /** Digest of the image, where a runner keeps one for it. */
+  /** Digest of the image; null if the image was made here. */
   digest: string | null
   progress: Progress | null
-  /** Where its image is; the built-in one is everywhere. */
+  /** Region of the image. Null for the built-in snapshot, which is in all regions. */
   regionId: string | null
 }
 
@@ -102,13 +102,13 @@ const withImage = (sql: Sql) => sql`
     images.region_id
   from snapshots left join images on images.name = snapshots.image`
 
-/** A snapshot by its id, else by its name: the organization's own before a general one. What looks like an id is no name. */
+/** By id, else by name. The organization's own snapshot wins over a general one. Text that looks like an id is not a name. */
 const named = (sql: Sql, organizationId: string, idOrName: string) => sql`
   where ${visible(sql, organizationId)} and (snapshots.id = ${idOrName}
     or snapshots.name = ${isIdLike(idOrName) ? null : idOrName}::text)
   order by snapshots.id = ${idOrName} desc, snapshots.organization_id is null limit 1`
 
-/** In whatever state; `undefined` where the organization sees none. */
+/** Finds a snapshot in any state; `undefined` if the organization sees none. */
 export const findSnapshotByIdOrName = async (
   sql: Sql,
   organizationId: string,
@@ -125,7 +125,7 @@ export const snapshotColumn = (sql: Sql, column: 'id' | 'image', organizationId:
 type SnapshotListing = {
   page: number
   limit: number
-  /** A part of the name, in any case. */
+  /** Part of the name; upper and lower case are equal. */
   name: string | undefined
   sourceSandboxId: string | undefined
   sort: (typeof snapshotSorts)[number]

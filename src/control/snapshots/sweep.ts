@@ -1,4 +1,4 @@
-// What happens to snapshots because time has passed.
+// Time limits of snapshots: gives up stuck ones and deactivates unused ones.
 
 import { dropOldBuildLogs } from '#src/control/images/build-logs.ts'
 import { dropUnusedBuilds } from '#src/control/images/builds.ts'
@@ -8,16 +8,16 @@ import type { RunningParts } from '../running.ts'
 import { statesInMaking } from './lifecycle.ts'
 import { moveSnapshots } from './write.ts'
 
-/** Without a word of progress. */
+/** A snapshot in the making without progress for this long is given up. */
 const silentForSeconds = 3600
 
-/** Gives up what no runner brings, and puts out of use what nobody has used for as long as the organization says. */
+/** Gives up snapshots without progress, and deactivates snapshots unused for longer than their organization's timeout. */
 export const sweepSnapshots = async (parts: RunningParts): Promise<void> => {
   const { database, clock } = parts
   const now = clock.now()
   const { sql } = database
   const silentSince = new Date(now.getTime() - silentForSeconds * 1000)
-  // Time in which no runner was heard does not count: one that is back tells how far it is.
+  // Time while all runners of the region are silent does not count: a runner that is back reports its progress.
   await sql`
     update snapshots set updated_at = ${now} from images
     where images.name = snapshots.image and snapshots.state in ${sql(statesInMaking)} and snapshots.updated_at < ${silentSince}

@@ -1,4 +1,4 @@
-// Every write of a snapshot's state, by the table of `lifecycle.ts`.
+// The only writer of a snapshot's state. All moves come from the table in `lifecycle.ts`.
 import { Problem } from '#src/problems.ts'
 import { isDuplicate, type Piece, type Sql, type Transaction } from '../storage/database.ts'
 import { deletableStates, type FirstEvent, firstStateOn, type MovingEvent, movesOn } from './lifecycle.ts'
@@ -9,7 +9,7 @@ type NewSnapshot = Pick<
   'name' | 'image' | 'imageName' | 'osUser' | 'entrypoint' | 'cpu' | 'memoryGiB' | 'diskGiB'
 > & { organizationId: string; sourceSandboxId?: string; dockerfile?: string }
 
-/** Writes a new one of an organization. A name that is taken there is a 409, decided by the unique index. */
+/** Inserts a snapshot of an organization. A name that is taken is a 409; the unique index decides. */
 export const insertSnapshot = async (
   transaction: Transaction,
   on: Exclude<FirstEvent, 'provide'>,
@@ -18,7 +18,7 @@ export const insertSnapshot = async (
 ): Promise<Snapshot> => {
   const { organizationId, name, image, imageName, osUser, entrypoint, cpu, memoryGiB, diskGiB } = snapshot
   try {
-    // In a part of its own: after a failure the caller's transaction could do nothing more.
+    // A savepoint, because otherwise a failure would abort the caller's whole transaction.
     const [row] = await transaction.savepoint(
       (part) => part<SnapshotRow[]>`
         insert into snapshots (organization_id, name, state, image, image_name, os_user, entrypoint, cpu, memory_gib,
@@ -34,7 +34,7 @@ export const insertSnapshot = async (
   }
 }
 
-/** The general snapshot of the image that every runner makes for itself, unless there is one of this name. */
+/** Inserts the general snapshot of the built-in image, which every runner makes itself, unless the name exists. */
 export const ensureBuiltIn = async (transaction: Transaction, name: string): Promise<void> => {
   await transaction`
     insert into snapshots (general, name, state, image, cpu, memory_gib, disk_gib)
@@ -43,15 +43,15 @@ export const ensureBuiltIn = async (transaction: Transaction, name: string): Pro
 
 type Change = {
   now: Date
-  /** Why it failed; what has not failed has no reason. */
+  /** Why the snapshot failed. Without a failure there is no reason. */
   reason?: string
-  /** What its image says. Null keeps what the snapshot has; its own entrypoint counts more than that of the image. */
+  /** Values from the image. Null keeps the snapshot's value; the snapshot's own entrypoint wins over the one of the image. */
   image?: { sizeGiB: number | null; user?: string | null; entrypoint?: string[] | null }
 }
 
 /**
- * Moves those that `which` finds and that are in a state from which the event leads on; the others stay as they are. Answers
- * the ids of those that were moved.
+ * Applies the event to the snapshots that `which` selects, if their state has a move for it. Other snapshots stay unchanged.
+ * Returns the ids of the moved snapshots.
  */
 export const moveSnapshots = async (
   sql: Sql,
@@ -61,7 +61,7 @@ export const moveSnapshots = async (
 ): Promise<string[]> => {
   const moves = movesOn(on)
   const { sizeGiB = null, user = null, entrypoint = null } = image ?? {}
-  // Old state and new state are read from one row as it is when the write has it: somebody may have moved it meanwhile.
+  // The old state is read in the update itself, because another transaction may have moved the snapshot meanwhile.
   const rows = await sql<{ id: string }[]>`
     update snapshots set state = case state ${moves.map(({ from, to }) => sql`when ${from} then ${to}`)} end,
       error_reason = ${reason ?? null}, updated_at = ${now},
