@@ -1,4 +1,4 @@
-// Which images each runner has, as far as control has heard.
+// Which images each runner has, as last reported to control.
 import type { Piece, Sql } from '../storage/database.ts'
 
 export const addToRunner = async (sql: Sql, runnerId: string, name: string): Promise<void> => {
@@ -11,12 +11,12 @@ export const takeFromRunner = async (sql: Sql, runnerId: string, name: string): 
     update runners set images = array_remove(images, ${name}) where id = ${runnerId} and ${name} = any(images)`
 }
 
-/** Until they say that they have it. */
+/** Forgets that runners have the image, until they report it again. */
 export const takeFromRunners = async (sql: Sql, name: string): Promise<void> => {
   await sql`update runners set images = array_remove(images, ${name}) where ${name} = any(images)`
 }
 
-/** A statement for one that has just found the names: no sandbox is placed there for the sake of these images. */
+/** A statement that forgets these images on all runners, so that no sandbox is placed there for them. `names` is a subquery. */
 export const takeFromAllRunners = (sql: Sql, names: Piece): Piece => sql`
   update runners set images = array(select unnest(images) except ${names})
   where images && array(${names})`

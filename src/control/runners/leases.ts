@@ -1,16 +1,16 @@
-// A runner holds a lease by its heartbeats. One that misses it gets nothing new; what it has keeps its last known state.
+// A runner keeps its lease by heartbeats. Without a lease it gets no new sandboxes; its sandboxes keep their last known state.
 
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
-/** Who was last heard before is silent. */
+/** A runner whose last heartbeat is before this moment is silent. */
 export const silentBefore = ({ clock, options }: Pick<RunningParts, 'clock' | 'options'>): Date =>
   new Date(clock.now().getTime() - options.leaseSeconds * 1000)
 
-/** Who is away for longer is not waited for. */
+/** A runner that is silent for longer is not expected to come back. */
 const backWithinSeconds = 24 * 3600
 
-/** A condition: nobody of the region with the id of this column is heard, and somebody was within a day, so may well be back. */
+/** SQL condition: all runners of the region are silent, but one was heard within a day and may come back. */
 export const isRegionAway = (sql: Sql, regionId: Piece, parts: Pick<RunningParts, 'clock' | 'options'>): Piece => {
   const longGone = new Date(parts.clock.now().getTime() - backWithinSeconds * 1000)
   return sql`

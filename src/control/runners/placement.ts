@@ -1,5 +1,5 @@
-// Where a sandbox goes, and whether there is room. The runner's row is locked while it is decided, so that two creates
-// cannot both take the last place; what is taken is the sum over its sandboxes, which cannot drift.
+// Chooses the runner of a sandbox and checks its room. The runner's row is locked meanwhile, so that two creates cannot
+// both take the last place. The used room is always summed over the sandboxes, so that no counter can drift.
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Piece, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -8,15 +8,15 @@ export type Overcommit = { cpu: number; memory: number; disk: number }
 
 type Load = { cpu: number; memory_gib: number; disk_gib: number }
 
-/** Warm sandboxes that nobody has claimed give way to everybody else, and count only for the next of their kind. */
+/** Unclaimed warm sandboxes are evicted for other sandboxes. So they count only when another warm sandbox is placed. */
 type CountsWarm = 'warm' | undefined
 
 type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number }
 
-/** Held until the transaction ends, with what its sandboxes hold. `image`: the one that was asked for, if one was. */
+/** A runner whose row is locked until the transaction ends, with the load of its sandboxes. `image`: the requested image. */
 export type HeldRunner = RunnerRow & { load: Load; image: string | null }
 
-/** `sandboxId`: of one that is somewhere already, and is not counted there. */
+/** `sandboxId`: a sandbox that is left out of the load of its runner. */
 type Counting = { sandboxId?: string | null | undefined; countsWarm?: CountsWarm }
 
 const hold = async (
@@ -25,8 +25,8 @@ const hold = async (
   { sandboxId = null, countsWarm }: Counting,
   image: string | Piece | null = null,
 ): Promise<HeldRunner[]> => {
-  // Two statements, so that the second counts what was committed while the first waited; sent together. In the order of
-  // their ids, so that two placements never wait for each other in a circle.
+  // Two statements, sent together: the second counts what was committed while the first waited for locks.
+  // Rows are locked in the order of ids, so that two placements cannot deadlock.
   const [runners, loads] = await Promise.all([
     transaction<(RunnerRow & { image: string | null })[]>`
       select id, cpu, memory_gib, disk_gib, ${image}::text as image from runners where ${which} order by id for no key update`,
@@ -45,10 +45,10 @@ const hold = async (
   return runners.map((runner) => ({ ...runner, load: loads.find((load) => load.runner_id === runner.id) ?? nothing }))
 }
 
-/** What a sandbox will hold; without `diskGiB`: its disk is there already. */
+/** Resources that a sandbox will hold. Without `diskGiB` its disk is on the runner already. */
 type Wanted = { cpu: number; memoryGiB: number; diskGiB?: number }
 
-/** How much of what may be promised would be. */
+/** Used fraction of the runner (overcommit included) with this sandbox, for the scarcest resource. Above 1: no room. */
 const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: Wanted, overcommit: Overcommit) =>
   Math.max(
     (load.cpu + cpu) / (runner.cpu * overcommit.cpu),
@@ -58,10 +58,10 @@ const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: W
 
 const hasRoom = (runner: HeldRunner, wanted: Wanted, overcommit: Overcommit) => shareOf(runner, wanted, overcommit) <= 1
 
-/** What a new sandbox needs of its runner. */
+/** Resources, region and image that a new sandbox needs. */
 type Place = Required<Wanted> & { regionId: string; image: string }
 
-/** Holds the runners of a region that are ready and have the image. */
+/** Locks the ready runners of a region that have the image. */
 export const holdRunners = (
   transaction: Transaction,
   { regionId, image }: { regionId: string; image: string | Piece },
@@ -71,7 +71,7 @@ export const holdRunners = (
   return hold(transaction, which, counting, image)
 }
 
-/** The one of them that has the most room; throws where none has enough. */
+/** Picks the runner with the most room. Throws if no runner has enough. */
 export const pickRunner = async (
   transaction: Transaction,
   runners: readonly HeldRunner[],
@@ -86,7 +86,7 @@ export const pickRunner = async (
   throw new Problem('no_room', 'No runner has room for a sandbox of this size now.')
 }
 
-/** Whether this one of them has. */
+/** Whether the runner `runnerId` is among the locked runners and has room. */
 export const hasRoomOn = (
   runners: readonly HeldRunner[],
   runnerId: string | null,
@@ -94,7 +94,7 @@ export const hasRoomOn = (
   overcommit: Overcommit,
 ): boolean => runners.some((runner) => runner.id === runnerId && hasRoom(runner, wanted, overcommit))
 
-/** Finds the ready runner of a region that has the image and the most room, and holds it until the transaction ends. */
+/** Finds the ready runner of a region with the image and the most room, and locks it until the transaction ends. */
 export const reserveRunner = async (
   transaction: Transaction,
   wanted: Place & { sandboxId?: string },
@@ -108,8 +108,8 @@ export const reserveRunner = async (
 const said: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
 
 /**
- * A snapshot of a sandbox stays on the runner where it was made, and may have to wait for it. One of another region would be
- * waited for in vain.
+ * The problem if no ready runner has the image. An image in another region can never arrive here: 400.
+ * Otherwise a retry may succeed, for example when the only runner with a sandbox's snapshot is back.
  */
 const nobodyHas = async (transaction: Transaction, { regionId, image }: { regionId: string; image: string }) => {
   const [elsewhere] = await transaction<{ region: string }[]>`
@@ -125,11 +125,11 @@ const nobodyHas = async (transaction: Transaction, { regionId, image }: { region
   return new Problem('no_room', `No runner with this snapshot is ready now.${why}`)
 }
 
-/** Where a sandbox stays where its files are, so that it is there that room is needed for what it will hold. */
+/** Checks the room on the sandbox's own runner, because a sandbox with a disk stays where the disk is. */
 export const checkRoom = async (
   transaction: Transaction,
   runnerId: string | null,
-  /** Not counted, because it will hold `wanted` instead; `null`: nothing of it is there yet. */
+  /** The sandbox whose present load is not counted, because `wanted` replaces it. `null`: it holds nothing there yet. */
   sandboxId: string | null,
   wanted: Wanted,
   overcommit: Overcommit,

@@ -1,4 +1,4 @@
-// The shapes of what operators say of runners, and are told.
+// The request and reply shapes of the operator's routes for runners.
 import Type, { type Static } from 'typebox'
 import { orNull } from '#src/http/shapes.ts'
 
@@ -37,5 +37,5 @@ export const Runner = Type.Object({
   warm: Type.Integer({ description: 'Of these, those started ahead that nobody has claimed.' }),
 })
 
-/** What a runner is told of itself. */
+/** The reply when a runner asks which runner it is. */
 export const OwnRunner = Type.Object({ id: Type.String(), regionId: Type.String() })

@@ -1,4 +1,4 @@
-// What other rooms may ask about runners. How the answers are stored is this room's own affair.
+// The functions about runners that other rooms may use. Storage is private to this room.
 export {
   decommission,
   deleteRunnersIn,

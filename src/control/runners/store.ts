@@ -18,7 +18,7 @@ export const findDatabaseId = async (sql: Sql): Promise<string> => {
   return row!.id
 }
 
-/** The runner that belongs to a key, made if there is none yet. */
+/** Inserts the runner. If it exists, only its key is replaced. */
 export const ensureRunner = async (
   sql: Sql,
   runner: RunnerIdentity & { keyHash: string },
@@ -30,7 +30,7 @@ export const ensureRunner = async (
     on conflict (id) do update set key_hash = excluded.key_hash`
 }
 
-/** When, and since when it would have been silent. */
+/** The time of a sign of life, and the limit before which a last heartbeat counts as silence. */
 type Heard = { silentBefore: Date; now: Date }
 
 type Hello = {
@@ -58,7 +58,7 @@ export const writeHello = async (
     where id = ${runnerId}`
 }
 
-/** A runner that was given up is back with its first heartbeat. */
+/** The first heartbeat makes a silent runner ready again. */
 export const writeHeartbeat = async (sql: Sql, runnerId: string, { silentBefore, now }: Heard): Promise<void> => {
   await sql`
     with used as (${forgiveSilence(sql, { runnerId, silentBefore, now })})
@@ -67,7 +67,7 @@ export const writeHeartbeat = async (sql: Sql, runnerId: string, { silentBefore,
     where id = ${runnerId}`
 }
 
-/** Marks those that have been silent since `before`, drained ones too, and answers their ids. */
+/** Marks runners without a heartbeat since `before` as silent, drained runners included. Returns their ids. */
 export const markUnresponsive = async (sql: Sql, before: Date, now: Date): Promise<string[]> => {
   const rows = await sql<{ id: string }[]>`
     update runners set is_silent = true, state = case when state = 'ready' then 'unresponsive' else state end, updated_at = ${now}
@@ -75,7 +75,7 @@ export const markUnresponsive = async (sql: Sql, before: Date, now: Date): Promi
   return rows.map(({ id }) => id)
 }
 
-/** Address of a shared runner that the server's own gate reaches, in this region if there is one. */
+/** Address of a ready shared runner, which the server's own gate can reach. Runners of this region come first. */
 export const findSharedRunnerAddress = async (sql: Sql, regionId: string | null): Promise<string | undefined> => {
   const [row] = await sql<{ address: string }[]>`
     select address from runners join regions on regions.id = runners.region_id
@@ -84,14 +84,14 @@ export const findSharedRunnerAddress = async (sql: Sql, regionId: string | null)
   return row?.address
 }
 
-/** The organization that a region belongs to, if it is not everybody's. */
+/** The organization that owns a region; undefined for a shared region. */
 export const findOwnerOfRegion = async (sql: Sql, regionId: string): Promise<string | undefined> => {
   const [row] = await sql<{ owner: string | null }[]>`
     select organization_id as owner from regions where id = ${regionId}`
   return row?.owner ?? undefined
 }
 
-/** A runner of the region, and rather one that is ready, and rather the preferred one. Null where there is none at all. */
+/** A runner of the region: ready ones first, then the preferred one. Null if the region has none. */
 export const findAnyRunner = async (sql: Sql, regionId: string, preferredId: string | null): Promise<string | null> => {
   const [row] = await sql<{ id: string }[]>`
     select id from runners where region_id = ${regionId} and state <> 'decommissioned'
@@ -118,7 +118,7 @@ export const listRunners = async (sql: Sql): Promise<RunnerView[]> =>
     from runners left join sandboxes on runner_id = runners.id and sandboxes.state in ${sql(statesHoldingDisk)}
     where runners.state <> 'decommissioned' group by runners.id order by runners.created_at, runners.id limit 1000`
 
-/** Throws where the id or the key is taken. */
+/** Throws if the id or the key is taken. */
 export const insertRunner = async (
   sql: Sql,
   { id, regionId, keyHash }: RunnerIdentity & { keyHash: string },
@@ -129,13 +129,13 @@ export const insertRunner = async (
     values (${id}, ${regionId}, ${keyHash}, ${now}, ${now})`
 }
 
-/** Nothing is placed there until the transaction ends. */
+/** Locks the runner, so that no sandbox is placed there until the transaction ends. */
 export const lockRunner = async (transaction: Transaction, id: string): Promise<boolean> => {
   const { count } = await transaction`select from runners where id = ${id} and state <> 'decommissioned' for update`
   return count > 0
 }
 
-/** Answers whether there is such a runner. One that is taken back is what it would be if it had not been drained. */
+/** Returns whether the runner exists. Undraining gives it the state that it would have if it had never been drained. */
 export const writeDrained = async (sql: Sql, id: string, isDrained: boolean, now: Date): Promise<boolean> => {
   const { count } = await sql`
     update runners set updated_at = ${now}, state = case
@@ -155,7 +155,7 @@ export const listGoneWithSandboxes = async (sql: Sql): Promise<string[]> => {
   return rows.map(({ id }) => id)
 }
 
-/** The row stays, since it says what was where. */
+/** Keeps the row, because other rows still name the runner. */
 export const decommission = async (transaction: Transaction, id: string, now: Date): Promise<void> => {
   await transaction`
     update runners set state = 'decommissioned', images = '{}', address = null, key_hash = 'gone: ' || id,
@@ -163,7 +163,7 @@ export const decommission = async (transaction: Transaction, id: string, now: Da
     where id = ${id}`
 }
 
-/** Deletes the runners of a region that goes. */
+/** Deletes the runners of a region that is being deleted. */
 export const deleteRunnersIn = async (transaction: Transaction, regionId: string): Promise<void> => {
   await transaction`delete from runners where region_id = ${regionId}`
 }
