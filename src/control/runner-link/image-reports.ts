@@ -1,4 +1,4 @@
-// Takes what runners say of images, and what that means for the snapshots and the sandboxes that wait for them.
+// Applies the runners' reports about images, also to the snapshots and sandboxes that wait for these images.
 
 import { addToRunner, takeFromRunner } from '#src/control/runners/images.ts'
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
@@ -30,7 +30,7 @@ type Runner = { id: string; regionId: string }
 const isRunnerOf = (image: Image, runner: Runner): boolean =>
   image.runnerId === null ? image.regionId === runner.regionId : image.runnerId === runner.id
 
-/** The reason may hold text of a stranger's registry, so the database keeps only so many characters of it. */
+/** In characters. The reason can quote a foreign registry, so the database stores only this much of it. */
 const longestReason = 2000
 const reasonOf = ({ errorReason }: ImageReport): string =>
   (errorReason ?? 'Its runner gave no reason.')
@@ -39,15 +39,15 @@ const reasonOf = ({ errorReason }: ImageReport): string =>
     .slice(0, longestReason)
     .toWellFormed()
 
-/** A sandbox that is somewhere else with its image, and where it was. */
+/** A sandbox whose state the report has changed, and its state before. */
 type Settled = { from: SandboxState; row: SandboxRow }
 
-/** Takes what a runner says of an image; what it says of one that is none of its own changes nothing. */
+/** Applies a runner's report about an image. A report about an image that is not this runner's changes nothing. */
 export const applyImageReport = async (parts: RunningParts, runner: Runner, report: ImageReport): Promise<void> => {
   const { database, clock, changes } = parts
   const now = clock.now()
   const settled = await database.transaction(async (transaction): Promise<Settled[]> => {
-    // Nobody asks for it anew meanwhile, so that whoever waits for it is met by what is written here.
+    // Lock the image, so that no sandbox or snapshot starts to wait for it between here and the commit.
     await holdImage(transaction, report.image)
     const image = await findImage(transaction, report.image)
     if (image === undefined || !isRunnerOf(image, runner)) return []
@@ -76,7 +76,7 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   })
   for (const { from, row } of settled) changes.announce(from, row)
   if (report.state === 'present') await placeWaiting(parts, { image: report.image })
-  // Removed by a list of a moment ago; the next one is half a minute away.
+  // The runner removed the image by an outdated list. Its next list would come only in half a minute, so push now.
   if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
     await pushImage(parts, report.image)
 }
@@ -98,23 +98,23 @@ const sizeOf = ({ sizeBytes }: ImageReport): number | null => {
   return size === null ? null : Math.round(size * 1000) / 1000
 }
 
-/** Makes the snapshots of an image usable, unless what is known only now forbids that. */
+/** Activates the snapshots of an image, and refuses those for which the image turns out to be too large. */
 const activate = async (transaction: Transaction, image: Image, report: ImageReport, now: Date) => {
   const { config } = report
   const sizeGiB = sizeOf(report)
   const leastGiB = inGiB(report.leastDiskBytes)
   if (await refuseWhatCannotBe(transaction, image.name, { sizeGiB, leastGiB }, now))
     await dropImage(transaction, image.name, now)
-  // Who runs in a sandbox may be another than its image says, and so it is for those that are made of it.
+  // A snapshot of a sandbox keeps the sandbox's user, which can differ from the user in the image.
   const user = config === undefined || image.source.kind === 'sandbox' ? null : config.user || 'root'
   const entrypoint = config && config.entrypoint.length > 0 ? [...config.entrypoint] : null
   await activateSnapshots(transaction, image.name, { sizeGiB, user, entrypoint }, now)
 }
 
 /**
- * What was lost, and cannot be brought again, is as unusable as what never came. The built-in image has no row here: its
- * runners make it anew when they start.
- * Answers false where another runner has it, or may yet bring it: then nothing has failed but one runner.
+ * Fails the snapshots of an image that no runner has or can bring, whether it was lost or never came.
+ * Returns false if another runner has the image or may still bring it: then only one runner has failed.
+ * The built-in image has no row here, because runners make it again when they start.
  */
 const fail = async (
   transaction: Transaction,
@@ -125,7 +125,7 @@ const fail = async (
   if (await isOnRunner(transaction, image.name)) return false
   if (await writeFailedOn(transaction, image.name, runnerId)) return false
   await failSnapshots(transaction, image.name, reason, now)
-  // Tried again only when somebody asks for it again: a registry that says no is not asked without end.
+  // The image is not retried until a caller asks for it again, so that a registry that refuses is not asked forever.
   await writeWanted(transaction, image.name, false, now)
   return true
 }
@@ -141,7 +141,7 @@ const releaseSource = async (
   return row ? [{ from: 'snapshotting', row }] : []
 }
 
-/** Kept only for whoever looks; nothing waits for it. */
+/** Stores the progress of an image. It is only shown to callers; nothing depends on it. */
 export const keepProgress = async (
   parts: Pick<RunningParts, 'database' | 'clock' | 'changes'>,
   runner: Runner,

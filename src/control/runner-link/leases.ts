@@ -1,4 +1,4 @@
-// What becomes of runners whose lease is over, and of what was on them.
+// Marks runners without heartbeats as silent, and ends the sandboxes of removed runners.
 
 import { endOnRunner } from '#src/control/sandboxes/upkeep/runner-gone.ts'
 import { silentBefore } from '../runners/leases.ts'
@@ -11,6 +11,6 @@ export const sweepLeases = async (parts: RunningParts): Promise<void> => {
   for (const runnerId of await markUnresponsive(database.sql, silentBefore(parts), now)) {
     log.warn({ runnerId, leaseSeconds: options.leaseSeconds }, 'a runner has missed its heartbeats')
   }
-  // What was changing in the moment when its runner was taken out of service.
+  // Sandboxes that were changing at the moment their runner was removed.
   for (const runnerId of await listGoneWithSandboxes(database.sql)) await endOnRunner(parts, runnerId)
 }

@@ -1,4 +1,4 @@
-// The link of a runner: says hello, hears reports, sends assignments. All that the runner says is checked before it counts.
+// The link of a runner: control welcomes it, receives reports and sends assignments. Every message of a runner is validated.
 
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
@@ -23,7 +23,7 @@ import { applyImageReport, keepProgress } from './image-reports.ts'
 const amount = Type.Number({ minimum: 0, maximum: 1e9 })
 const text = Type.String({ maxLength: 4096 })
 
-/** Most images of a runner: their names, of some 40 characters, fit into a message of 4 MiB. */
+/** Most images that a runner lists: names of about 40 characters, which fit into a message of 4 MiB. */
 const mostImages = 80_000
 
 const word = Type.String({ maxLength: imageConfigBounds.wordCharacters })
@@ -97,7 +97,7 @@ const FromRunnerShape = Type.Union([
 
 const shape = Compile(FromRunnerShape)
 
-/** Most messages that wait for the database before the runner is asked to begin anew. */
+/** Most messages of a runner that wait for the database. Above this, the link is closed and the runner connects again. */
 const mostWaiting = 10_000
 
 const readMessage = (data: RawData): FromRunner | undefined => {
@@ -119,7 +119,7 @@ export const serveRunnerLink = (parts: RunningParts, runner: RunnerIdentity, soc
     const message: ToRunner = { type: 'welcome', runnerId, heartbeatSeconds: options.heartbeatSeconds, databaseId }
     socket.send(JSON.stringify(message))
   }
-  // Messages are handled one after the other: a runner's words count in the order in which it says them.
+  // Messages are handled one after the other, in the order in which the runner sent them.
   let last = welcome().catch((error) => {
     log.error({ err: error, runnerId }, 'a runner could not be welcomed; its link is closed')
     socket.close(1011)
@@ -131,7 +131,7 @@ export const serveRunnerLink = (parts: RunningParts, runner: RunnerIdentity, soc
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       log.info({ sandboxId: report.sandboxId, runnerId, why: error.message }, 'a report was refused')
-      // Whoever speaks of an older generation has missed the newer one.
+      // A runner that reports on an older generation has missed the newer assignment, so send it again.
       const row = await findSandboxById(database.sql, report.sandboxId)
       if (row?.runner_id === runnerId) links.push(runnerId, asAssignment(row))
     }

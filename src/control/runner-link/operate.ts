@@ -1,4 +1,4 @@
-// What operators do with runners: let one join, give it nothing new, take it out of service for good.
+// The operator's actions on runners: add one, drain it, remove it for good.
 import { randomBytes } from 'node:crypto'
 import { hashKey } from '#src/control/auth/secret.ts'
 import { localRunnerId } from '#src/control/bootstrap.ts'
@@ -14,7 +14,7 @@ import type { RunningParts } from '../running.ts'
 
 const newToken = () => `alr_${randomBytes(32).toString('hex')}`
 
-/** It is there, and gets sandboxes, once a runner has said hello with its token. */
+/** Registers a runner. It gets sandboxes once a runner has connected with its token. */
 export const addRunner = async (parts: RunningParts, { id, regionId = 'local' }: CreateRunner) => {
   const { database, clock } = parts
   if (!/^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(id)) {
@@ -41,7 +41,7 @@ export const viewRunners = async ({ database }: RunningParts) =>
 
 const noSuchRunner = () => new Problem('not_found', 'There is no such runner.')
 
-/** What it has stays and can be used. */
+/** A drained runner gets no new sandboxes. Its existing sandboxes stay and can be used. */
 export const drainRunner = async (parts: RunningParts, id: string, isDrained: boolean): Promise<void> => {
   const { database, clock } = parts
   if (!(await writeDrained(database.sql, id, isDrained, clock.now()))) throw noSuchRunner()
@@ -55,8 +55,9 @@ const countOn = async (transaction: Transaction, id: string): Promise<number> =>
 }
 
 /**
- * Removes a runner. Its token opens nothing any more, and its name is not given again. What is archived is brought back by others; what has
- * its disk there is lost, which needs `force`. The server's own is never removed: nothing would bring it back.
+ * Removes a runner. Its token becomes invalid, and its id is never reused. Other runners can restore its archived sandboxes.
+ * Sandboxes with their disk on it are lost, which needs `force`. The server's own runner cannot be removed, because nothing
+ * would add it again.
  */
 export const removeRunner = async (parts: RunningParts, id: string, isForced: boolean): Promise<void> => {
   const { database, clock, links } = parts

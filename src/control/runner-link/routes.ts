@@ -1,4 +1,5 @@
-// What runners call: the public interface's two ways, and the link that says the same sooner. And what operators do with them.
+// The routes that runners call: two endpoints of the public API, and the link, which carries the same messages sooner.
+// The operator's routes for runners are here too.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { listForRunner as listImages } from '#src/control/images/images.ts'
