@@ -59,7 +59,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal((await app.as('owner').get('/sandbox/again/build-logs')).text, '')
   })
 
-  test('404 for other organizations, unknown ids and images not built; 400 for a bad follow; 401 without a key', async () => {
+  test('404 for other organizations and images not built; 400 for a bad follow; 401 without a key', async () => {
     await using app = await startControl()
     await using _runner: SimulatedRunner = await connectRunner(app)
     const { id } = await build(app)
