@@ -38,7 +38,7 @@ export type SnapshotEvent = (typeof snapshotEvents)[number]
 
 type MoveRow = readonly [on: SnapshotEvent, from: SnapshotState | null, to: SnapshotState | null]
 
-/** One row per event and state; `null` means that the snapshot does not exist. Without a row, the event changes nothing. */
+/** A row per event and state; `null` means that the snapshot does not exist. Without a row, the event changes nothing. */
 export const snapshotMoves = [
   // on      from    to
   // A snapshot is made from a definition, from an image or a file, or from a sandbox. The built-in snapshot is active at once.
