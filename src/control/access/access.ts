@@ -1,4 +1,4 @@
-// What the gate asks before it forwards anything: may this caller reach this sandbox, and where is it?
+// Answers the gate's question before it forwards a call: may this caller reach this sandbox, and where is the sandbox?
 
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
@@ -70,10 +70,10 @@ type Opened = { row: SandboxRow; openedBy: OpenedBy; allowed: Allowed }
 const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxRow =>
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
-/** When expiry is judged: no more, once a call has been let in. */
+/** The time against which expiry is checked. Undefined for a call that was let in before: expiry no longer matters. */
 const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 
-/** What a call may do that this has let in: a signed file URL its one call, anything else the whole toolbox or one port. */
+/** What a credential allows: a signed file URL allows its one call, all others allow the whole toolbox or one port. */
 const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed => {
   if (credential?.kind === 'file-signature') {
     const { method, path } = credential
@@ -82,7 +82,7 @@ const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed =
   return port === undefined || port === toolboxPort ? { kind: 'toolbox' } : { kind: 'port', port }
 }
 
-/** Tries one credential. `stranger`: it is somebody's, who has no such sandbox. */
+/** Tries one credential. `stranger`: the credential is valid, but its holder has no such sandbox. */
 const tryCredential = async (
   parts: RunningParts,
   question: AccessQuestion,
@@ -92,7 +92,7 @@ const tryCredential = async (
   const { sandboxIdOrName, port } = question
   switch (credential.kind) {
     case 'bearer': {
-      // Any key of the organization opens its sandboxes; a stranger's key sees nothing there.
+      // Any API key of the organization opens its sandboxes. Keys of other organizations find nothing.
       const holder = await parts.callers.find(credential.token)
       if (holder === undefined) return undefined
       const caller = await holder.in(credential.organizationId)
@@ -100,20 +100,20 @@ const tryCredential = async (
       return (await findSandbox(sql, caller.organization.id, sandboxIdOrName)) ?? 'stranger'
     }
     case 'file-signature': {
-      // By its id only: a name says nothing without an organization.
+      // Only ids are accepted, because names are unique only within an organization.
       const row = port === undefined ? await findSandboxById(sql, sandboxIdOrName) : undefined
       if (row === undefined || row.state === 'destroyed') return undefined
       return isSignedBy(row.signing_key, credential, judgedAt(parts, question)) ? row : undefined
     }
     default: {
-      // The token proves one sandbox and says nothing about any other.
+      // A preview token opens its own sandbox only.
       const row = await findByPreviewToken(sql, credential.token, parts.clock.now())
       return isNamed(row, sandboxIdOrName) ? row : undefined
     }
   }
 }
 
-/** A port that is open without a credential: by a token in its address, or because the sandbox is public. No toolbox is public. */
+/** Finds a port that needs no credential: by the token in a signed URL, or because the sandbox is public. Never a toolbox. */
 const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Promise<Opened | undefined> => {
   const { sql } = parts.database
   const { sandboxIdOrName, port } = question
@@ -147,7 +147,7 @@ const hasOurBearer = async ({ callers }: RunningParts, credentials: readonly Cre
 
 type Found = Pick<Access, 'runnerAddress' | 'openedBy' | 'isBearerOurs' | 'warnsVisitors'>
 
-/** What a gate is told. */
+/** The answer to a gate. */
 export const accessOf = (
   { tickets }: Pick<GateParts, 'tickets'>,
   row: SandboxRow,
@@ -164,12 +164,12 @@ export const accessOf = (
   ...found,
 })
 
-/** `proxyRegionId`: the region whose proxy asks; for it there is nothing anywhere else. */
+/** `proxyRegionId`: the region whose proxy asks. Sandboxes of other regions do not exist for it. */
 const answerAccess = async (parts: GateParts, question: AccessQuestion, proxyRegionId?: string): Promise<Access> => {
   const { sql } = parts.database
   const { row, openedBy, allowed } = await open(parts, question)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(question.sandboxIdOrName)
-  // A sandbox that waits for its image, or whose runner is gone, has no address; it does not run, so nobody needs one.
+  // A sandbox that waits for its image, or whose runner is gone, has no address. It does not run, so none is needed.
   const runnerAddress = row.runner_address ?? ''
   const isUp = isRunning(row.state, row.desired_state) || row.state === 'paused'
   if (isUp && runnerAddress === '') throw new Problem('bad_gateway')
@@ -210,7 +210,7 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
     socket: (socket, { proxyRegionId }) => {
-      // The key of a region's proxy can be taken back while its link is open: it is told nothing there, and asks.
+      // The key of a region's proxy can be revoked while its link is open, so it gets no answers ahead and has to ask.
       if (proxyRegionId === undefined) parts.gates.add(socket)
     },
   }),

@@ -1,5 +1,5 @@
-// Answers gates before they ask: whoever has just been given a sandbox calls into it next, and that call then need not wait
-// for our answer. It is what the gate would be told, for the same second; a gate that does not hear it asks.
+// Sends answers to gates before they ask. A caller who just got a sandbox calls into it next, and that call need not wait
+// for control. The answer sent ahead equals the one to a question, and is valid as long. A gate that misses it just asks.
 import type { FastifyRequest } from 'fastify'
 import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
 import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -8,7 +8,7 @@ import { type AccessQuestion, keyOfQuestion } from '#src/wire/access.ts'
 import { accessOf } from './access.ts'
 import type { GateParts } from './gate-links.ts'
 
-/** The question that the gate will make from a call with this request's credential. */
+/** The question that the gate would ask for a call with this request's credential. */
 const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQuestion | undefined => {
   const token = readBearer(headers)
   if (token === undefined) return undefined
@@ -17,7 +17,7 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
   return { sandboxIdOrName: sandboxId, credentials: [credential], countsAsActivity: true }
 }
 
-/** Tells the gates, before the caller of this request has the answer, that the caller may enter the sandbox that it names. */
+/** Tells the gates that this caller may reach the sandbox. Call it before the caller gets the reply to this request. */
 export const answerAhead = (
   { gates, links, tickets }: Pick<GateParts, 'gates' | 'links' | 'tickets'>,
   request: FastifyRequest,

@@ -1,16 +1,16 @@
-// Signed file URLs: whoever holds the sandbox's signing key makes them without asking anybody.
+// Signed file URLs. A holder of the sandbox's signing key can make them without a call to the API.
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { Credential } from '#src/wire/access.ts'
 
 type FileSignature = Extract<Credential, { kind: 'file-signature' }>
 
-/** Whether this key made this signature, and it has not expired. Without `now` an expired signature counts too. */
+/** Whether this key made the signature and the signature has not expired. Without `now`, expiry is not checked. */
 export const isSignedBy = (
   signingKey: string,
   { method, path, expires, signature }: FileSignature,
   now: Date | undefined,
 ): boolean => {
-  // With leading zeros or signs, a moment could be written in several ways, each with a signature of its own.
+  // Exactly one spelling per moment: no leading zeros and no sign.
   if (!/^(?:0|[1-9]\d{0,14})$/.test(expires)) return false
   const mac = createHmac('sha256', signingKey).update(`v1:files:${method}:${path}:${expires}`).digest('base64url')
   const [ours, theirs] = [Buffer.from(`v1_${mac}`), Buffer.from(signature)]

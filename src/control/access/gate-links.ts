@@ -17,7 +17,7 @@ export class GateLinks {
     return this.#sockets.size
   }
 
-  /** Tells gates that keep up. */
+  /** Sends a message to every gate whose socket is not congested. */
   tell(message: AccessAhead): void {
     const text = JSON.stringify(message)
     for (const socket of this.#sockets)
@@ -29,5 +29,5 @@ export class GateLinks {
   }
 }
 
-/** What rooms have that answer gates. */
+/** The parts that rooms need to answer gates. */
 export type GateParts = RunningParts & { gates: GateLinks; tickets: Tickets }

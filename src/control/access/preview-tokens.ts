@@ -1,5 +1,5 @@
-// The tokens that open the previews and the toolbox of one sandbox. The sandbox has a token of its own, which people get. An API
-// key gets a token that is made from it: this one ends when the key ends, and both change whenever the sandbox is started.
+// The tokens that open the previews and the toolbox of one sandbox. Users get the sandbox's own token. An API key gets a
+// token derived from it, which ends with the key. Both tokens change at every start of the sandbox.
 import { createHmac } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
@@ -8,7 +8,7 @@ import { withRunner } from '#src/control/sandboxes/service.ts'
 import { isDangling, type Sql } from '#src/control/storage/database.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
 
-/** A token of a key is longer than the token of a sandbox, so that one query finds either. */
+/** The length tells the kinds apart: a key's token is longer than a sandbox's token, so one query is enough for either. */
 const keyToken = /^[\w-]{43}$/
 
 const tokenOf = (previewToken: string, keyHash: string): string =>
@@ -52,7 +52,7 @@ const findByKeyToken = async (sql: Sql, token: string, now: Date): Promise<Sandb
   if (made === undefined) return undefined
   const [row] = await sql<SandboxRow[]>`
     ${withRunner(sql)} where sandboxes.id = ${made.sandbox_id} and sandboxes.state <> 'destroyed'`
-  // After a start the sandbox has another token, and this one belongs to the old.
+  // After a new start the sandbox has another token, and tokens derived from the old one are invalid.
   const isCurrent = row && isSameHash(hashKey(tokenOf(row.preview_token, made.maker_hash)), tokenHash)
   return isCurrent ? row : undefined
 }

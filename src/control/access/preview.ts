@@ -1,4 +1,4 @@
-// The addresses of previews: those that need a credential, and signed ones that are a credential for a while.
+// The URLs of previews: plain ones, which need a credential, and signed ones, which work by themselves until they expire.
 import { randomInt } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
@@ -17,7 +17,7 @@ import {
 
 /** Most signed URLs of a sandbox at one time. */
 const mostSignedUrls = 1000
-/** What has expired is still known for a day: a connection that it opened may last longer than it. */
+/** Expired URLs are kept for a day, because a connection that one opened may outlast it. */
 const keptMs = 86_400_000
 const tokenLength = 16
 const tokenLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
@@ -73,7 +73,7 @@ export const signPreviewUrl = async (
   return { sandboxId: id, port, token, url: previewUrl(settings.proxyUrl, token, port) }
 }
 
-/** It opens nothing from here on, and ends what it has opened. */
+/** Revokes a signed URL: it opens nothing more, and its open connections end. */
 export const expirePreviewUrl = async (
   { database }: RunningParts,
   organizationId: string,

@@ -11,7 +11,7 @@ type SignedPreviewRow = {
   port: number
   created_at: Date
   expires_at: Date
-  /** The hash of the API key that asked for it, and with which it ends; null: a person asked. */
+  /** Hash of the API key that made the URL; the URL ends with that key. Null: made by a user. */
   maker_hash: string | null
 }
 
@@ -30,7 +30,7 @@ export const countSignedPreviews = async (sql: Sql, sandboxId: string, now: Date
   return row?.count ?? 0
 }
 
-/** The sandbox that a token opens at this port. `now` absent: also if it has expired. */
+/** The sandbox that a token opens at this port. Without `now`, an expired token counts too. */
 export const findSigned = async (
   sql: Sql,
   tokenHash: string,
@@ -44,7 +44,7 @@ export const findSigned = async (
   return row
 }
 
-/** Answers whether there was one. It is gone, not only expired, so that open connections end too. */
+/** Deletes the URL, so that its open connections end too. Returns whether it existed. */
 export const expireSignedPreview = async (
   sql: Sql,
   tokenHash: string,

@@ -1,4 +1,4 @@
-// Where the telemetry of a sandbox goes, for a collector that has nothing but the token that the sandbox presents.
+// Tells a collector where the telemetry of a sandbox goes. The collector has only the token that the sandbox presents.
 import { Problem } from '#src/problems.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { OrganizationParts } from '../organizations/change.ts'

@@ -1,5 +1,5 @@
-// Signs tickets (src/wire/ticket.ts). All control processes share the keys, which lie encrypted in the database and are replaced
-// every month. The former public key is told for a day longer than its successor exists, since another process may still sign with it.
+// Signs tickets (src/wire/ticket.ts). All control processes share the keys, which are encrypted in the database and replaced
+// every month. Gates still get the previous public key for a day, since another process may still sign with it.
 import { createPrivateKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -17,7 +17,7 @@ const day = 24 * hour
 const replacedAfterMs = 30 * day
 const toldForMs = day
 const lock = 7_305_525
-/** A ticket is given again for so long: signing costs more than all else that an answer costs. */
+/** A ticket is reused for this long, because signing is the most expensive part of an answer. */
 const givenForMs = ticketLastsMs / 2
 const keptTickets = 4096
 
@@ -39,13 +39,13 @@ export class Tickets {
     return new Tickets(parts, await ensureKey(parts))
   }
 
-  /** Has at least half of its time left. */
+  /** Returns a ticket with at least half of its lifetime left. */
   sign(ticket: Omit<Ticket, 'expiresAt'>): string {
     const now = this.#parts.clock.now().getTime()
     const { sandboxId, organizationId, allowed } = ticket
     const what = JSON.stringify([this.#signing.id, sandboxId, organizationId, allowed])
     const given = this.#given.get(what)
-    // A clock that was put back would give a ticket from the future.
+    // The lower bound matters when the clock was set back: a kept ticket would then expire too far in the future.
     if (given !== undefined && given.until - givenForMs <= now && now < given.until) return given.text
     const text = makeTicket({ ...ticket, expiresAt: now + ticketLastsMs }, this.#signing)
     this.#given.delete(what)
@@ -54,13 +54,13 @@ export class Tickets {
     return text
   }
 
-  /** The keys whose tickets count now. From the database: another process may have made one since. */
+  /** The public keys that are valid now. Always read from the database, because another process may have made a new one. */
   async listKeys(): Promise<TicketKey[]> {
     const rows = await this.#parts.database.sql<Row[]>`select * from ticket_keys order by created_at desc, id`
     return rows.map(({ id, public_key: publicKey }) => ({ id, publicKey }))
   }
 
-  /** Replaces the key where it is time. Called every few seconds, and looks once an hour. */
+  /** Replaces the signing key when it is due. Called every few seconds, but checks only once an hour. */
   async renew(): Promise<void> {
     const now = this.#parts.clock.now().getTime()
     if (now - this.#readAt < hour) return
@@ -69,7 +69,7 @@ export class Tickets {
   }
 }
 
-/** The newest key that this server can read. Several processes may ask at once, and get the same one. */
+/** The newest key that this server can decrypt, made if needed. Concurrent processes get the same key. */
 const ensureKey = async (parts: TicketParts): Promise<Signing> =>
   await parts.database.transaction(async (transaction) => {
     await transaction`select pg_advisory_xact_lock(${lock})`
@@ -85,7 +85,7 @@ const ensureKey = async (parts: TicketParts): Promise<Signing> =>
     return await makeKey(transaction, parts, now)
   })
 
-/** Undefined: it was encrypted under another key. Nothing is lost by a new one. */
+/** Undefined if the key was encrypted under another encryption key. Then a new signing key is made, which loses nothing. */
 const findPrivateKey = ({ encryption, log }: TicketParts, { id, private_key }: Row): string | undefined => {
   try {
     return encryption.decrypt(purposeOf(id), private_key)
