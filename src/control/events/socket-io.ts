@@ -1,6 +1,5 @@
-// State changes as they happen, in the small part of Socket.IO 4 that the public SDK speaks:
-// Engine.IO 4 over a WebSocket and nothing else, one namespace, events from the server only. Losing one costs latency:
-// clients poll beside it.
+// Pushes state changes over the subset of Socket.IO 4 that the public SDK uses: Engine.IO 4 over a WebSocket only,
+// one namespace, events from the server only. A lost event costs only latency, because clients also poll.
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import Type from 'typebox'
@@ -17,12 +16,12 @@ import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 const pongMilliseconds = 20_000
 const signInMilliseconds = 10_000
 
-/** A client that has taken none of this much is not reading. */
+/** A client with this many unsent bytes counts as not reading. */
 const mostBufferedBytes = 1024 * 1024
-/** Bytes. What is longer is not heard to its end. */
+/** Longest message from a client, in bytes. */
 const longestMessage = 16 * 1024
 
-/** Finds whose a credential is, within the limit of wrong ones. */
+/** Looks up the holder of a credential, under the rate limit for failed attempts. */
 type TryCredential = (find: () => Promise<string | undefined>) => Promise<string | undefined>
 
 /** Engine.IO's packet kinds, and Socket.IO's inside of `message`. */
@@ -85,9 +84,9 @@ const serveSocket = (
   }
 
   const tick = async () => {
-    // Who has not signed in yet has until the deadline; who has not answered yet, until the pong's.
+    // Other timers end clients that do not sign in, or do not answer a ping, in time.
     if (watcher === undefined || !hasAnswered) return
-    // Nobody tells of a credential that has run out.
+    // Check the credential at each ping, because no notification is sent when one expires.
     if (!(await watcher.isAllowed())) return watcher.putOut()
     hasAnswered = false
     socket.send(packet.ping)
@@ -110,14 +109,14 @@ const serveSocket = (
     const text = bytesOf(data).toString()
     if (text === packet.pong) hasAnswered = true
     else if (text === packet.ping) {
-      // Who takes no answers gets none: they would fill our memory.
+      // A client that does not read gets no more pongs, because they would fill our memory.
       if (socket.bufferedAmount === 0) socket.send(packet.pong)
     } else if (text.startsWith(packet.disconnect)) socket.close(1000)
     else if (text.startsWith(packet.connect) && !isSigningIn) {
       isSigningIn = true
       signIn(text).catch(signInFailed)
     }
-    // Whatever else clients send has no meaning here.
+    // All other messages of clients are ignored.
   })
   socket.on('close', () => {
     clearInterval(ping)

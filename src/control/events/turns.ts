@@ -1,8 +1,8 @@
-// Work that waits for its turn: in order within an organization, and beside that of others. The places are bounded, and each
-// organization may fill a ninth of what is left free: alone a tenth of all, and less the more others wait. So whoever
-// has nothing waiting finds a place as long as there is one.
+// Queues work: in order within an organization, concurrently between organizations. The places are bounded.
+// An organization may hold a ninth of the places that are free: a tenth of all if it is alone, and less if others wait.
+// So an organization with nothing queued gets a place as long as one is free.
 
-/** Answers whether there was a place; without one the work is not done. `work` may fail: the next goes on. */
+/** Queues `work`. Returns false if there was no place; then the work is not done. Failed work does not stop the queue. */
 export type TakeTurn = (organizationId: string, work: () => Promise<void>) => boolean
 
 const shareOfFree = 1 / 9

@@ -1,5 +1,5 @@
-// Who hears what: clients that have signed in, by organization. Nobody hears anything on a credential that has ended, and
-// whoever's has ended is put out, in whichever process the key, the member or the user went.
+// Delivers events to signed-in clients, by organization. A client whose credential has ended gets no events and is
+// disconnected, no matter which process deleted the key, the member or the user.
 import { credentialChannel } from '#src/control/auth/announce.ts'
 import type { Change, Mishap } from '#src/control/sandboxes/record/changes.ts'
 import { isClaim } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -17,23 +17,23 @@ const checksAtOnce = 4
 
 export type Watcher = {
   organizationId: string
-  /** Whether its credential still lets it into this organization. */
+  /** Whether the client's credential still gives access to this organization. */
   isAllowed: () => Promise<boolean>
   /** JSON of an event's name and payload. */
   tell: (text: string) => void
   putOut: () => void
-  /** The server ends. */
+  /** Called when the server shuts down. */
   close: () => void
 }
 
 export type Watchers = {
-  /** False: there are too many of this organization. */
+  /** Returns false if this organization has too many watchers already. */
   add: (watcher: Watcher) => boolean
   leave: (watcher: Watcher) => void
   close: () => void
 }
 
-/** By whom and why, as in the timeline. */
+/** The author and the reason of the change, as in the timeline. */
 const whyOf = (event: SandboxEvent | undefined) =>
   event && {
     by: event.by,
@@ -53,7 +53,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     if (others?.size === 0) byOrganization.delete(watcher.organizationId)
   }
 
-  /** Answers whether it may stay. */
+  /** Disconnects the watcher if its credential has ended. Returns whether it may stay. */
   const check = async (watcher: Watcher): Promise<boolean> => {
     if (await watcher.isAllowed()) return true
     leave(watcher)
@@ -74,7 +74,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
         await inParallel(checksAtOnce, everybody, async (watcher) => void (await check(watcher)))
       }
     } catch (error) {
-      // Each of them is asked again before the next thing it is told, and at its next beat.
+      // Every watcher is checked again before its next event and at its next ping.
       log.warn({ err: error }, 'not every event socket could be checked')
     } finally {
       isChecking = false
@@ -103,7 +103,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     const { sandboxId, organizationId, from, to, row } = change
     if (!byOrganization.has(organizationId)) return
     const found = row ?? (await findSandboxById(database.sql, sandboxId))
-    // What is started ahead is nobody's yet.
+    // Unclaimed warm sandboxes belong to no organization yet.
     if (found === undefined || found.warm_pool_id !== null) return
     const until = found.state_changed_at
     const why = whyOf(await findChangeEvent(database, { sandboxId, from, to, until }))
@@ -111,7 +111,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     const isNew = from === null || isClaim(from, to)
     const hasFailed = to === 'error' || to === 'build_failed'
     const events = [
-      // The SDK takes no more than the state from an update. Only this event gives it the reason of a failure.
+      // The SDK reads only the state from `sandbox.state.updated`, so a failure's reason is sent by `sandbox.created` as well.
       ...(isNew || hasFailed ? [['sandbox.created', { ...sandbox, ...why }]] : []),
       ...(isNew ? [] : [['sandbox.state.updated', { sandbox, oldState: from, newState: to, ...why }]]),
     ]
