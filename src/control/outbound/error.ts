@@ -1,7 +1,7 @@
-/** Why a call to somebody else's server brought no answer. */
+/** Why a call to an external server brought no usable answer. */
 export type OutboundReason = 'url' | 'refused' | 'not_public' | 'unreachable' | 'timeout' | 'too_large' | 'busy'
 
-/** The message may be shown to whoever gave us the URL; `cause` is for the log. */
+/** The message may be shown to the user who gave the URL; `cause` is only for the log. */
 export class OutboundError extends Error {
   readonly reason: OutboundReason
 

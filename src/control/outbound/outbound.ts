@@ -1,5 +1,5 @@
-// Calls servers that somebody other than the operator has named: identity providers, webhook endpoints. Such a call reaches
-// the public Internet only, follows no redirect, is not kept alive, and is bounded in time, bytes and number.
+// Calls servers whose URL comes from a user, not the operator: identity providers and webhook endpoints. Such a call reaches
+// only the public Internet, follows no redirects, does not keep its connection, and is bounded in time, bytes and number.
 import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,32 +14,32 @@ export type OutboundRequest = {
   url: string
   headers?: Record<string, string>
   body?: string | Uint8Array
-  /** Refuses `http:`, but for what the operator has named. Default: false. */
+  /** Refuses `http:`, except for targets that the operator has allowed. Default: false. */
   requireTls?: boolean
-  /** Limit of the whole call, the look-up of the name included. */
+  /** Limit of the whole call, including the DNS look-up. */
   timeoutMilliseconds?: number
-  /** Most bytes of the answer's body; a larger one is an error. */
+  /** Most bytes of the response body; a larger body is an error. */
   mostBytes?: number
-  /** Who has named the server: a quarter of all calls may be theirs. */
+  /** The organization that gave the URL. One organization may have a quarter of all concurrent calls. */
   organizationId?: string
 }
 
 type OutboundReply = { status: number; headers: Record<string, string | string[] | undefined>; body: Buffer }
 
 export type Outbound = {
-  /** Answers whatever the server answered, redirects and errors too. Throws an OutboundError when nothing usable came. */
+  /** Returns the server's response, including redirects and errors. Throws an OutboundError if no usable response came. */
   send: (request: OutboundRequest) => Promise<OutboundReply>
 }
 
 type OutboundParts = {
-  /** What may be called besides the public Internet. */
+  /** Networks that may be called in addition to the public Internet. */
   allowed: Networks
   /** The networks of this host, read anew for each call. */
   readOwn?: () => Networks
   resolve?: Resolve
   /** Most calls at one time; one more fails at once. Default: 64. */
   mostAtOnce?: number
-  /** A call to a name that may not be called takes a whole number of these milliseconds. Default: 2000. */
+  /** A refused host name fails after a multiple of this time. Default: 2000 ms. */
   evenMilliseconds?: number
 }
 
@@ -47,13 +47,13 @@ const standardTimeout = 10_000
 const standardBytes = 1024 * 1024
 const headerBytes = 16 * 1024
 const standardAtOnce = 64
-/** A name that may not be called fails only when a multiple of this has passed, so that the time tells nothing either. */
+/** A refused host name fails only after a multiple of this time, so that the delay does not reveal whether the name exists. */
 const standardEvenMilliseconds = 2000
 const shareOfOne = 1 / 4
 
 const resolveName: Resolve = (hostname) => lookup(hostname, { all: true })
 
-/** Connects where we looked, whatever the name says now. */
+/** A look-up that returns the addresses that were checked, so that a changed DNS answer cannot redirect the call. */
 const pinned =
   ({ addresses }: Target): LookupFunction =>
   (_hostname, { all }, done) => {
@@ -101,12 +101,12 @@ const exchange = async (target: Target, request: OutboundRequest, signal: AbortS
   }
 }
 
-/** Outbound calls to servers that this organization has named. */
+/** Outbound calls to servers whose URL this organization gave. */
 export const outboundOf = ({ send }: Outbound, organizationId: string): Outbound => ({
   send: (request) => send({ ...request, organizationId }),
 })
 
-/** Whether what was found of a name decided, and not an address that the caller gave. */
+/** Whether the refusal follows from a DNS look-up, and not from an IP address in the URL. */
 const isOfName = (error: unknown, url: string) =>
   error instanceof OutboundError &&
   error.reason === 'not_public' &&
@@ -119,7 +119,7 @@ export const createOutbound = ({
   mostAtOnce = standardAtOnce,
   evenMilliseconds = standardEvenMilliseconds,
 }: OutboundParts): Outbound => {
-  /** Whose calls are under way. */
+  /** The organization of each running call. */
   const running: (string | undefined)[] = []
   const hasRoom = (organizationId: string | undefined) => {
     if (running.length >= mostAtOnce) return false

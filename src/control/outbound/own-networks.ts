@@ -1,5 +1,5 @@
-// The networks that this host is a member of, and its gateways. Their addresses may be public, but from here they are reached
-// behind every firewall that stands before the host, so what others name may not lead there.
+// The networks of this host, and its gateways. Their addresses may be public, but from this host they are reached behind
+// the firewalls in front of it. So URLs given by users may not lead there.
 import { BlockList } from 'node:net'
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import { isPublicAddress, type Networks } from '#src/kit/networks.ts'
@@ -7,10 +7,10 @@ import { type NextNetwork, readNextNetworks } from './routes-of-host.ts'
 
 type Interfaces = NodeJS.Dict<Pick<NetworkInterfaceInfo, 'address' | 'cidr'>[]>
 
-/** A shorter prefix is no network of neighbours. */
+/** A network with a shorter prefix is too large to be a local network and is ignored. */
 const shortest = { ipv4: 8, ipv6: 32 }
 
-/** What is not public is closed by itself, so only public networks are listed. */
+/** Lists only public networks, because private ones are refused anyway. */
 export const readOwnNetworks = (
   interfaces: Interfaces = networkInterfaces(),
   next: readonly NextNetwork[] = readNextNetworks(),

@@ -1,10 +1,10 @@
-// Where this host's packets go next: its gateways and the networks that it reaches without one. A host whose own address is a
-// /32 has its gateway and its neighbours in no network of an interface. Control sees only its own entry of /proc, which is enough.
+// The next hops of this host: its gateways, and the networks that it reaches directly. If the host's own address is a /32,
+// its gateway and its neighbours are in no interface's network. Control sees only its own entry of /proc, which is enough.
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export type NextNetwork = { address: string; bits: number }
 
-/** Bytes. A router has the routes of the whole Internet; the default route stands among the first. */
+/** Most bytes read. A router can have the routes of the whole Internet, but its default route is among the first. */
 const mostRead = 256 * 1024
 
 const readBeginning = (path: string): string => {
@@ -25,12 +25,12 @@ const readBeginning = (path: string): string => {
   }
 }
 
-/** Flags of a route (linux/route.h): it is in use, and it does not only refuse. */
+/** Checks the flags of a route (linux/route.h): it is up, and it is not a reject route. */
 const isUsed = (flags: number) => (flags & 0x1) !== 0 && (flags & 0x200) === 0
 
 const bytesOf = (hex: string) => hex.match(/../g)?.map((byte) => Number.parseInt(byte, 16)) ?? []
 
-/** `010200C0` is 192.0.2.1: the bytes stand in the order of the machine. */
+/** `010200C0` is 192.0.2.1, because the bytes are in the byte order of the machine. */
 const ipv4Of = (hex: string) => bytesOf(hex).reverse().join('.')
 
 const ipv6Of = (hex: string) => hex.match(/.{4}/g)?.join(':') ?? ''

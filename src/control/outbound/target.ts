@@ -1,18 +1,18 @@
-// Decides whether a URL that somebody gave may be called, and at which addresses. The addresses that were looked at are the
-// ones that are connected to: a name that says something else a moment later gains nothing.
+// Decides whether a URL given by a user may be called, and at which addresses. The connection goes to the addresses that
+// were checked, so a DNS answer that changes a moment later has no effect.
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import { isPublicAddress, isWithin, type Networks } from '#src/kit/networks.ts'
 import { OutboundError } from './error.ts'
 
-/** Every address of a name. */
+/** Returns all addresses of a host name. */
 export type Resolve = (hostname: string) => Promise<LookupAddress[]>
 
 export type Target = { url: URL; addresses: LookupAddress[] }
 
 const longestUrl = 2048
 
-/** What can be said of a URL without asking anybody: for the moment when it is given to us. Throws an OutboundError. */
+/** Checks a URL without a DNS look-up, at the moment when a user gives it. Throws an OutboundError. */
 export const readTargetUrl = (given: string): URL => {
   const url = given.length <= longestUrl && URL.canParse(given) ? new URL(given) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.hostname === '') {
@@ -22,7 +22,7 @@ export const readTargetUrl = (given: string): URL => {
   return url
 }
 
-/** Ports below this belong to services of the system; of those only two speak HTTP. */
+/** Lower ports belong to system services; only 80 and 443 of them speak HTTP. */
 const firstFreePort = 1024
 
 const isHttpPort = ({ port }: URL) => port === '' || port === '80' || port === '443' || Number(port) >= firstFreePort
@@ -41,13 +41,13 @@ const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[
   return addresses
 }
 
-/** The error for a name that does not exist, and for a closed address: a stranger learns no internal name. */
+/** A single error for unknown names and refused addresses, so that a caller cannot find out internal names. */
 const notPublic = (host: string, cause?: unknown) =>
   new OutboundError('not_public', `The host ${host} is not on the public Internet.`, { cause })
 
 type TargetRules = { allowed: Networks; own: Networks; resolve: Resolve; requireTls: boolean }
 
-/** Resolves a target. A closed address refuses the whole name: which of them is used is not ours to choose. */
+/** Resolves a target. One refused address refuses the whole name, because we do not control which address is used. */
 export const resolveTarget = async (given: string, rules: TargetRules): Promise<Target> => {
   const { allowed, own, resolve, requireTls } = rules
   const url = readTargetUrl(given)
