@@ -1,4 +1,4 @@
-// Gives a caller a sandbox that runs already. One transaction: it is the caller's, or still anybody's.
+// Gives a running warm sandbox to a caller. One transaction: afterwards it is the caller's, or still unclaimed.
 
 import type { Wanted } from '#src/control/sandboxes/record/columns.ts'
 import { moveFrom } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -9,7 +9,7 @@ import type { RunningParts } from '../running.ts'
 
 type WantedWarm = { organizationId: string; regionId: string; snapshotId: string | Piece }
 
-/** Holds a ready warm sandbox for this transaction. The caller's own pools come first; a sandbox that somebody else is taking is skipped. */
+/** Locks a ready warm sandbox for this transaction. The caller's own pools come first; locked sandboxes are skipped. */
 export const holdWarm = async (
   transaction: Transaction,
   { organizationId, regionId, snapshotId }: WantedWarm,
@@ -30,15 +30,15 @@ const isOfSize = (row: SandboxRow, size: Pick<Wanted, 'cpu' | 'memory_gib' | 'di
   row.cpu === size.cpu && row.memory_gib === size.memory_gib && row.disk_gib === size.disk_gib
 
 /**
- * Writes down whose it is from now on, and as what. It runs on; no call gets inside before its runner has taken what is
- * new about it. Of another size it is being created: its runner may find that it cannot be.
+ * Writes the new owner and settings of the sandbox, which keeps running. No call reaches it before its runner has applied
+ * the change. If the size changes, its state is `creating`, because the runner may be unable to resize it.
  */
 export const claimWarm = async (
   transaction: Transaction,
   { clock }: RunningParts,
   warm: SandboxRow,
   wanted: Wanted,
-  /** Absent: its id. */
+  /** Default: the sandbox's id. */
   name: string | undefined,
   by: By,
 ): Promise<SandboxRow> => {

@@ -1,17 +1,17 @@
-// How much sandboxes of each snapshot are wanted: what the size of the server's own warm pools follows.
+// The demand for sandboxes of each snapshot. It decides the size of the server's own warm pools.
 import { randomUUID } from 'node:crypto'
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
-/** After this long a create counts half. */
+/** A create counts half after this time. */
 const halfLifeSeconds = 300
-/** Below it nobody seems to come any more: the pool is given up. */
+/** A pool with less demand than this is given up. */
 const least = 0.05
 
-/** Nothing is left by then, and numbers stay ones that the database can hold. */
+/** After this many half-lives no demand is left. The limit also prevents an underflow in the database. */
 const mostHalfLives = 100
 
-/** What the demand of a pool has faded to. Where a clock was ahead, nothing has faded yet. */
+/** The demand of a pool after decay. A `demand_at` in the future (another clock was ahead) means no decay yet. */
 export const fadedDemand = (sql: Sql, now: Date): Piece => {
   const halfLives = sql`extract(epoch from ${now}::timestamptz - warm_pools.demand_at)::float8 / ${halfLifeSeconds}`
   return sql`warm_pools.demand * power(0.5, least(greatest(${halfLives}, 0), ${mostHalfLives}))`
@@ -19,7 +19,7 @@ export const fadedDemand = (sql: Sql, now: Date): Piece => {
 
 type Key = { snapshotId: string; regionId: string }
 
-/** Counts creates since the last sweep; what a crash forgets is made up for by the next creates. */
+/** Counts creates since the last sweep. A crash loses these counts, which the next creates make up for. */
 export class WarmDemand {
   readonly #counts = new Map<string, Key & { count: number }>()
 
@@ -30,7 +30,7 @@ export class WarmDemand {
     else this.#counts.set(name, { ...key, count: 1 })
   }
 
-  /** Writes what was counted, and lets what was written before fade. */
+  /** Adds the new counts to the demand in the database, after decay of the old value. */
   async write({ database, clock, options }: RunningParts): Promise<void> {
     const now = clock.now()
     const { sql } = database

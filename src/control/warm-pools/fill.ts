@@ -1,7 +1,7 @@
-// Keeps warm pools as full as they should be: makes what is missing, deletes what nobody is going to claim.
+// Keeps warm pools at their size: creates missing sandboxes, and deletes those that will not be claimed.
 //
-// It has the lowest priority: it stands back while callers wait for sandboxes of their own, and what it makes counts
-// nowhere when a place for one of those is looked for.
+// Filling has the lowest priority: it waits while callers wait for their own sandboxes. Unclaimed warm sandboxes are not
+// counted when the placement looks for room for other sandboxes.
 
 import { randomUUID } from 'node:crypto'
 import { newSecret } from '#src/control/auth/secret.ts'
@@ -15,14 +15,14 @@ import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import { fadedDemand } from './demand.ts'
 
-/** Most sandboxes that are started ahead at one time, and most callers that may wait meanwhile. */
+/** Most warm sandboxes that start at the same time. With this many of a region on their way, filling pauses. */
 const atOnce = 2
 const poolsPerSweep = 100
 const againAfterSeconds = 60
 
 const by = { kind: 'timer', id: 'warm-pool' } as const
 
-/** The verb of the sandboxes' room: what nobody is going to claim is deleted as any sandbox is. */
+/** The destroy verb of the sandboxes room. Surplus warm sandboxes are deleted like any other sandbox. */
 type Destroy = (parts: RunningParts, row: SandboxRow, why: { by: By; reason: string }) => Promise<unknown>
 
 type FillParts = RunningParts & { destroy: Destroy }
@@ -43,7 +43,7 @@ type Pool = {
   error_reason: string | null
 }
 
-/** Nobody is in a hurry just now. */
+/** Whether few sandboxes of the region are being created, started or restored now. */
 const isQuiet = async (transaction: Transaction, { region_id }: Pool): Promise<boolean> => {
   const [busy] = await transaction<{ count: number }[]>`
     select count(*) from sandboxes
@@ -59,7 +59,7 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
   const move = moveFrom('create', null)
   const row = {
     id,
-    // Nobody's, until it is claimed.
+    // A sandbox of the server's own pools has no organization until it is claimed.
     organization_id: pool.organization_id ?? '',
     name: id,
     region_id: pool.region_id,
@@ -68,7 +68,7 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
     snapshot: pool.snapshot,
     image: pool.image,
     os_user: pool.os_user,
-    // It is whoever claims it whose command runs.
+    // The entrypoint of the claiming create runs, so none is set here.
     entrypoint: null,
     cpu: pool.cpu,
     memory_gib: pool.memory_gib,
@@ -100,13 +100,13 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
 
 type Next = { made?: SandboxRow | undefined; refused?: Problem; surplus: SandboxRow[] }
 
-/** No runner can take it: nothing was written. */
+/** A Problem means that no runner has room, and that nothing was written. Other errors are thrown. */
 const asRefusal = (error: unknown): Problem => {
   if (error instanceof Problem) return error
   throw error
 }
 
-/** Makes a step of a pool, unless another control process is at it. */
+/** Does one step of filling a pool, unless another control process is working on it. */
 const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
   await parts.database.transaction(async (transaction): Promise<Next> => {
     const { mostWarm } = parts.options
@@ -126,7 +126,7 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
       select sandboxes.*, runners.state as runner from sandboxes left join runners on runners.id = runner_id
       where warm_pool_id = ${pool.id} and desired_state <> 'destroyed' and sandboxes.state <> 'destroyed'
       order by sandboxes.created_at desc, sandboxes.id`
-    // Nobody is given one of a drained runner any more; of one that is silent, once it is heard again.
+    // Warm sandboxes of a drained runner are never claimed, so they are replaced. Those of a silent runner are kept.
     const isBroken = ({ state, runner }: (typeof warm)[number]) =>
       (state !== 'started' && state !== 'creating') || runner === 'disabled'
     const broken = warm.filter(isBroken)
@@ -136,15 +136,15 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
     const isFull = sound.length >= pool.wanted
     const mayMake = !isFull && !isMaking && (await isQuiet(transaction, pool))
     const made = mayMake ? await make(transaction, parts, pool).catch(asRefusal) : undefined
-    // What is not wanted goes, also where nothing can be made in its place.
+    // The surplus is deleted even if no replacement can be made.
     if (made instanceof Problem) return { refused: made, surplus }
-    // Whatever was in the way is no more.
+    // The pool can be filled again, so its error is over.
     if (pool.error_reason !== null && (isFull || made !== undefined))
       await transaction`update warm_pools set error_reason = null, not_before = null where id = ${pool.id}`
     return { made, surplus }
   })
 
-/** Why it cannot be filled stands with the pool; it is tried again after a while. */
+/** Stores with the pool why it cannot be filled, and delays the next attempt. */
 const complain = async ({ database, clock }: RunningParts, poolId: string, error: unknown): Promise<void> => {
   const now = clock.now()
   const reason = error instanceof Problem ? error.message : 'It could not be filled; the log of control says why.'
@@ -169,7 +169,7 @@ const fill = async (parts: FillParts, poolId: string): Promise<void> => {
   }
 }
 
-/** Whose pool is gone. */
+/** Deletes warm sandboxes whose pool was deleted. */
 const sweepOrphans = async (parts: FillParts): Promise<void> => {
   const rows = await parts.database.sql<SandboxRow[]>`
     select * from sandboxes where warm_pool_id is not null and desired_state <> 'destroyed'
@@ -177,7 +177,7 @@ const sweepOrphans = async (parts: FillParts): Promise<void> => {
   for (const row of rows) await parts.destroy(parts, row, { by, reason: 'Its warm pool is gone.' })
 }
 
-/** Takes every pool as far as it can be taken now; it goes on when one of its sandboxes has started, or is claimed. */
+/** Fills every pool as far as possible now. Filling continues when a warm sandbox has started or was claimed. */
 const fillAll = async (parts: FillParts): Promise<void> => {
   const { database, clock } = parts
   const pools = await database.sql<{ id: string }[]>`
@@ -187,17 +187,17 @@ const fillAll = async (parts: FillParts): Promise<void> => {
   await sweepOrphans(parts)
 }
 
-/** Whoever has just been given a sandbox wants to use it before the next one is made; but not for ever. */
+/** Pause before a refill, so that the new owner's first calls are not slowed down by it. The second value bounds it. */
 const breathMs = 300
 const longestBreathMs = 2000
 
 type Filling = {
-  /** Once, now; the next one waits for its end. */
+  /** Fills once, now. Calls do not overlap: the next one waits for this one to end. */
   fill: () => Promise<void>
   stop: () => Promise<void>
 }
 
-/** Fills when it is told to, and soon after one was claimed or has become ready. */
+/** Fills on request, and soon after a warm sandbox was claimed or has started. */
 export const keepFilling = (given: RunningParts, destroy: Destroy): Filling => {
   const parts = { ...given, destroy }
   const { changes, log } = parts

@@ -1,4 +1,4 @@
-// Sandboxes that an organization wants started ahead. This file keeps what is wanted; fill.ts makes it so.
+// The warm pools that organizations ask for. This file stores the pools; `fill.ts` fills them.
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import { checkNotSuspended } from '#src/control/people/organization.ts'
@@ -30,7 +30,7 @@ const asView = (pool: WarmPool) => ({
 export const viewWarmPools = async ({ database }: RunningParts, { organization }: Actor) =>
   (await listPools(database.sql, organization.id)).map(asView)
 
-/** Throws where a sandbox of it could not be anybody's: what nobody may have is not started ahead. */
+/** Throws if the organization could not create a sandbox from this snapshot in this region: such a pool would be useless. */
 const getPlace = async ({ database }: RunningParts, { organization }: Actor, idOrName: string, regionId: string) => {
   const { sql } = database
   const [snapshot, region] = await Promise.all([
@@ -63,7 +63,7 @@ export const createWarmPool = async (parts: RunningParts, actor: Actor, body: Cr
   return asView(await getPool(parts, actor, id))
 }
 
-/** 0 drains it. */
+/** Size 0 empties the pool. */
 export const resizeWarmPool = async (parts: RunningParts, actor: Actor, id: string, size: number) => {
   checkNotSuspended(parts, actor)
   const pool = await getPool(parts, actor, id)

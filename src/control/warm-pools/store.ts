@@ -5,7 +5,7 @@ import { Problem } from '#src/problems.ts'
 
 export type WarmPool = {
   id: string
-  /** Null: the server's own. */
+  /** Null: one of the server's own pools. */
   organizationId: string | null
   snapshotId: string
   snapshot: string
