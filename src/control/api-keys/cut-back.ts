@@ -1,8 +1,8 @@
-// A key loses for good what its user loses: it lives on with the rest, and getting a role back gives it nothing.
-// The guard looks at what the user holds on every call besides, so this is for what is shown and for what comes later.
+// A key permanently loses the permissions that its user loses. It keeps the others, and a role that comes back does not restore
+// them. The guard checks the user's permissions on every call anyway; this keeps the stored list true.
 import type { Sql } from '../storage/database.ts'
 
-/** In the transaction that changes roles or members. `userId` undefined: the keys of every member. */
+/** Call in the transaction that changes roles or members. `userId` undefined: the keys of every member. */
 export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: string): Promise<void> => {
   await sql`
     update api_keys k
@@ -20,7 +20,7 @@ export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: str
     where k.organization_id = ${organizationId} and k.user_id = held.user_id and not k.permissions <@ held.permissions`
 }
 
-/** All of a user, in whichever organization, in the transaction that gives their account a new way in. */
+/** Deletes all keys of a user, in every organization. Call in the transaction that gives their account a new way to sign in. */
 export const endKeysOf = async (sql: Sql, userId: string): Promise<void> => {
   await sql`delete from api_keys where user_id = ${userId}`
 }

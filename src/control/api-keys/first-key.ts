@@ -1,4 +1,4 @@
-// The key of the first administrator, which the operator gives to the server when it is started.
+// The key of the first administrator, which the operator passes to the server at its start.
 import type { Permission } from '../auth/permissions.ts'
 import type { Transaction } from '../storage/database.ts'
 
@@ -14,7 +14,7 @@ export const insertFirstKey = async (
     values (${organizationId}, ${userId}, 'first', ${hash}, ${maskedValue}, ${permissions})`
 }
 
-/** Gives it to an administrator in the place of their first one. False: there is none who would hold it. */
+/** Replaces the first key of an administrator. Returns false if no administrator could hold it, or if the key exists already. */
 export const putFirstKey = async (
   transaction: Transaction,
   { hash, maskedValue, permissions }: FirstKey,

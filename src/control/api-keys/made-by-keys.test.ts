@@ -1,4 +1,4 @@
-// A key may make further keys and other credentials. None of them outlives it.
+// A key may make further keys and other credentials. All of them end with it at the latest.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -9,7 +9,7 @@ import { allPermissions } from '../auth/permissions.ts'
 const inMinutes = (app: TestControl, minutes: number) =>
   new Date(app.clock.now().getTime() + minutes * 60_000).toISOString()
 
-/** A key of `owner`, made by that key or, without one, by the key that the owner has from the start. */
+/** Makes a key of `owner`: with the key `by`, or by default with the owner's first key. */
 const make = async (app: TestControl, name: string, { by, expiresAt }: { by?: string; expiresAt?: string } = {}) => {
   const as = by === undefined ? app.as('owner') : app.with(by)
   const { status, body } = await as.post('/api-keys', { name, permissions: allPermissions, expiresAt })
@@ -61,7 +61,7 @@ suite('a key that a key has made', () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const { sql } = app.database
-    // What the process knows of its maker is at most a second old, so it may not have heard of the end.
+    // The cached answer about the first key is at most a second old, so the process may not know of its end yet.
     assert.equal(await statusOf(app, maker.value), 200)
     await sql`delete from api_keys where name = 'maker'`
     const { status } = await app.with(maker.value).post('/api-keys', { name: 'late', permissions: [] })
@@ -220,7 +220,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     assert.equal((await invite(value)).status, 201)
   })
 
-  /** What these answer ends with the key; the suites above try each of them. */
+  /** Credentials that these endpoints answer end with the key; the tests above try each of them. */
   const endsWithTheKey = [
     'POST /api-keys',
     'GET /object-storage/push-access',
@@ -228,12 +228,12 @@ suite('a key that expires gives nobody access that outlives it', () => {
     'GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url',
     'POST /webhooks/organizations/:organizationId/app-portal-access',
   ]
-  /** A secret that signs what is sent to somebody else: it opens nothing of this server. */
+  /** Secrets that sign messages to other servers: they give no access to this server. */
   const opensNothing = [
     'POST /webhooks/organizations/:organizationId/endpoints',
     'POST /webhooks/organizations/:organizationId/endpoints/:endpointId/rotate-secret',
   ]
-  /** Their fields are only called like credentials: masked values, token counts, addresses that want a credential. */
+  /** Only the names of these fields look like credentials: masked values, token counts, URLs that need a credential. */
   const holdsNone = [
     'POST /users/mfa/sms/enroll',
     'GET /organizations',
@@ -273,7 +273,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     assert.deepEqual(undecided.sort(), [...endsWithTheKey, ...opensNothing, ...holdsNone].sort())
   })
 
-  /** These change something where access is kept, and only take away or ask. */
+  /** These endpoints are about access, but they only remove it or ask about it. */
   const givesNone = [
     'PATCH /runners/:runnerId',
     'POST /organizations/:organizationId/identity-providers/test-connection',

@@ -1,5 +1,5 @@
-// What ends a key, or takes from it, ends it everywhere: two control processes on one database, and the gate's desk
-// that asks the second of them. The process that makes the change is never the one that is asked.
+// A revoked key is refused everywhere at once. Two control processes share one database, and the gate asks the second of them.
+// The change is always made in the other process.
 import assert from 'node:assert/strict'
 import { suite, type TestContext, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -21,7 +21,7 @@ type Second = AsyncDisposable & {
   statusOf: (key: string, method: 'GET' | 'POST', url: string) => Promise<number>
 }
 
-/** Another control process: its own connections, its own memory. */
+/** Starts another control process: its own connections, its own memory. */
 const startSecond = async ({ parts, url }: TestControl): Promise<Second> => {
   const database = openDatabase(url, { max: 4 })
   const app = await createApp({ ...parts, database }, quiet)
@@ -40,13 +40,13 @@ const startSecond = async ({ parts, url }: TestControl): Promise<Second> => {
   }
 }
 
-/** The announcement is on its way; the bound is for a machine that is busy with other things. */
+/** The announcement takes a moment; the timeout is generous for a busy machine. */
 const until = async (isSo: () => Promise<boolean>, what: string) => {
   for (const end = Date.now() + 20_000; Date.now() < end; await pause(5)) if (await isSo()) return
   assert.fail(what)
 }
 
-/** Stops the clock that the age of kept answers is measured by; answers how to move it. */
+/** Stops the clock that measures the age of cached answers. Returns a function that moves the clock. */
 const stopClock = (context: TestContext) => {
   let now = performance.now()
   context.mock.method(performance, 'now', () => now)
@@ -55,7 +55,7 @@ const stopClock = (context: TestContext) => {
   }
 }
 
-/** Each with what somebody loses by it: everything, or just what the role gave. */
+/** Changes, each with what the user loses: the whole key, or only what the role gave. */
 const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) => Promise<{ status: number }>][] = [
   ['the key is deleted by its user', 'key', (app, { key }) => app.with(key).delete('/api-keys/key')],
   ['the key is deleted by an owner', 'key', (app, { id }) => app.as('owner').delete(`/api-keys/${id}/key`)],
@@ -83,7 +83,7 @@ const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) 
 suite('another control process refuses a key at once when', () => {
   for (const [what, loses, change] of changes) {
     test(what, async (context) => {
-      // No kept answer ends by its age, so only the announcement can end it.
+      // Cached answers do not expire while the clock stands still, so only the announcement can clear them.
       stopClock(context)
       await using app = await startControl()
       await app.database.sql`
@@ -91,7 +91,7 @@ suite('another control process refuses a key at once when', () => {
         values ('role-images', ${organizations.ours}, 'Images', 'x', '{write:snapshots}')`
       const person = await addPerson(app, { roleIds: ['role-images'], permissions: ['write:snapshots'] })
       await using second = await startSecond(app)
-      // An empty body is 400 to who may make snapshots, and 403 to who may not.
+      // An empty body gives 400 to a caller who may make snapshots, and 403 to others.
       const make = () => second.statusOf(person.key, 'POST', '/snapshots')
       assert.deepEqual([await make(), await second.statusOf(person.key, 'GET', '/users/me')], [400, 200])
       const { status } = await change(app, person)

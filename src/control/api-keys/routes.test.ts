@@ -7,7 +7,7 @@ import { allPermissions } from '../auth/permissions.ts'
 
 const listed = ['createdAt', 'expiresAt', 'lastUsedAt', 'name', 'permissions', 'userId', 'value']
 
-/** A key of `owner` that may do only what is listed. */
+/** A key of `owner` with only these permissions. */
 const makeKey = async (app: TestControl, name: string, permissions: string[]) => {
   const reply = await app.as('owner').post('/api-keys', { name, permissions })
   assert.equal(reply.status, 201)
@@ -125,7 +125,7 @@ suite('names of keys', () => {
       assert.equal((await app.as('owner').delete(at)).status, 204, name)
       assert.equal((await app.as('owner').get(at)).status, 404, name)
     }
-    // The first two no URL can say: whoever writes one takes them out.
+    // A URL cannot carry the first two: URL parsers remove them.
     for (const name of [
       '.',
       '..',
@@ -152,7 +152,7 @@ suite('how many keys', () => {
     const make = (_: unknown, index: number) =>
       app.as('owner').post('/api-keys', { name: `more ${index}`, permissions: [] })
     const statuses = (await Promise.all(Array.from({ length: 20 }, make))).map(({ status }) => status)
-    // The key that asks is among the 500.
+    // The key of the caller counts towards the 500.
     assert.equal(statuses.filter((status) => status === 201).length, 9)
     assert.equal(statuses.filter((status) => status === 403).length, 11)
   })
@@ -173,7 +173,7 @@ suite('how many keys', () => {
     assert.equal((await app.as('member').get('/api-keys')).body.length, 1)
     assert.equal((await app.as('owner').post('/api-keys', { name: 'one more', permissions: [] })).status, 403)
     assert.equal((await app.as('stranger').post('/api-keys', { name: 'one more', permissions: [] })).status, 201)
-    // What is lost by all of them at once is looked at in one question.
+    // A single query cuts back all of these keys.
     assert.equal((await app.as('owner').delete(`/organizations/${organizations.ours}/users/many-1`)).status, 204)
     assert.equal((await app.as('owner').get('/api-keys')).body.length, 10_000 - 499)
   })
@@ -225,7 +225,7 @@ suite('GET /api-keys/current', () => {
     await using app = await startControl()
     const lastUse = async () => (await app.as('owner').get('/api-keys/current')).body.lastUsedAt as string | null
     const noted = async (expected: string) => {
-      // The use is written beside the answer, and what is known of a key is kept for up to a second.
+      // The use is recorded after the answer, and what is known about a key is cached for up to a second.
       for (const end = Date.now() + 20_000; Date.now() < end; ) if ((await lastUse()) === expected) return
       assert.fail(`the last use never became ${expected}`)
     }

@@ -12,7 +12,7 @@ export const CreateApiKey = Type.Object({
 })
 export type CreateApiKey = Static<typeof CreateApiKey>
 
-/** The only answer that ever holds a whole key. */
+/** The only answer that ever contains a whole key. */
 export const NewApiKey = Type.Object({
   name: Type.String(),
   value: Type.String(),

@@ -1,5 +1,5 @@
-// What API keys mean: who may make, see and end which. A key never gives what its maker does not hold, a key that a key
-// has made ends with it at the latest, and the key itself is seen once, in the answer that makes it.
+// Rules of API keys: who may make, see and delete which. A key never gives what its maker does not hold. A key made by another
+// key ends with that key at the latest. The key itself is shown once, in the answer that makes it.
 
 import { lockMembership } from '#src/control/auth/change-membership.ts'
 import { findHeld } from '#src/control/auth/permissions-now.ts'
@@ -29,10 +29,10 @@ export { touchKey } from './store.ts'
 export type ApiKeysParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 const keysPerUser = 500
-/** Most keys of an organization, so that the list of all is one answer. */
+/** Limit of an organization, so that all its keys fit in one answer. */
 const keysPerOrganization = 10_000
 
-/** `GET /api-keys/current` means another key, and whoever writes a URL takes dots out. */
+/** These names cannot be reached: `GET /api-keys/current` means another key, and URL parsers remove dots. */
 const unreachable = ['current', '.', '..']
 
 const asView = (key: ApiKey) => ({
@@ -88,7 +88,7 @@ export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Ca
   return { name, value, createdAt: createdAt.toISOString(), permissions, expiresAt: expiresAt?.toISOString() ?? null }
 }
 
-/** When what this caller makes ends at the latest; null: never. */
+/** The latest allowed end for what this caller makes; null: no limit. */
 const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Promise<Date | null> => {
   if (keyHash === undefined) return null
   const maker = await holdMaker(transaction, keyHash)
@@ -96,7 +96,7 @@ const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Pro
   return maker.expiresAt
 }
 
-/** Looks again, while nobody changes it, at what its user holds: a key made as a role is lost does not keep it. */
+/** Checks again, under the membership lock, what the user holds: a key made while a role is lost does not get that role. */
 const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> => {
   const { organizationId, userId, permissions } = key
   await lockMembership(transaction, organizationId)
@@ -111,7 +111,7 @@ const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> 
   await insertKey(transaction, key)
 }
 
-/** An owner sees the keys of everybody, a member their own. */
+/** An owner sees the keys of all members, a member only their own. */
 export const listApiKeys = async ({ database }: ApiKeysParts, { organization, memberRole, user }: Caller) => {
   const keys = await listKeys(database.sql, organization.id, memberRole === 'owner' ? undefined : user.id)
   return keys.map(asView)
@@ -134,7 +134,7 @@ export const deleteApiKey = async (
   { userId, name }: { userId: string; name: string },
 ): Promise<void> => {
   if (userId !== caller.user.id) checkManages(caller)
-  // A key may always end itself.
+  // A key may always delete itself.
   else if (name !== caller.keyName) checkManagesOwn(caller)
   const wasThere = await database.transaction(async (transaction) => {
     await announceCredentialChange(transaction)

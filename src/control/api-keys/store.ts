@@ -44,7 +44,7 @@ export type NewKey = Pick<
 > & {
   hash: string
   createdAt: Date
-  /** The hash of the key that makes this one; null: a person makes it. */
+  /** Hash of the key that makes this one; null if a person makes it. */
   makerHash: string | null
 }
 
@@ -56,7 +56,7 @@ export const insertKey = async (sql: Sql, key: NewKey): Promise<void> => {
             ${key.createdAt}, ${key.expiresAt}, ${key.makerHash})`
 }
 
-/** It stays until this transaction ends. `undefined`: it is gone. */
+/** Locks the maker key until the transaction ends. `undefined` if it was deleted. */
 export const holdMaker = async (sql: Sql, hash: string): Promise<{ expiresAt: Date | null } | undefined> => {
   const [row] = await sql<{ expires_at: Date | null }[]>`
     select expires_at from api_keys where hash = ${hash} for key share`
@@ -74,7 +74,7 @@ export const countKeys = async (
   return { ofUser: row.of_user, ofAll: row.of_all }
 }
 
-/** Newest first. `userId` undefined: of everybody in the organization, which may not have more than fit in one answer. */
+/** Newest first. `userId` undefined: the keys of all members; an organization has no more than fit in one answer. */
 export const listKeys = async (sql: Sql, organizationId: string, userId: string | undefined): Promise<ApiKey[]> => {
   const rows = await sql<Row[]>`
     select ${columns(sql)} from api_keys
@@ -96,14 +96,14 @@ export const findKeyByName = async (
   return row && readKey(row)
 }
 
-/** Whether there was one. All that it has made goes with it. */
+/** Returns whether the key existed. Everything that the key has made is deleted too. */
 export const deleteKey = async (sql: Sql, organizationId: string, userId: string, name: string): Promise<boolean> => {
   const { count } = await sql`
     delete from api_keys where organization_id = ${organizationId} and user_id = ${userId} and name = ${name}`
   return count === 1
 }
 
-/** Remembers a use, unless one of the last `seconds` is remembered already. */
+/** Records a use, unless a use in the last `seconds` is recorded already. */
 export const touchKey = async (sql: Sql, hash: string, now: Date, seconds: number): Promise<void> => {
   await sql`
     update api_keys set last_used_at = ${now}
