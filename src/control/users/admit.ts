@@ -1,11 +1,11 @@
-// Somebody new becomes a user.
+// Makes a user of a new person.
 
 import type { User } from '#src/control/people/user.ts'
 import { makePersonalOrganization } from '../organizations/personal.ts'
 import type { Transaction } from '../storage/database.ts'
 import { insertUser, type NewUser } from './store.ts'
 
-/** A user with an organization of their own; `undefined`: somebody has this address. */
+/** Makes a user with a personal organization. `undefined` if another user has this address. */
 export const admitUser = async (transaction: Transaction, user: NewUser): Promise<User | undefined> => {
   const made = await insertUser(transaction, user)
   if (made !== undefined) await makePersonalOrganization(transaction, made.id)

@@ -10,7 +10,7 @@ let other: TestIssuer
 let app: TestControl
 let people = 0
 
-/** Somebody new with an account at `one`, and a token that shows that they are signed in. */
+/** A new person with an account at `one`, and a token that proves that they are signed in. */
 const newPerson = async (claims: Record<string, unknown> = {}) => {
   people += 1
   const sub = `person-${people}`

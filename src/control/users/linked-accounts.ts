@@ -1,5 +1,5 @@
-// By which issuers a user may sign in. A second one is linked by the owner of the account, who is signed in by the first, and only
-// when both vouch for the same address.
+// The issuers by which a user may sign in. The owner of the account links a second one while signed in by the first, and only if
+// both vouch for the same address.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
@@ -10,7 +10,7 @@ import { countSignIns, linkIdentity, listLinked, unlinkIdentity } from './store.
 
 export type UserParts = Pick<Parts, 'database' | 'settings'> & { callers: Callers }
 
-/** A name for a path: `https://id.example.com/realms/a` is `id.example.com~realms~a`. */
+/** An issuer as a path segment: `https://id.example.com/realms/a` becomes `id.example.com~realms~a`. */
 export const providerName = (issuer: string): string =>
   issuer
     .replace(/^https?:\/\//, '')
@@ -36,7 +36,7 @@ const getIssuer = ({ settings }: UserParts, provider: string, unknown: 'bad_requ
   return issuer
 }
 
-/** A key is for a purpose; how its user signs in is none of those. */
+/** A key cannot change how its user signs in. */
 const checkIsSignedIn = ({ keyName }: Caller) => {
   if (keyName !== undefined) throw new Problem('forbidden', 'Sign in for this: an API key cannot change it.')
 }
@@ -53,7 +53,7 @@ export const linkAccount = async (
     return await linkIdentity(transaction, { issuer, subject }, caller.user.id)
   })
   parts.callers.forget()
-  // Why not is not told: it would say who has an account there.
+  // The reason is not given: it would tell who has an account there.
   if (!isLinked) {
     throw new Problem(
       'bad_request',
@@ -71,7 +71,7 @@ export const unlinkAccount = async (
   checkIsSignedIn(caller)
   await parts.database.transaction(async (transaction) => {
     await announceCredentialChange(transaction)
-    // Counted under a lock: two requests at once would each leave what the other takes.
+    // Counted under a lock: two concurrent requests could otherwise remove the last two identities.
     await transaction`select 1 from users where id = ${caller.user.id} for update`
     if (!(await unlinkIdentity(transaction, { issuer, subject }, caller.user.id))) {
       throw new Problem('not_found', 'You have no such account there.')

@@ -1,4 +1,4 @@
-// `/users`: the caller themselves. The guard has read the user already.
+// `/users`: the caller. The guard has read the user already.
 import Type from 'typebox'
 import { asUserView } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'

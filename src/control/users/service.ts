@@ -1,2 +1,2 @@
-// What other rooms may ask about users.
+// What other rooms may call about users.
 export { findUserByEmail, findUserById, freeAddress, insertFirstAdministrator } from './store.ts'

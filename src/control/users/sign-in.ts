@@ -1,7 +1,7 @@
-// From what an issuer says of somebody to a user of ours. Whoever is seen for the first time becomes a user with an organization
-// of their own; whoever was seen before is kept up to date. An address that has an account already is never enough to get it:
-// such an identity waits until the account's owner links it (linked-accounts.ts). Where only single sign-on vouches for that
-// account, it loses the address instead.
+// Turns the claims of an issuer into one of our users. A new person becomes a user with a personal organization; a known user is
+// updated. An address that belongs to an account already is never enough to enter that account: such an identity waits until the
+// account's owner links it (linked-accounts.ts). If only single sign-on vouches for that account, the account loses the address
+// instead.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
@@ -18,13 +18,13 @@ import {
   updateIdentity,
 } from './store.ts'
 
-/** A token that was issued before what is known says nothing new. */
+/** True if the token changes anything. A token older than the stored claims changes nothing. */
 const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity): boolean =>
   saidAt !== undefined &&
   saidAt > known.saidAt &&
   (name !== known.name || (email !== undefined && (email !== known.email || emailVerified !== known.emailVerified)))
 
-/** What an issuer has verified is not kept from its owner by an account that only single sign-on has put there. */
+/** An address that an issuer has verified goes to its owner, even if an account that only single sign-on vouches for has it. */
 const claimAddress = async (sql: Transaction, { email, emailVerified }: Claims, ownerId: string | undefined) => {
   if (email !== undefined && emailVerified) await freeAddress(sql, email, ownerId)
 }
@@ -46,7 +46,7 @@ const takeIn = async (transaction: Transaction, claims: Claims, now: Date): Prom
   return user
 }
 
-/** Lets sign-ins of an identity run one at a time, however many requests a new person's client begins with. */
+/** Sign-ins of one identity run one at a time, even if a new person's client starts with many parallel requests. */
 const lock = async (sql: Sql, { issuer, subject }: Claims) => {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`${issuer} ${subject}`}, 7305522))`
 }
@@ -57,7 +57,7 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
     const known = await findIdentity(transaction, claims)
     if (known !== undefined && known.user !== undefined && !isNews(claims, known)) return known.user
     await announceCredentialChange(transaction)
-    // An identity that waits for its link may find by now that the address has become free.
+    // The address of an identity that waits for its link may have become free by now.
     if (known?.user === undefined) return await takeIn(transaction, claims, now)
     await updateIdentity(transaction, claims)
     if (!known.isSource) return known.user
@@ -65,7 +65,7 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
     return await updateFromIdentity(transaction, known.user, claims)
   })
 
-/** Throws 403 for somebody whose address belongs to an account that they are not linked to. */
+/** Throws 403 if the address belongs to an account that this person is not linked to. */
 export const signIn = async (database: Database, claims: Claims, now: Date): Promise<User> => {
   const known = await findIdentity(database.sql, claims)
   if (known?.user !== undefined && !isNews(claims, known)) return known.user

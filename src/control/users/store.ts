@@ -1,4 +1,4 @@
-// Users, and who they are at the issuers that sign them in.
+// Users, and their identities at the issuers that sign them in.
 
 import { readUser, type User, type UserRow } from '#src/control/people/user.ts'
 import type { Claims } from '../auth/claims.ts'
@@ -11,9 +11,9 @@ export type Identity = {
   emailVerified: boolean
   name: string
   saidAt: Date
-  /** The user's name and address are taken from here. */
+  /** True for the identity that gives the user their name and address. */
   isSource: boolean
-  /** Absent while it waits to be linked. */
+  /** Absent while the identity waits to be linked. */
   user: User | undefined
 }
 
@@ -40,7 +40,7 @@ type NewIdentity = Pick<Identity, 'issuer' | 'subject' | 'email' | 'emailVerifie
   userId: string | undefined
 }
 
-/** Or, for one that was waiting to be linked, what is known of it now. */
+/** Inserts an identity, or updates one that was waiting to be linked. */
 export const insertIdentity = async (sql: Sql, identity: NewIdentity): Promise<void> => {
   const { issuer, subject, email, emailVerified, name, saidAt, isSource, userId } = identity
   await sql`
@@ -58,7 +58,7 @@ export const updateIdentity = async (sql: Sql, claims: Claims): Promise<void> =>
 
 export type NewUser = Pick<User, 'email' | 'emailVerified' | 'name'> & { emailVerifiedBy: 'admin' | 'issuer' | 'sso' }
 
-/** `undefined`: somebody has this address. */
+/** `undefined` if another user has this address. */
 export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefined> => {
   const { name, email, emailVerified, emailVerifiedBy } = user
   const [row] = await sql<UserRow[]>`
@@ -69,8 +69,9 @@ export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefi
 }
 
 /**
- * Takes an address from a user for whom only an organization's identity provider vouches: a person who has proven it otherwise is
- * not kept out by that. They keep their account, and how they sign in, with an address that nobody can have (RFC 2606 §2).
+ * Takes an address from a user whom only an organization's identity provider vouches for. A person who has proven the address in
+ * another way must not be kept out. The former holder keeps the account and its sign-in, with an address that nobody can have
+ * (RFC 2606 §2).
  */
 export const freeAddress = async (sql: Sql, email: string, ownerId: string | undefined): Promise<void> => {
   await sql`
@@ -80,8 +81,8 @@ export const freeAddress = async (sql: Sql, email: string, ownerId: string | und
 }
 
 /**
- * What the user's own issuer says now. An address that somebody else has meanwhile is not taken; one that others vouched for
- * stays verified as long as it is the same.
+ * Updates a user from their main identity. An address that another user has is not taken over. An address that others have
+ * verified stays verified as long as it is unchanged.
  */
 export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): Promise<User> => {
   const { name, email = user.email, emailVerified } = claims
@@ -108,7 +109,7 @@ export const updateFromIdentity = async (sql: Sql, user: User, claims: Claims): 
   return row === undefined ? user : readUser(row)
 }
 
-/** The issuers that sign in this user. */
+/** Lists the issuers by which this user can sign in. */
 export const listLinked = async (sql: Sql, userId: string): Promise<string[]> => {
   const rows = await sql<{ issuer: string }[]>`select distinct issuer from user_identities where user_id = ${userId}`
   return rows.map(({ issuer }) => issuer)
@@ -117,8 +118,9 @@ export const listLinked = async (sql: Sql, userId: string): Promise<string[]> =>
 type Key = Pick<Claims, 'issuer' | 'subject'>
 
 /**
- * Links an identity that waits, if both sides have verified the user's own address. Where only an organization's identity provider
- * has, the account may be somebody else's, made ahead to have the owner of the address sign in to it.
+ * Links a waiting identity if both sides have verified the user's own address. An address that only an organization's identity
+ * provider has verified is not enough: somebody else may have made the account in advance, so that the owner of the address
+ * would sign in to it.
  */
 export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const linked = await sql`
@@ -129,7 +131,7 @@ export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: s
   return linked.count > 0
 }
 
-/** The identity is forgotten; another one of the user becomes the source of their name and address. */
+/** Deletes the identity. If the user's name and address came from it, their oldest remaining identity takes over. */
 export const unlinkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const [gone] = await sql<{ is_source: boolean }[]>`
     delete from user_identities where issuer = ${issuer} and subject = ${subject} and user_id = ${userId}
@@ -142,7 +144,7 @@ export const unlinkIdentity = async (sql: Sql, { issuer, subject }: Key, userId:
   return gone !== undefined
 }
 
-/** In how many ways the user can sign in. */
+/** Counts the identities by which the user can sign in. */
 export const countSignIns = async (sql: Sql, userId: string): Promise<number> => {
   const [row] = await sql<{ count: number }[]>`
     select count(*)::int as count from user_identities where user_id = ${userId}`
