@@ -1,6 +1,7 @@
-// From somebody whom a provider has signed in to a user of ours. A new address becomes a user and a member at once; one that
-// has an account is never enough to get it: its owner has to say so first. Nor does an account get the address's place in an
-// organization by having been made ahead on it: it is linked only where somebody else than a provider has proven the address.
+// Turns a person whom a provider has signed in into one of our users. A new address becomes a user and a member at once. An
+// address that has an account already is never enough: the account's owner must confirm the link first. An account made in
+// advance with somebody else's address cannot be used either: it can be linked only if another party than a provider has
+// verified the address.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { findHeld } from '#src/control/auth/permissions-now.ts'
@@ -27,22 +28,25 @@ export type AccountParts = Pick<Parts, 'database' | 'clock'> & { callers: Caller
 
 const pendingDays = 7
 
-/** Else whoever made the account, and never had the address, would confirm a link that its real owner then signs in by. */
+/**
+ * Otherwise somebody could make an account with a foreign address, confirm the link, and the real owner would sign in to that
+ * account.
+ */
 const checkMayBeLinked = (user: User): void => {
   if (!user.ownsAddress) throw new Problem('sso_link_refused')
   checkIsNoOperator(user)
 }
 
-/** An operator rules over every organization, and the provider of one would say who is an operator. */
+/** An operator manages every organization. One organization's provider must not decide who is an operator. */
 const checkIsNoOperator = ({ systemRole }: User): void => {
   if (systemRole === 'admin') throw new Problem('sso_link_refused')
 }
 
 /**
- * Gives an account back to a person whom this organization's single sign-on made, when its provider was made anew or pointed
- * elsewhere: that person cannot sign in, and so cannot confirm a link. The address must be of a domain that the provider lists,
- * and the account may hold no more than any newcomer gets here. Otherwise whoever manages providers could sign in as somebody
- * who holds more than they may give. Former links and keys end, because somebody else may have made them with this address
+ * Gives an account back to a person whom this organization's single sign-on made, after the provider was recreated or its issuer
+ * changed. That person cannot sign in, and so cannot confirm a link. The address must be in a domain that the provider lists.
+ * The account may hold no more than a newcomer gets here: otherwise a manager of providers could sign in as somebody who holds
+ * more than the manager may give. Former links and keys are deleted, because somebody else may have made them with this address
  * before the domain was listed.
  */
 const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }: Person): Promise<User | undefined> => {
@@ -59,7 +63,7 @@ const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }:
   return await findUserById(sql, userId)
 }
 
-/** Admits an account that nobody is linked to: answers a user of that address, or `undefined` and a link that waits. */
+/** Admits an account that is not linked yet. Returns its user, or `undefined` and leaves a link that waits for confirmation. */
 const admit = async (
   sql: Transaction,
   provider: IdentityProvider,
@@ -70,7 +74,7 @@ const admit = async (
   const made = await admitUser(sql, { email, name, emailVerified: true, emailVerifiedBy: 'sso' })
   const user = made ?? (await takeBack(sql, provider, person))
   const owner = user ?? (await findUserByEmail(sql, email))
-  // Gone in this very moment.
+  // The user was deleted at this very moment.
   if (owner === undefined) throw new Problem('unavailable')
   if (user === undefined) checkMayBeLinked(owner)
   const expiresAt = new Date(now.getTime() + pendingDays * 86_400_000)
@@ -79,7 +83,7 @@ const admit = async (
   return user
 }
 
-/** Finds or admits an account, one at a time in an organization, so that two first sign-ins of a person make one user. */
+/** Finds or admits an account under the organization's lock, so that two concurrent first sign-ins make one user. */
 export const findOrAdmit = async (
   parts: AccountParts,
   { id, organizationId }: IdentityProvider,
@@ -88,7 +92,7 @@ export const findOrAdmit = async (
 ): Promise<User> => {
   const user = await changeMembership(parts, organizationId, async (sql) => {
     const now = parts.clock.now()
-    // Read again, now that nobody can change its roles.
+    // Read again under the lock: nobody can change the provider's roles now.
     const provider = requireEnabled(await findProviderOf(sql, organizationId, id))
     const linkedId = await findLinkedUserId(sql, { provider, subject: person.subject })
     const found = linkedId === undefined ? await admit(sql, provider, person, now) : await findUserById(sql, linkedId)

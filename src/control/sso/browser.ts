@@ -1,4 +1,4 @@
-// Ties a sign-in to the browser that began it: what comes back in another one was begun by somebody else (RFC 6749 §10.12).
+// Ties a sign-in to the browser that began it. A callback in another browser was begun by somebody else (RFC 6749 §10.12).
 import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
@@ -6,7 +6,7 @@ export const attemptSeconds = 600
 
 const secretPattern = /^[\w-]{43}$/
 
-/** `__Host-` keeps every other host and every plain connection from setting it; browsers take that over TLS only. */
+/** Cookies with `__Host-` cannot be set by other hosts or without TLS. Browsers accept the prefix over TLS only. */
 const nameAt = (publicUrl: string) => (publicUrl.startsWith('https:') ? '__Host-alcove-sso' : 'alcove-sso')
 
 export const newSecret = (): string => randomBytes(32).toString('base64url')
@@ -18,11 +18,11 @@ export const findBrowserSecret = (request: FastifyRequest, publicUrl: string): s
     return key === name && value !== undefined ? [value] : []
   })
   const [only, ...more] = values
-  // Two of one name: somebody has put theirs beside ours.
+  // Two cookies of this name: somebody has added theirs to ours.
   return only !== undefined && more.length === 0 && secretPattern.test(only) ? only : undefined
 }
 
-/** Keeps a secret in the browser. It serves all sign-ins that the browser has begun, so two tabs do not disturb each other. */
+/** Keeps a secret in the browser for all sign-ins that it began, so two tabs do not disturb each other. */
 export const keepBrowserSecret = (request: FastifyRequest, reply: FastifyReply, publicUrl: string): string => {
   const secret = findBrowserSecret(request, publicUrl) ?? newSecret()
   const secure = publicUrl.startsWith('https:') ? '; Secure' : ''

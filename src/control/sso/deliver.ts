@@ -1,5 +1,5 @@
-// How the end of a sign-in reaches whoever waits for it: people with a dashboard are sent back to it, everybody else is answered
-// in JSON. Nothing of the request decides where anybody is sent.
+// How the result of a sign-in is returned. Browsers are sent to the dashboard if one is configured; everybody else gets JSON.
+// The request never decides the target of a redirect.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
 import type { Session } from './sign-in.ts'
@@ -13,12 +13,12 @@ const protect = (reply: FastifyReply) => {
   reply.header('cache-control', 'no-store').header('referrer-policy', 'no-referrer')
 }
 
-/** The server sends it, when the route has returned. */
+/** Sets the redirect; the server sends it when the route has returned. */
 const send = (reply: FastifyReply, url: string) => {
   reply.status(302).header('location', url)
 }
 
-/** The token travels behind `#`, which no browser sends to any server. */
+/** The token is in the fragment (behind `#`), which browsers never send to a server. */
 export const deliverSession = (delivery: Delivery, session: Session): Session | undefined => {
   const { reply } = delivery
   protect(reply)
@@ -39,7 +39,7 @@ export const deliverRedirect = ({ reply }: Delivery, url: string): void => {
   send(reply, url)
 }
 
-/** Runs one half of a sign-in. What is unforeseen is nobody's page and goes on as it is. */
+/** Runs one half of a sign-in. A Problem is shown on the dashboard; any other error is thrown on. */
 export const delivering = async <T>(delivery: Delivery, work: () => Promise<T>): Promise<T | undefined> => {
   try {
     return await work()

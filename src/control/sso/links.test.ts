@@ -1,4 +1,4 @@
-// Accounts of a provider whose address has an account here already: nothing happens until its owner says so.
+// Provider accounts whose address has an account here already: nothing happens until the account's owner confirms.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { addPerson } from '#test/control/add-person.ts'
@@ -25,7 +25,7 @@ const codeOf = async (sso: SsoControl, login: string) => {
   return status === 200 ? 200 : body.code
 }
 
-/** A sign-in of `member` that waits, and its id. */
+/** Starts a sign-in as `member` that waits for confirmation, and returns the id of its link. */
 const begin = async (sso: SsoControl): Promise<string> => {
   assert.equal(await codeOf(sso, 'member'), 'link_pending')
   const { status, body } = await sso.app.as('member').get(pending)
@@ -77,7 +77,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.deepEqual([page.status, page.body.userId], [200, userId('member')])
     assert.deepEqual((await app.with(page.body.accessToken).get('/users/me')).body, before)
     assert.deepEqual((await app.as('member').get(pending)).body, [])
-    // Decided is decided.
+    // A decision is final.
     assert.equal((await app.as('member').post(confirm(id))).status, 404)
     assert.equal((await app.as('member').delete(`${pending}/${id}`)).status, 404)
   })
@@ -251,7 +251,7 @@ suite('what a link is bound to', () => {
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await sso.change({ oidcConfig: { issuerUrl: `${provider.issuer}/` } })
     assert.equal(await codeOf(sso, 'member'), 200)
-    // A link from the time when the issuer was stored as typed.
+    // A link from older versions, which stored the issuer as it was typed.
     await sso.app.database.sql`update sso_links set issuer_url = issuer_url || '/'`
     await sso.change({ oidcConfig: { issuerUrl: provider.issuer } })
     assert.equal(await codeOf(sso, 'member'), 200)

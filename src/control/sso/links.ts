@@ -1,5 +1,5 @@
-// Links that wait for the owner of an account. Only they see them, and only they decide: a key that allows less than its owner
-// holds may not open another way in, nor refuse one.
+// Links that wait for the owner of an account. Only the owner sees and decides them. A key that allows less than its owner holds
+// can neither confirm nor reject a link.
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
 import { Problem } from '#src/problems.ts'
 import type { Caller } from '../auth/route.ts'
@@ -21,7 +21,7 @@ const checkWasDone = (isDone: boolean): void => {
   if (!isDone) throw new Problem('not_found', 'There is no such link that waits for you.')
 }
 
-/** From now on, whoever signs in at that identity provider is signed in to this account. */
+/** From now on, this account at the identity provider signs in to the caller's account. */
 export const confirmLink = async (parts: LinkParts, caller: Caller, id: string): Promise<void> => {
   await checkActsForUser(parts.database.sql, caller)
   checkWasDone(await acceptLink(parts.database.sql, { id, userId: caller.user.id }, parts.clock.now()))

@@ -1,5 +1,6 @@
-// The conversation with an identity provider: OpenID Connect's code flow with PKCE, every answer checked by openid-client, and
-// every call made through `outbound`. What the provider says of itself is read anew each time, so its keys may change any moment.
+// The conversation with an identity provider: OpenID Connect's code flow with PKCE. openid-client checks every answer, and every
+// call goes through `outbound`. The discovery document is read anew each time, so the provider may change its keys at any
+// moment.
 import * as oidc from 'openid-client'
 import { Problem } from '#src/problems.ts'
 import { type Discovered, DiscoveryFailed, discover } from '../identity-providers/discover.ts'
@@ -11,7 +12,7 @@ import type { Attempt } from './store.ts'
 
 export type ProviderParts = { outbound: Outbound; encryption: Encryption }
 
-/** What the provider says of who signed in; every text is an outsider's. */
+/** The provider's claims about the person who signed in; every text comes from an outsider. */
 export type Said = { subject: string; email: unknown; emailVerified: unknown; name: unknown }
 
 const mostBytes = 256 * 1024
@@ -31,7 +32,7 @@ const asBody = (body: oidc.FetchBody): string | Uint8Array | undefined => {
   throw new TypeError('this body was not foreseen')
 }
 
-/** What openid-client calls for `fetch`. */
+/** The `fetch` of openid-client. */
 const fetchBy =
   (outbound: Outbound): oidc.CustomFetch =>
   async (url, { method, headers, body }) => {
@@ -44,7 +45,7 @@ const fetchBy =
       requireTls: true,
       mostBytes,
     })
-    // A Response takes no status below 200, and no body with some of the others.
+    // A `Response` allows no status below 200, and no body with some other statuses.
     if (reply.status < 200 || reply.status > 599) throw new OutboundError('unreachable', 'The server speaks no HTTP.')
     const hasBody = ![204, 205, 304].includes(reply.status)
     return new Response(hasBody ? new Uint8Array(reply.body) : null, {
@@ -54,7 +55,7 @@ const fetchBy =
   }
 
 const authenticationOf = ({ token_endpoint_auth_methods_supported: methods }: Discovered, secret: string) =>
-  // RFC 8414 §2: a provider that says nothing means basic.
+  // RFC 8414 §2: a provider without this field supports `client_secret_basic`.
   methods === undefined || methods.includes('client_secret_basic')
     ? oidc.ClientSecretBasic(secret)
     : oidc.ClientSecretPost(secret)
@@ -66,14 +67,14 @@ const configure = async ({ outbound: ofAll, encryption }: ProviderParts, provide
   const authentication = authenticationOf(discovered, secret)
   const configuration = new oidc.Configuration(discovered as oidc.ServerMetadata, provider.clientId, {}, authentication)
   configuration[oidc.customFetch] = fetchBy(outbound)
-  // Signatures are checked although the token came over TLS.
+  // Signatures are checked even though the token came over TLS.
   oidc.enableNonRepudiationChecks(configuration)
-  // `outbound` decides where plain HTTP is spoken: inside the networks that the operator has named.
+  // `outbound` allows plain HTTP only inside the networks that the operator has named.
   oidc.allowInsecureRequests(configuration)
   return configuration
 }
 
-/** Whether what failed is that the provider was not there, and not what it said. */
+/** True if the provider could not be reached; false if its answer was at fault. */
 const isAway = (error: unknown): boolean => {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
     if (cause instanceof OutboundError || cause instanceof DiscoveryFailed) return true
@@ -104,7 +105,7 @@ const speaking = async <T>(work: () => Promise<T>): Promise<T> => {
 
 type Asking = Pick<Attempt, 'nonce' | 'codeVerifier'> & { redirectUri: string; state: string }
 
-/** Where the browser has to go. */
+/** The URL to which the browser must go. */
 export const authorizationUrl = async (
   parts: ProviderParts,
   provider: IdentityProvider,
@@ -125,7 +126,7 @@ export const authorizationUrl = async (
 
 type Answer = Pick<Attempt, 'nonce' | 'codeVerifier'> & { currentUrl: URL; state: string }
 
-/** What the provider says of whoever has come back; where its token does not name an address, its userinfo is asked. */
+/** The provider's claims about the person who came back. If the token has no address, the userinfo endpoint is asked. */
 export const exchangeCode = async (
   parts: ProviderParts,
   provider: IdentityProvider,

@@ -7,7 +7,7 @@ export const BeginQuery = Type.Object({
   identityProviderId: Type.Optional(Type.String({ maxLength: 255 })),
 })
 
-/** The rest of the query is the provider's, and openid-client reads all of it. */
+/** The rest of the query comes from the provider, and openid-client reads all of it. */
 export const CallbackQuery = Type.Object({ state: Type.Optional(Type.String({ maxLength: 512 })) })
 
 export const SessionView = Type.Object({

@@ -1,4 +1,4 @@
-// The SSO flow against a real provider in a process of its own, walked by a browser with cookies.
+// The SSO flow against a real provider in its own process, driven by a browser with cookies.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, suite, test } from 'node:test'
 import { organizations, userId } from '#test/control/people.ts'
@@ -27,7 +27,7 @@ const countUsers = async ({ app }: SsoControl): Promise<number> => {
   return row.count
 }
 
-/** That a sign-in fails by this name, and that nobody came in. */
+/** Checks that a sign-in fails with this code and that nobody was admitted. */
 const refused = async (sso: SsoControl, login: string, code: string, status = 403) => {
   const users = await countUsers(sso)
   assert.deepEqual(errorOf(await sso.signIn(login)), [status, code])
@@ -89,7 +89,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
       oidcConfig: { issuerUrl: other.issuer, clientId, clientSecret },
       allowAnyDomain: true,
     })
-    // The clock of a test stands still, and of two that are equally old either may come first.
+    // The test's clock stands still, and the order of two equally old providers is not defined.
     await sso.app.database.sql`
       update identity_providers set created_at = created_at + interval '1 second' where id = ${second.body.id}`
     const browser = new Browser(sso.app)
@@ -134,7 +134,7 @@ suite('who is new', () => {
       [member.role, member.assignedRoles.map((role: { id: string }) => role.id)],
       ['member', [developer]],
     )
-    // And what they were given is a credential like any other.
+    // The token that they got is a credential like any other.
     const me = await sso.app.with(accessToken).get('/users/me')
     assert.deepEqual([me.status, me.body.id, me.body.email], [200, id, 'ada@example.com'])
     const named = { headers: { 'x-daytona-organization-id': organizations.ours } }
@@ -386,7 +386,7 @@ suite('GET /auth/sso/callback', () => {
       assert.deepEqual(errorOf(await browser.go(back.href)), [400, 'invalid_response'], String(issuer))
       assert.ok(!(await provider.takeAsked()).includes('/token'))
     }
-    // The code of another provider, with the state of ours, as that provider would send it.
+    // The code of another provider with the state of ours, as that provider would send it.
     const browser = new Browser(sso.app)
     const begun = new URL((await browser.go(sso.startUrl)).location!)
     const there = await browser.signInAt(`${other.issuer}/auth${begun.search}`, 'ada')

@@ -1,4 +1,4 @@
-// Signing in to an organization by an identity provider of its own, from the first redirect to a session.
+// Signing in to an organization through its own identity provider, from the first redirect to a session.
 import * as oidc from 'openid-client'
 import { networkOf } from '#src/kit/network-of.ts'
 import { Problem } from '#src/problems.ts'
@@ -28,10 +28,10 @@ export type Session = {
 
 export const callbackPath = '/auth/sso/callback'
 
-/** It has to be registered with the provider exactly as it is here. */
+/** The provider must have registered exactly this URI. */
 const redirectUriOf = ({ settings }: Pick<Parts, 'settings'>) => `${settings.publicUrl}/api${callbackPath}`
 
-/** Whether there is such an organization, without providers, is nobody's business. */
+/** An organization without providers is answered like one that does not exist. */
 const requireProvider = async (
   parts: SsoParts,
   organizationId: string,
@@ -51,7 +51,7 @@ const requireEntitled = async (parts: SsoParts, organizationId: string): Promise
 
 type Begin = { organizationId: string; providerId: string | undefined; browserSecret: string; address: string }
 
-/** Answers where the browser has to go. */
+/** Returns the URL to which the browser must go. */
 export const beginSignIn = async (
   parts: SsoParts,
   { organizationId, providerId, browserSecret, address }: Begin,
@@ -80,7 +80,7 @@ const requireAttempt = async (parts: SsoParts, { state, browserSecret }: Return)
   return attempt
 }
 
-/** The provider as it is now. One that was pointed elsewhere meanwhile is not the one that was asked. */
+/** Reads the provider again. If its issuer was changed meanwhile, it is not the provider that was asked. */
 const requireSameProvider = async (parts: SsoParts, attempt: Attempt): Promise<IdentityProvider> => {
   const { organizationId, identityProviderId, issuerUrl } = attempt
   await requireEntitled(parts, organizationId)

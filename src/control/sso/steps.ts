@@ -1,11 +1,11 @@
-// The questions that a sign-in is asked, one after the other (interface, "SSO flow"). Each lets pass or says by name why not.
+// The checks of a sign-in, one after the other (interface, "SSO flow"). Each passes or throws a problem that names the reason.
 import { Problem } from '#src/problems.ts'
 import { readEmail, readText } from '../auth/claims.ts'
 import { domainOf } from '../identity-providers/domain.ts'
 import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
 import type { Said } from './provider.ts'
 
-/** Somebody whom a provider has signed in and whose address is believed. */
+/** A person whom a provider has signed in and whose address is accepted. */
 export type Person = { subject: string; email: string; name: string }
 
 export const requireEnabled = (provider: IdentityProvider | undefined): IdentityProvider => {
@@ -19,7 +19,7 @@ export const requireEmail = ({ subject, email, name }: Said): Person => {
   return { subject, email: address, name: readText(name, 255) ?? address }
 }
 
-/** Some providers say it as text. */
+/** Some providers send the flag as text. */
 const isVerified = ({ emailVerified }: Said): boolean => emailVerified === true || emailVerified === 'true'
 
 export const requireVerifiedEmail = (provider: IdentityProvider, said: Said): void => {

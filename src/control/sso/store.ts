@@ -1,11 +1,11 @@
-// The SQL of signing in: attempts that were begun, and links between accounts of providers and users.
+// The SQL of signing in: attempts, and links between provider accounts and users.
 import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
 import type { Sql } from '../storage/database.ts'
 
 export type Attempt = {
   identityProviderId: string
   organizationId: string
-  /** Where the browser was sent. */
+  /** The issuer to which the browser was sent. */
   issuerUrl: string
   nonce: string
   codeVerifier: string
@@ -16,8 +16,8 @@ type AttemptKey = { stateHash: string; browserHash: string }
 const mostAttempts = 20_000
 
 /**
- * Attempts that nobody came back from go. Where there are too many, the network that has begun most loses its first ones; a few
- * more than needed go, since counting by network takes long when there are many.
+ * Inserts an attempt and deletes expired ones. If there are too many, the network that has begun the most loses its oldest
+ * attempts. A few more than needed are deleted, because counting by network is slow when there are many.
  */
 export const insertAttempt = async (
   sql: Sql,
@@ -44,7 +44,7 @@ export const insertAttempt = async (
       select state_hash from sso_attempts where state_hash in (select state_hash from chosen) for update skip locked)`
 }
 
-/** Ends it, so that it is used once; only for the browser that began it. */
+/** Deletes the attempt, so that it works once, and only for the browser that began it. */
 export const takeAttempt = async (
   sql: Sql,
   { stateHash, browserHash }: AttemptKey,
@@ -59,14 +59,16 @@ export const takeAttempt = async (
   return row
 }
 
-/** An account at a provider. */
+/** An account at an identity provider. */
 type Account = { provider: Pick<IdentityProvider, 'id' | 'issuerUrl'>; subject: string }
 
-/** An issuer is the same with a slash at its end and without, as in discovery. Written without; once it was as typed. */
+/**
+ * Discovery treats an issuer with and without a slash at its end as equal. New rows have no slash; old rows have what was typed.
+ */
 const issuerOf = ({ issuerUrl }: Account['provider']): string => issuerUrl.replace(/\/+$/, '')
 const spellingsOf = (provider: Account['provider']): string[] => [issuerOf(provider), `${issuerOf(provider)}/`]
 
-/** Id of the user that the account is linked to; a pending or rejected link leads to nobody. */
+/** Id of the user that the account is linked to; a pending or rejected link gives `undefined`. */
 export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account): Promise<string | undefined> => {
   const [row] = await sql<{ user_id: string }[]>`
     select user_id from sso_links
@@ -77,8 +79,9 @@ export const findLinkedUserId = async (sql: Sql, { provider, subject }: Account)
 }
 
 /**
- * Who has this address by single sign-on, is a plain member of the provider's organization, and has lost every way in: what led
- * to them was another issuer of this provider, or a provider that is gone. Nobody whom another organization knows as well.
+ * Finds a stranded user: one who has this address by single sign-on, is a plain member of the provider's organization, and has
+ * lost every way to sign in. Their links belong to another issuer of this provider, or to a deleted provider. A user who is a
+ * member of any other shared organization is not returned.
  */
 export const findStrandedUserId = async (
   sql: Sql,
@@ -106,8 +109,9 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Or renews one that is not linked. One that is pending for the same user and has not expired stays as it is. Of a provider one
- * waits for a user, the newest, so that no provider hides by many what others have waiting; those that have expired go.
+ * Inserts a link, or renews one that is not linked. A pending link of the same user that has not expired stays as it is. Per
+ * provider and user only the newest link waits, so that no provider can hide the links of others behind many of its own. Expired
+ * links are deleted.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link
@@ -151,7 +155,7 @@ export const listPendingLinks = async (sql: Sql, userId: string, now: Date): Pro
 
 type LinkOf = { id: string; userId: string }
 
-/** Whether there was such a one, and its user owns the address that the provider names (`ownsAddress`) and is no operator now. */
+/** Returns whether a pending link was accepted. The user must own the provider's address (`ownsAddress`) and be no operator. */
 export const acceptLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): Promise<boolean> => {
   const { count } = await sql`
     update sso_links l set state = 'linked' from users u
@@ -161,7 +165,7 @@ export const acceptLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): P
   return count === 1
 }
 
-/** Whether there was such a one. */
+/** Returns whether a pending link was rejected. */
 export const refuseLink = async (sql: Sql, { id, userId }: LinkOf, now: Date): Promise<boolean> => {
   const { count } = await sql`
     update sso_links set state = 'rejected'

@@ -1,4 +1,4 @@
-// People whom single sign-on has made have no other way in: what becomes of them when their provider is made anew or changed.
+// Users made by single sign-on have no other way to sign in. These tests recreate or change their provider.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { addPerson } from '#test/control/add-person.ts'
@@ -23,7 +23,7 @@ after(async () => {
   await other?.stop()
 })
 
-/** Whom a sign-in ends as, or the name by which it fails. */
+/** Returns the user whom a sign-in ends as, or the code with which it fails. */
 const end = async (sso: SsoControl, login = 'ada'): Promise<string> => {
   const { status, body } = await sso.signIn(login)
   return status === 200 ? body.userId : body.code
