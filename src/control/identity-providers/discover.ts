@@ -1,4 +1,4 @@
-// What a provider says of itself (OpenID Connect Discovery §4): read anew for every use, so that there is nothing to go stale.
+// The provider's discovery document (OpenID Connect Discovery §4). It is read for every use, so there is no cache to go stale.
 import { Problem } from '#src/problems.ts'
 import { OutboundError } from '../outbound/error.ts'
 import type { Outbound } from '../outbound/outbound.ts'
@@ -14,12 +14,12 @@ export type Discovered = {
   [other: string]: unknown
 }
 
-/** The message may be shown to whoever manages the provider. */
+/** The message may be shown to the person who manages the provider. */
 export class DiscoveryFailed extends Error {}
 
 const mostBytes = 256 * 1024
 
-/** Throws a Problem for what can never be an issuer (OpenID Connect Core §2: no query, no fragment). */
+/** Throws a Problem for a URL that can never be an issuer (OpenID Connect Core §2: no query, no fragment). */
 export const checkIssuerUrl = (given: string): void => {
   try {
     const { search, hash, href } = readTargetUrl(given)
@@ -44,7 +44,7 @@ const readEndpoint = (document: Record<string, unknown>, name: string): string =
   return value
 }
 
-/** Checks that the document names the issuer that was asked for; the common issuer of a shared directory does not. */
+/** The document must name the issuer that was asked for. The common issuer of a shared directory does not. */
 const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): string => {
   const { issuer } = document
   if (typeof issuer !== 'string') throw new DiscoveryFailed('The discovery document has no issuer.')
@@ -59,7 +59,7 @@ const readDocument = (body: Buffer): Record<string, unknown> => {
     const document: unknown = JSON.parse(body.toString())
     if (typeof document === 'object' && document !== null && !Array.isArray(document)) return { ...document }
   } catch {
-    // The refusal is the one below.
+    // The error is thrown below.
   }
   throw new DiscoveryFailed('The discovery document is not a JSON object.')
 }

@@ -1,4 +1,4 @@
-// Domains of e-mail addresses, as they are claimed and compared: lower case, in ASCII.
+// Domains of e-mail addresses, in the form in which they are claimed and compared: lower case, in ASCII.
 import { domainToASCII } from 'node:url'
 import { Problem } from '#src/problems.ts'
 
@@ -6,13 +6,13 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const pattern = new RegExp(`^(?=.{4,253}$)(?:${label}\\.)+(?!\\d+$)${label}$`)
 
 const asDomain = (text: string): string | undefined => {
-  // Only letters, digits, dots and dashes of any script: what a URL parser would read as something else is none.
+  // Only letters, digits, dots and dashes of any script: a URL parser would read other signs as something else.
   if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(text)) return undefined
   const domain = domainToASCII(text)
   return pattern.test(domain) ? domain : undefined
 }
 
-/** Without repetitions and in order, so that two who claim several meet at the first. */
+/** Without repetitions and sorted, so that concurrent claims of several domains lock in one order. */
 export const readDomains = (given: readonly string[]): string[] => {
   const domains = given.map((text) => {
     const domain = asDomain(text.trim())
@@ -22,5 +22,5 @@ export const readDomains = (given: readonly string[]): string[] => {
   return [...new Set(domains)].sort()
 }
 
-/** Domain of an e-mail address; `undefined` when it could not be claimed. */
+/** Domain of an e-mail address; `undefined` if the domain could not be claimed. */
 export const domainOf = (email: string): string | undefined => asDomain(email.slice(email.lastIndexOf('@') + 1))

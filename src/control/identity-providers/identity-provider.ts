@@ -1,4 +1,4 @@
-// An identity provider of an organization as control knows it, and as it is shown.
+// An identity provider of an organization as control stores it, and as the API shows it.
 export const standardScope = 'openid email profile'
 
 export type IdentityProviderRow = {
@@ -53,10 +53,10 @@ export const readProvider = (row: IdentityProviderRow): IdentityProvider => ({
   updatedAt: row.updated_at,
 })
 
-/** What the secret of a provider is encrypted for. */
+/** The encryption purpose of a provider's secret. */
 export const secretPurpose = ({ id }: Pick<IdentityProvider, 'id'>) => `identity-provider:${id}`
 
-/** Every field by name: what is not named here, such as the secret, is not shown. */
+/** Lists every field by name, so that other fields, such as the secret, are never shown. */
 export const asProviderView = (provider: IdentityProvider) => ({
   id: provider.id,
   organizationId: provider.organizationId,

@@ -277,7 +277,7 @@ suite('default roles', () => {
     const { id } = await create(app, { defaultAssignedRoleIds: [own, developer, own] })
     const kept = async () => (await app.as('owner').get(`${providers}/${id}`)).body.defaultAssignedRoleIds
     assert.deepEqual(new Set(await kept()), new Set([own, developer]))
-    // A role that is deleted is given to nobody any more.
+    // A deleted role is no longer given to anybody.
     await app.as('owner').delete(`/organizations/${organizations.ours}/roles/${own}`)
     assert.deepEqual(await kept(), [developer])
   })

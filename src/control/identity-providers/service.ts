@@ -1,6 +1,6 @@
-// What identity providers mean: who may sign in to an organization from elsewhere, and as what. A domain belongs to one
-// provider of the whole server, and only where a member has proven an address of it in some other way than by SSO. Nobody
-// lets others in with more than they hold themselves.
+// Rules of identity providers: who may sign in to an organization through them, and with which roles. A domain belongs to one
+// provider of the whole server. It can be claimed only if a member has verified an address in it without SSO. Nobody can let
+// others in with more than they hold themselves.
 import { randomUUID } from 'node:crypto'
 import { lockMembership } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -30,12 +30,12 @@ export type IdentityProviderParts = Pick<Parts, 'database' | 'clock' | 'encrypti
   outbound: Outbound
 }
 
-/** Who manages the providers of which organization. */
+/** Who manages the providers, and of which organization. */
 type Manager = { caller: Caller; organization: Organization }
 
 const providersPerOrganization = 20
 
-/** Whether people may sign in to it from elsewhere at all. */
+/** Whether single sign-on is enabled for the organization. */
 export const hasSso = (
   { settings }: Pick<Parts, 'settings'>,
   { personal, ssoEnabled }: Pick<Organization, 'personal' | 'ssoEnabled'>,
@@ -59,7 +59,7 @@ const readScope = (given: string): string => {
 
 type Input = UpdateIdentityProvider
 
-/** The provider as it shall be: what the input does not name stays. */
+/** The provider after the change; fields that the input does not name stay as they are. */
 const withInput = ({ encryption }: IdentityProviderParts, before: IdentityProvider, input: Input): IdentityProvider => {
   const { issuerUrl, clientId, clientSecret, scope } = input.oidcConfig ?? {}
   if (issuerUrl !== undefined) checkIssuerUrl(issuerUrl)
@@ -79,7 +79,7 @@ const withInput = ({ encryption }: IdentityProviderParts, before: IdentityProvid
   }
 }
 
-/** Whether it decides who comes in, and as what. */
+/** True if the change affects who can sign in, or with which roles. */
 const letsIn = ({ name: _name, enabled, ...rest }: Input): boolean =>
   enabled === true || Object.values(rest).some((value) => value !== undefined)
 
@@ -104,7 +104,7 @@ const checkDomains = async (sql: Sql, provider: IdentityProvider, claimed: reado
   }
 }
 
-/** In its turn with changes of members, so that who vouches for a domain is a member when it is claimed. */
+/** Runs under the membership lock, so that the member who vouches for a domain is still a member when it is claimed. */
 const inTurn = async <T>(
   { database }: Pick<Parts, 'database'>,
   organizationId: string,
@@ -190,7 +190,7 @@ export const getProviderView = async (parts: IdentityProviderParts, { organizati
   return asProviderView(await getProvider(parts.database.sql, organization.id, id))
 }
 
-/** Frees its domains and ends its links; who came in by it stays a member. */
+/** Frees the provider's domains and deletes its links. People who joined through it stay members. */
 export const removeProvider = async (
   parts: IdentityProviderParts,
   { organization }: Manager,
@@ -202,7 +202,7 @@ export const removeProvider = async (
   }
 }
 
-/** Whether the provider answers discovery as we need it; that it does not is an answer, not an error. */
+/** Whether the provider's discovery document is usable. A failed check is a normal result, not an error. */
 export const testConnection = async (
   parts: IdentityProviderParts,
   { organization }: Manager,
@@ -219,7 +219,7 @@ export const testConnection = async (
   }
 }
 
-/** For signing in: every provider of the organization, oldest first. */
+/** For sign-in: every provider of the organization, oldest first. */
 export const listProvidersOf = async ({ database }: Pick<Parts, 'database'>, organizationId: string) =>
   await listProviders(database.sql, organizationId)
 

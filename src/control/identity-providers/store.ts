@@ -1,4 +1,4 @@
-// The SQL of identity providers. The primary key of their domains is what gives each domain to one provider only.
+// The SQL of identity providers. The primary key of the domain table ensures that a domain belongs to one provider only.
 import type { Sql } from '../storage/database.ts'
 import { type IdentityProvider, type IdentityProviderRow, readProvider } from './identity-provider.ts'
 
@@ -8,7 +8,7 @@ const select = (sql: Sql) => sql`
     array(select role_id from identity_provider_roles r where r.identity_provider_id = p.id order by role_id) as role_ids
   from identity_providers p`
 
-/** Oldest first; bounded by how many an organization may have. */
+/** Oldest first. An organization has few providers, so no pages are needed. */
 export const listProviders = async (sql: Sql, organizationId: string): Promise<IdentityProvider[]> => {
   const rows = await sql<IdentityProviderRow[]>`
     ${select(sql)} where p.organization_id = ${organizationId} order by p.created_at, p.id`
@@ -55,14 +55,14 @@ const writeLists = async (sql: Sql, { id, emailDomains, defaultAssignedRoleIds }
   await sql`
     delete from identity_provider_domains where identity_provider_id = ${id} and domain <> all(${emailDomains}::text[])`
   await sql`delete from identity_provider_roles where identity_provider_id = ${id}`
-  // Domains are claimed one after the other: a list in one statement would lock its rows in an order of its own.
+  // Domains are claimed one by one: one statement with a list would lock its rows in an unknown order.
   for (const domain of emailDomains) await claimDomain(sql, id, domain)
   await sql`
     insert into identity_provider_roles (identity_provider_id, role_id)
     select ${id}, unnest(${defaultAssignedRoleIds}::text[])`
 }
 
-/** A second claim by another provider hits the primary key. */
+/** A second claim by another provider violates the primary key. */
 const claimDomain = async (sql: Sql, id: string, domain: string): Promise<void> => {
   await sql`
     insert into identity_provider_domains as d (domain, identity_provider_id)
@@ -70,13 +70,13 @@ const claimDomain = async (sql: Sql, id: string, domain: string): Promise<void> 
     where not exists (select 1 from identity_provider_domains where domain = ${domain} and identity_provider_id = ${id})`
 }
 
-/** Whether there was one. Its domains, roles and links go with it. */
+/** Returns whether the provider existed. Its domains, roles and links are deleted too. */
 export const deleteProvider = async (sql: Sql, organizationId: string, id: string): Promise<boolean> => {
   const { count } = await sql`delete from identity_providers where organization_id = ${organizationId} and id = ${id}`
   return count === 1
 }
 
-/** Domains of the addresses of members that somebody else than an identity provider of an organization has verified. */
+/** Domains in which a member's address was verified by something other than an organization's identity provider. */
 export const listVerifiedDomains = async (sql: Sql, organizationId: string): Promise<string[]> => {
   const rows = await sql<{ domain: string }[]>`
     select distinct lower(substring(u.email from '[^@]*$')) as domain
