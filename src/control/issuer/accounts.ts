@@ -1,4 +1,4 @@
-// Local accounts as an operator keeps them: made, and given a password, which is told once.
+// Local accounts, which an operator makes. A generated password is shown once.
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
 import { readEmail } from '../auth/claims.ts'
@@ -37,14 +37,17 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
   return { id: user.id, email: user.email, name: user.name }
 }
 
-/** Whoever is signed in by the old one is so no longer than a token lasts. Without a password one is made. */
+/**
+ * Sets a password; without one in the body a password is generated. Sessions end, and tokens of the old password last until they
+ * expire.
+ */
 export const givePassword = async (parts: AccountParts, body: { email: string; password?: string }) => {
   checkSignsInHere(parts)
   const { password = newPassword() } = body
   checkPassword(password)
   const user = await findUserByEmail(parts.database.sql, body.email)
   if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
-  // Somebody else may sign in to that account by the provider, and would be in it beside its new holder.
+  // Another person may already sign in to that account through the provider, and would share it with its new holder.
   if (user.emailVerified && !user.ownsAddress) {
     throw new Problem(
       'conflict',

@@ -1,3 +1,3 @@
-// Where our own issuer is.
+// Where our own issuer is served.
 export const issuerPath = '/oidc'
 export const issuerUrl = ({ publicUrl }: { publicUrl: string }): string => `${publicUrl}${issuerPath}`

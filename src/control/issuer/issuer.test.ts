@@ -44,7 +44,7 @@ const isBack = (url: string) => url.startsWith(`${redirect}?`)
 const fillIn = (browser: Browser, form: Page, email: string, given = password, headers = {}) =>
   browser.post(formOf(form).action, { email, password: given }, headers)
 
-/** Signs in with a browser and answers the code that the client is given. */
+/** Signs in with a browser and returns the code that the client gets. */
 const getCode = async (browser: Browser, challenge: string, email = 'owner@example.com') => {
   const form = await browser.follow(await browser.get(authorizeUrl(challenge, { prompt: undefined })))
   assert.equal(form.status, 200, form.html)
@@ -105,7 +105,7 @@ suite('the embedded issuer', () => {
     const me = await app.with(access).get('/users/me')
     assert.deepEqual([me.status, me.body.id], [200, userId('owner')])
     assert.equal(decodeJwt(body['id_token']!)['nonce'], 'nonce-1')
-    // An ID token is for the client, though it has the same issuer, audience and keys.
+    // An ID token is only for the client, although it has the same issuer, audience and keys.
     assert.equal(await statusWith(body['id_token']!), 401)
   })
 
@@ -230,7 +230,7 @@ suite('the embedded issuer', () => {
     const victim = openBrowser(base)
     const attacker = openBrowser(base)
     const form = await attacker.follow(await attacker.get(authorizeUrl(challenge)))
-    // A browser that has never seen it, and one that has a step of its own.
+    // First a browser that has never seen the form, then one that has a form of its own.
     assert.equal((await fillIn(victim, form, 'owner@example.com')).status, 400)
     const own = await victim.follow(await victim.get(authorizeUrl(challenge)))
     assert.equal((await fillIn(victim, form, 'owner@example.com')).status, 400)
@@ -376,7 +376,7 @@ suite('the embedded issuer', () => {
     const fresh = openBrowser(base, '127.0.0.20')
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, 'mistyped'), [401])
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, password), [303])
-    // In the place of a stranger who has used up its tries, only a known browser may go on.
+    // At the address of a stranger who has used up the attempts, only a known browser may still try.
     const neighbour = openBrowser(base, '127.0.0.11')
     neighbour.cookies.set('alcove_browser', known.cookies.get('alcove_browser')!)
     assert.deepEqual(await tryAs(neighbour, await begin(neighbour), email, 1, password), [303])
@@ -396,7 +396,7 @@ suite('the embedded issuer', () => {
     const seen: { index: number; status: number; words: string }[] = []
     const addresses = ['owner@example.com', 'admin@example.com', 'nobody@example.com'] as const
     for (const [index, email] of addresses.entries()) {
-      // More strangers than it takes to count as attacked, then one more.
+      // More strangers than needed for the name to count as attacked, and one more.
       for (let n = 0; n < 7; n += 1) {
         const stranger = openBrowser(at, `127.0.${index + 1}.${n + 1}`)
         const form = await begin(stranger)
@@ -423,7 +423,7 @@ suite('the embedded issuer', () => {
     assert.equal((await fillIn(browser, await begin(browser), 'a\0@example.com')).status, 400)
   })
 
-  // Last: from here on this address may not try.
+  // Must be last: afterwards this address may not try again.
   test('429 after twenty wrong passwords from one address', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)

@@ -1,4 +1,4 @@
-// Our own issuer, for as long as the operator names no other: keeps its keys fresh and serves its pages below /oidc.
+// Our own issuer, used if the operator names no other: keeps its keys fresh and serves its pages below /oidc.
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { createLocalJWKSet, errors, type JWTVerifyGetKey } from 'jose'
@@ -17,11 +17,11 @@ import { createSignInForm, type Visit } from './sign-in-form.ts'
 
 export type EmbeddedIssuer = {
   url: string
-  /** By which its tokens are verified here, without asking it over the network. */
+  /** The public keys that verify its tokens in this process, without a call over the network. */
   getKey: JWTVerifyGetKey
-  /** Serves it; call before the server listens. `limit` throws where a call is one too many. */
+  /** Adds its routes; call before the server listens. `limit` throws if a call exceeds the rate limit. */
   attach: (server: FastifyInstance, limit: (request: FastifyRequest) => Promise<void>) => Promise<void>
-  /** Replaces keys where it is time and forgets what has ended. */
+  /** Replaces old keys and deletes expired records. */
   sweep: () => Promise<void>
   close: () => void
 }
@@ -29,14 +29,14 @@ export type EmbeddedIssuer = {
 const begunElsewhere = 'This step of signing in has ended, or was begun elsewhere. Begin again where you came from.'
 
 const sweepMilliseconds = 60 * 1000
-/** Longest address and longest body: far more than any client sends, and stored with each attempt. */
+/** Longest URL and longest body. Clients send far less, and each attempt is stored. */
 const longest = 4096
-/** Most calls of an address that leave a record: a sign-in takes two to five. */
+/** Most calls per address that leave a record. A sign-in takes two to five. */
 const mostBegunPerMinute = 300
 const leavesNothing = /^\/oidc\/(?:token|jwks|\.well-known|interaction)(?:[/?]|$)/
 const reloadMilliseconds = 1000
 
-/** Whatever a proxy or a forger says of where we are: it is where the setting says. */
+/** Our host and protocol come from the setting, so the headers of a proxy or a forger are overwritten. */
 const sayWhere = (request: IncomingMessage, { host, protocol }: URL) => {
   for (const name of Object.keys(request.headers)) if (/^(x-)?forwarded/.test(name)) delete request.headers[name]
   request.headers.host = host
@@ -51,7 +51,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
   let kids = ''
   let loadedAt = 0
 
-  /** Another process may have replaced a key as well. */
+  /** Reads the keys again, because another process may have replaced one. */
   const load = async () => {
     loadedAt = performance.now()
     const keys = await ensureKeys(parts)
@@ -116,7 +116,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
           const isLong = request.url.length > longest || Number(request.headers['content-length'] ?? 0) > longest
           if (isLong) throw new Problem('too_large', `Signing in takes no more than ${longest} bytes.`)
         })
-        // Bodies are its own to read.
+        // The issuer reads its bodies itself.
         scope.removeAllContentTypeParsers()
         scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))
         scope.all(`${issuerPath}/*`, async (request, reply) => {
@@ -126,7 +126,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
             await beginFrom(visit.address, () => serve(visit))
           } catch (error) {
             const isAway = isUnreachable(error)
-            // What is refused is what a browser sent; only the database's absence is ours.
+            // A refused step is the browser's fault and is only debugged; an unreachable database is ours.
             if (isAway)
               request.log.warn({ reqId: request.id, err: error }, 'nobody can sign in while the database is away')
             else request.log.debug({ reqId: request.id, err: error }, 'a step of signing in was refused')

@@ -1,5 +1,5 @@
-// What our own issuer signs with: RSA keys made here, encrypted in the database, replaced every month. An old one is still told
-// for as long as a token that it signed may live.
+// The signing keys of our own issuer: RSA keys made here, encrypted in the database, replaced every month. The public part of an
+// old key stays published as long as a token signed by it may live.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import type { Clock } from '#src/kit/clock.ts'
@@ -13,7 +13,7 @@ const toldFor = 2 * day
 const lock = 7_305_523
 
 export type IssuerKeys = {
-  /** Private ones, the newest first: it signs. */
+  /** Private keys, newest first; the first one signs. */
   signing: JWK[]
   cookie: string
 }
@@ -42,7 +42,7 @@ const insert = async (
   return row!
 }
 
-/** What the key of this server cannot read is left to whoever has the right one, and to time. */
+/** Skips keys that this server cannot decrypt: a process with the right encryption key may still use them. */
 const readable = ({ encryption }: KeyParts, rows: readonly Row[]): { row: Row; text: string }[] =>
   rows.flatMap((row) => {
     try {
@@ -53,13 +53,13 @@ const readable = ({ encryption }: KeyParts, rows: readonly Row[]): { row: Row; t
     }
   })
 
-/** Without them nobody could sign in, and nothing is lost by new ones but the sessions of before. */
+/** Without usable keys nobody could sign in. New keys cost no more than the existing sessions. */
 const sayUnreadable = ({ log }: KeyParts) =>
   log.error(
     'the keys of the issuer were encrypted under another ALCOVE_ENCRYPTION_KEY, and are made anew; what else was encrypted under it (secrets/encryption.key of the data directory) cannot be read without it',
   )
 
-/** Reads the keys, and makes and replaces them where it is time. Several processes may ask at once. */
+/** Reads the keys and makes or replaces them when due. Several processes may call this at once. */
 export const ensureKeys = async (parts: KeyParts): Promise<IssuerKeys> =>
   await parts.database.transaction(async (transaction) => {
     await transaction`select pg_advisory_xact_lock(${lock})`
@@ -76,7 +76,7 @@ export const ensureKeys = async (parts: KeyParts): Promise<IssuerKeys> =>
       const id = randomUUID()
       signing.unshift(await make('signing', id, await newSigningKey(id)))
     }
-    // A key signs until the next one is there, and its last tokens end soon after.
+    // A key signs until the next one exists, and its last tokens expire soon after.
     const over = signing.filter(
       (_, index) => index > 0 && now - signing[index - 1]!.row.created_at.getTime() >= toldFor,
     )

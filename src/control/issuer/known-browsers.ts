@@ -1,5 +1,6 @@
-// Browsers in which somebody has signed in to an account before. Wrong passwords of strangers must not keep its owner out, so
-// the tries of a known browser are counted on their own (https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies).
+// Known browsers: those in which somebody has signed in to an account before. Wrong passwords of strangers must not lock out the
+// owner, so the attempts of a known browser are counted separately
+// (https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies).
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { jwtVerify, SignJWT } from 'jose'
@@ -12,16 +13,16 @@ const audience = 'alcove:browser'
 const seconds = 365 * 24 * 60 * 60
 
 export type KnownBrowser = {
-  /** The browser's own name, until the next time it is marked. */
+  /** Id of the browser; it changes each time the browser is marked. */
   id: string
   /** The account that it is known for. */
   account: string
 }
 
 export type KnownBrowsers = {
-  /** The browser that asks; undefined where nobody has signed in with it. Looks at the cookie only, never at accounts. */
+  /** The browser that asks; `undefined` if nobody has signed in with it. Reads only the cookie, never accounts. */
   find: (request: IncomingMessage) => Promise<KnownBrowser | undefined>
-  /** Somebody has signed in to this account in the browser that is answered. */
+  /** Marks the answered browser as known for this account, after a sign-in. */
   mark: (response: ServerResponse, account: string) => Promise<void>
 }
 

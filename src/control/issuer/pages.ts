@@ -1,4 +1,4 @@
-// The few pages of our own issuer: no scripts, no outside, and every text escaped.
+// The pages of our own issuer: no scripts, no outside resources, and all text escaped.
 import { createHash } from 'node:crypto'
 import { escaped } from '#src/kit/escape.ts'
 
@@ -8,7 +8,7 @@ const style =
   'border-radius:.4rem}button{background:#1b1f24;color:#fff;cursor:pointer}button.no{background:#fff;color:#1b1f24}' +
   'code{font-size:1.4rem;letter-spacing:.1em}.wrong{color:#a40e26}'
 
-/** Nothing runs, nothing is fetched, nobody frames it. Where a form leads to, browsers check after redirects as well. */
+/** No scripts, no fetches, no framing. `form-action` names redirect targets too, because browsers also check those. */
 export const contentSecurityPolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,
@@ -16,7 +16,7 @@ export const contentSecurityPolicy = [
   "base-uri 'none'",
 ].join('; ')
 
-/** `body` is HTML. */
+/** `body` is trusted HTML. */
 const page = (title: string, body: string): string =>
   `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
   `<title>${escaped(title)}</title><style>${style}</style></head><body><h1>${escaped(title)}</h1>${body}</body></html>`
@@ -32,12 +32,12 @@ export const signInPage = (action: string, { email = '', complaint = '' } = {}):
       `autocomplete="current-password"></label><button>Sign in</button></form>`,
   )
 
-/** `form` comes from oidc-provider, with its own protection against forged submissions. */
+/** `form` comes from oidc-provider, with its own CSRF protection. */
 export const codePage = (form: string, complaint: string): string =>
   page(
     'Sign in a device',
     `${complaint === '' ? '<p>Enter the code that your device shows.</p>' : `<p class="wrong">${escaped(complaint)}</p>`}` +
-      // The form's input field brings a script, which would not run here.
+      // The input field has an inline script, which the content security policy would block.
       `${form.replaceAll(/ onfocus="[^"]*"/g, '')}<button type="submit" form="op.deviceInputForm">Continue</button>`,
   )
 

@@ -1,4 +1,4 @@
-// How much work a sign-in is must not tell whether the account exists. Calls of argon2 are counted, and no time is measured.
+// The work of a sign-in must not reveal whether the account exists. This counts calls of argon2 and measures no time.
 import assert from 'node:assert/strict'
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
@@ -12,7 +12,7 @@ const counted = (algorithm: 'argon2id', hashing: Hashing, then: (error: Error | 
   hashings.push(hashing)
   argon2(algorithm, hashing as never, then as never)
 }
-// Before the module under test takes its own copy.
+// Replaced before the module under test imports it.
 crypto.argon2 = counted as never
 syncBuiltinESMExports()
 const { signsInTo, setPassword } = await import('./passwords.ts')
@@ -38,7 +38,7 @@ suite('signing in by a password', () => {
       const found = await signsInTo(account, password, 'other')
       return { found, messages: hashings.map(({ message }) => String(message)), costs: hashings.map(costOf) }
     }
-    // Makes the hash of nobody, which is made once.
+    // The first call makes the hash that belongs to nobody.
     await work('nobody@example.com', 'x')
     const right = await work('owner@example.com', 'twelve letters at least')
     assert.deepEqual([right.found, right.messages], [userId('owner'), ['twelve letters at least']])

@@ -1,4 +1,4 @@
-// Passwords of local accounts, by Node's own argon2id. The parameters stand with each hash, so that they can grow.
+// Passwords of local accounts, hashed with Node's argon2id. Each hash contains its parameters, so they can be raised later.
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { Lanes } from '#src/kit/lanes.ts'
@@ -10,7 +10,7 @@ const memoryKiB = 19_456
 const passes = 2
 const tagLength = 32
 
-/** Each hash takes a thread and 19 MiB for a while. Known browsers never wait behind new ones. */
+/** Each hash needs a thread and 19 MiB. Known browsers have a lane of their own, so they never wait behind new ones. */
 const lanes = { known: new Lanes(1), other: new Lanes(2) }
 export type HashingLane = keyof typeof lanes
 
@@ -57,14 +57,14 @@ export const checkPassword = (password: string): void => {
   }
 }
 
-/** 20 letters and digits that nobody confuses, in groups: about 98 bits. */
+/** 20 letters and digits in groups, without those that are easily confused: about 98 bits. */
 export const newPassword = (): string => {
   const letters = 'abcdefghijkmnpqrstuvwxyz23456789'
   const text = [...randomBytes(20)].map((byte) => letters[byte % letters.length]).join('')
   return text.match(/.{5}/g)!.join('-')
 }
 
-/** Nobody's hash. An address without a password takes as long to refuse as a wrong password. */
+/** A hash that belongs to no account. It makes refusing an unknown address as slow as refusing a wrong password. */
 const nobodys = hashPassword(randomBytes(16).toString('hex'))
 nobodys.catch(() => {})
 
@@ -76,7 +76,7 @@ export const findAccount = async (sql: Sql, email: string): Promise<Account | un
   return row
 }
 
-/** The id of the account, if this is its password. Takes the same time without an account. */
+/** The id of the account if the password is right. Takes the same time if there is no account. */
 export const signsInTo = async (
   account: Account | undefined,
   password: string,

@@ -1,4 +1,4 @@
-// Our own issuer as oidc-provider builds it: one client, which is ours; codes with PKCE, devices, and refresh tokens that change
+// Our own issuer, built with oidc-provider: one client, which is ours; codes with PKCE, devices, and refresh tokens that change
 // with each use.
 import type { EventEmitter } from 'node:events'
 import { Provider } from 'oidc-provider'
@@ -18,10 +18,10 @@ const sessionCookie = 'alcove_session'
 
 const minute = 60
 const day = 24 * 60 * minute
-/** Lifetime of all records that are nobody's yet: equal, so that what ends first was begun first (records.ts). */
+/** Lifetime of every record without an account. Equal for all, so the record that expires first is the oldest (records.ts). */
 const begun = 15 * minute
 
-/** What tokens are for is not told by a scope here: who holds one is the user. */
+/** Scopes do not limit what a token may do: its holder acts as the user. */
 const scope = 'openid profile email offline_access'
 
 export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider => {
@@ -56,7 +56,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
       const { name, email, emailVerified } = user
       return { accountId: id, claims: () => ({ sub: id, name, email, email_verified: emailVerified }) }
     },
-    // The one client is ours, so nobody is asked whether it may; a device is confirmed on a page of its own.
+    // The only client is ours, so users are not asked for consent. A device is confirmed on a page of its own.
     loadExistingGrant: async (ctx) => {
       const { client, session } = ctx.oidc
       if (client === undefined || session?.accountId === undefined) return undefined
@@ -92,7 +92,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
         enabled: true,
         charset: 'base-20',
         mask: '****-****',
-        // It would be kept with each code, and nobody is shown it.
+        // It would be stored with each code, and no page shows it.
         deviceInfo: () => ({}),
         userCodeInputSource: (ctx, form, _out, error) => {
           ctx.body = codePage(
@@ -134,10 +134,11 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
       Session: (_ctx, { accountId }) => (accountId === undefined ? begun : 12 * 60 * minute),
     },
   })
-  // Where we are is a setting: it is put into these headers before a request arrives here.
+  // Our URL is a setting, which issuer.ts writes into the proxy headers before a request arrives here.
   provider.proxy = true
   provider.use(async (ctx, next) => {
-    // A form whose session is not there was shown to another browser, or too long ago; oidc-provider takes that for a mistake of ours.
+    // A form without its session was shown to another browser, or too long ago. oidc-provider would report that as an internal
+    // error.
     const session = ctx.cookies.get(sessionCookie)
     if (ctx.method === 'POST' && ctx.path === '/device' && !(session && (await provider.Session.find(session)))) {
       ctx.status = 400
@@ -147,7 +148,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
     }
     await next()
   })
-  // Without this, Koa prints the stack of whatever breaks, such as a caller who goes away in the middle of a body.
+  // Without this, Koa prints the stack of every error, also when a caller hangs up in the middle of a body.
   ;(provider as EventEmitter).on('error', (error) =>
     log.debug({ err: error }, 'a call of the embedded issuer broke off'),
   )

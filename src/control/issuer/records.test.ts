@@ -20,7 +20,7 @@ suite('what the embedded issuer remembers', () => {
     assert.deepEqual(await found(), [true, true, true, false])
     await records.upsert('third', {}, 90)
     assert.deepEqual(await found(), [true, false, true, true])
-    // A sign-in that was begun becomes somebody's.
+    // A record without an account gets one when the person signs in.
     await records.upsert('second', { accountId: 'bob' }, 60)
     await records.upsert('first', {}, 120)
     assert.deepEqual(await found(), [true, true, true, true])
@@ -33,7 +33,7 @@ suite('what the embedded issuer remembers', () => {
     const begin = (id: string, address: string, seconds: number) =>
       beginFrom(address, () => records.upsert(id, {}, seconds))
     await begin('victim', '192.0.2.1', 10)
-    // A subscriber of IPv6 has a whole /48.
+    // An IPv6 subscriber often has a whole /48.
     for (let n = 1; n <= 12; n += 1) await begin(`attacker ${n}`, `2001:db8:1:${n}::1`, 10 + n)
     await begin('newcomer', '2001:db8:2::1', 5)
     const there = await Promise.all(

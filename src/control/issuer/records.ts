@@ -1,4 +1,4 @@
-// What the issuer remembers between two requests, as oidc-provider asks for it: one table for all its kinds of records.
+// The storage of oidc-provider: one table for all its kinds of records.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
 import { networkOf } from '#src/kit/network-of.ts'
@@ -7,26 +7,26 @@ import { siteGroups } from '../rate-limits/address-key.ts'
 import type { Database, Sql } from '../storage/database.ts'
 import type { Encryption } from '../storage/encryption.ts'
 
-/** `undefined` stays so: the record has no such name. */
+/** Hashes the text; `undefined` becomes null, because the record has no such field. */
 const hashed = (text: string | undefined): string | null => (text === undefined ? null : hashKey(text))
 
-/** What lives on nothing but this: nobody waits longer than a session. */
+/** Longest lifetime of a record, also of one without an expiry: 30 days. */
 const longestSeconds = 30 * 24 * 60 * 60
 
-/** Most records of sign-ins that were begun. A caller needs no credential to begin one. */
+/** Most records without an account: sign-ins that were begun. Anybody can begin one without a credential. */
 const mostAnonymous = 20_000
 
-/** Largest of those records: four times what a client may ask with. */
+/** Largest record without an account: four times the largest request. */
 const mostAnonymousBytes = 16 * 1024
 
 const source = new AsyncLocalStorage<string>()
 
-/** What this work begins was begun from there: oidc-provider does not pass it on to where records are kept. */
+/** Tags records that `work` creates with the caller's network, because oidc-provider does not pass it on to its storage. */
 export const beginFrom = <T>(address: string, work: () => T): T => source.run(networkOf(address, siteGroups), work)
 
 type Row = { id_hash: string; secret: string; consumed_at: Date | null }
 
-/** Answers the class that oidc-provider makes its stores of. */
+/** Returns the adapter factory that oidc-provider stores its records through. */
 export const recordsIn = (
   { sql }: Pick<Database, 'sql'>,
   encryption: Encryption,
@@ -48,8 +48,8 @@ export const recordsIn = (
   }
 
   /**
-   * The network that has begun most loses what it began first: whoever fills all places loses their own. A few places more
-   * than are needed are freed, since counting by network takes long when there are many.
+   * The network that has begun the most loses its oldest records, so whoever fills the table loses their own. A few more than
+   * needed are deleted, because counting by network is slow when there are many.
    */
   const makeRoom = async () => {
     const [{ begun }] = await sql<[{ begun: number }]>`
@@ -91,7 +91,7 @@ export const recordsIn = (
     findByUid: (uid) => findBy(model, 'uid_hash', uid),
     findByUserCode: (userCode) => findBy(model, 'user_code_hash', userCode),
     consume: async (id) => {
-      // If two come with a code at once, one is refused.
+      // If a code is used twice at once, the second use is refused.
       const consumed = await sql`
         update issuer_records set consumed_at = now()
         where model = ${model} and id_hash = ${hashKey(id)} and consumed_at is null`
@@ -110,7 +110,7 @@ export const sweepRecords = async (sql: Sql): Promise<void> => {
   await sql`delete from issuer_records where expires_at <= now()`
 }
 
-/** Everything by which this user is signed in by our own issuer. */
+/** Deletes everything that keeps this user signed in at our own issuer. */
 export const endSessions = async (sql: Sql, userId: string): Promise<void> => {
   await sql`delete from issuer_records where account_id = ${userId}`
 }

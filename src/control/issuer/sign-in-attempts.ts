@@ -1,7 +1,6 @@
-// Bounds wrong passwords. The bounds never depend on whether an account exists, and strangers cannot lock out its owner:
-// - A known browser has its own allowance, which nobody else can use up.
-// - A new browser is bounded by where it is (source, site), and by its source together with the name that it tries.
-// - A name that is being attacked leaves each source fewer tries, but never none.
+// Limits wrong passwords. The limits never depend on whether an account exists, and strangers cannot lock out its owner: a known
+// browser has its own allowance, which nobody else can use up. A new browser is limited by its address (source, site), and by
+// its source together with the name. While a name is attacked, each source has fewer attempts, but never none.
 import { createHmac, randomBytes } from 'node:crypto'
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
 import { networkOf } from '#src/kit/network-of.ts'
@@ -10,7 +9,7 @@ import { createAddressKeys, siteGroups } from '../rate-limits/address-key.ts'
 const quarter = 15 * 60
 const hour = 60 * 60
 
-/** Wrong passwords that are allowed; a right one gives its point back. */
+/** Wrong passwords that are allowed. A right one gives its point back. */
 export const allowed = {
   /** Wrong tries of one known browser, per hour. */
   browser: 50,
@@ -26,7 +25,7 @@ export const allowed = {
   attackedAfter: 50,
 }
 
-/** Thrown for a try that is one too many. */
+/** Thrown for an attempt beyond the limit. */
 export class TooManyAttempts extends Error {
   readonly retryAfterSeconds: number
 
@@ -38,11 +37,13 @@ export class TooManyAttempts extends Error {
 
 type From = { address: string; name: string; browser: string | undefined }
 
-/** Counts one try as a failure until it is known to be right. Answers what to call then. */
+/** Counts an attempt as a failure in advance. Returns a function to call if the password was right. */
 export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 
 const nameSlots = 65_536
-/** Enough slots that no two pairs meet. Few are in use: only tries that cost a password hash take one. */
+/**
+ * So many slots that two pairs practically never share one. Few are used: only attempts that cost a password hash take a slot.
+ */
 const pairSlots = 2 ** 32
 
 export const createSignInAttempts = (): SignInAttempts => {
@@ -64,9 +65,9 @@ export const createSignInAttempts = (): SignInAttempts => {
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    // By the network itself: strangers far away may share the slot of a source, and must not share its tries of a name.
+    // Uses the network itself: distant strangers may share the slot of a source, but must not share attempts at a name.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
-    // Only looked at before the source has passed, so that one busy source does not use up the site of its neighbours.
+    // The site is only read until the source has passed, so that one busy source does not use up the site of its neighbours.
     const ofSite = await bySite.get(site)
     if (ofSite !== null && ofSite.consumedPoints >= allowed.site) throw new TooManyAttempts(ofSite)
     check(await bySource.penalty(source), allowed.source)
@@ -83,7 +84,7 @@ export const createSignInAttempts = (): SignInAttempts => {
     if (browser !== undefined) {
       const counted = await byBrowser.penalty(browser)
       if (counted.consumedPoints <= allowed.browser) return async () => void (await byBrowser.reward(browser))
-      // A browser that has used up its own allowance is as good as a new one.
+      // A browser that has used up its own allowance is treated as a new one.
     }
     return await countNewBrowser(address, name)
   }

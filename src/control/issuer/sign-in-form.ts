@@ -1,5 +1,5 @@
-// The form of signing in: shows it and reads it. Every answer (words, status, time) is the same whether or not the account
-// exists; sign-in-attempts.ts bounds wrong passwords.
+// The sign-in form: shows it and reads it. Every answer (words, status, time) is the same whether or not the account exists.
+// sign-in-attempts.ts limits wrong passwords.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
 import type { Sql } from '../storage/database.ts'
@@ -48,7 +48,7 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
   return async (visit, uid) => {
     const { request, response } = visit
     const action = `${issuerPath}/interaction/${uid}`
-    // Whose browser this is, its cookie says; the path has to say the same, or somebody else wrote the link.
+    // The cookie says which sign-in this browser has begun. If the path names another one, somebody else wrote the link.
     const details = await provider().interactionDetails(request, response)
     if (details.uid !== uid || details.prompt.name !== 'login') throw new Error('another interaction')
     if (request.method === 'GET' || request.method === 'HEAD') return send(response, 200, signInPage(action))
@@ -56,7 +56,7 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
     const form = await readForm(request)
     const email = form?.get('email')?.trim() ?? ''
     const password = form?.get('password') ?? ''
-    // PostgreSQL has no text with a NUL in it.
+    // PostgreSQL text cannot hold a NUL.
     const isUsable =
       email !== '' &&
       !email.includes('\0') &&
