@@ -3,16 +3,16 @@ import { Problem } from '#src/problems.ts'
 
 const longest = 254
 
-/** RFC 5322's dot-atom and plain host names; no quoting, so nothing in it can mean anything in a header. */
+/** RFC 5322's dot-atom and plain host names. No quoting, so no part of an address has a meaning in a header. */
 const address =
   /^(?=.{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*)$/
 
 const isHost = (host: string) => host.split('.').every((label) => !label.startsWith('-') && !label.endsWith('-'))
 
-/** Lower case for A to Z only: an address with other letters that turn into these (such as the Kelvin sign) is somebody else's. */
+/** Lower case for A to Z only. Other letters that turn into these (such as the Kelvin sign) belong to a different address. */
 export const foldAddress = (given: string): string => given.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 
-/** Answers the address in lower case, or says that it is none. */
+/** Returns the address in lower case. Throws 400 if it is no address. */
 export const readAddress = (field: string, given: string): string => {
   const folded = foldAddress(given.trim())
   const [, host] = folded.length <= longest ? (address.exec(folded) ?? []) : []

@@ -1,4 +1,4 @@
-// With a real database and a real SMTP server, both on loopback.
+// Uses a real database and a real SMTP server, both on loopback.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
@@ -150,7 +150,7 @@ suite('mail by SMTP', () => {
     const dying: MailTransport = {
       send: async ({ id }) => {
         asked.push(id)
-        // The process is like a killed one: the database hears nothing more of it.
+        // This delivery never ends, like one of a killed process: the database hears nothing more of it.
         await new Promise(() => {})
       },
     }
@@ -194,7 +194,7 @@ suite('no header', () => {
       await assert.rejects(post.queue({ recipient: `ada@example.com${injection}` }))
     }
     assert.equal(await post.waiting(), 0)
-    // And were it there all the same, the transport sends to nobody else and writes no such header.
+    // Even with such a row, the transport sends to nobody else and writes no such header.
     const transport = transportTo(server)
     const mail = { id: 'x', recipient: 'ada@example.com', subject: 'Hello\r\nBcc: eve@example.com', text: 'x' }
     await transport.send(mail)

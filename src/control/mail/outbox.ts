@@ -1,5 +1,5 @@
-// Sends what is in the outbox. A mail leaves the table when a server has taken it, so a crash at any moment loses none;
-// at worst one is sent twice, with the same Message-ID. Several processes may send at once: each takes its own.
+// Sends the mails of the outbox. A mail is deleted once a server has accepted it, so a crash loses none. At worst a mail is sent
+// twice, with the same Message-ID. Several processes may send at once: each claims its own mails.
 import { setTimeout as pause } from 'node:timers/promises'
 import { repeat } from '#src/kit/repeat.ts'
 import type { Parts } from '../parts.ts'
@@ -7,18 +7,18 @@ import { claimDue, deleteMail, type MailRow, putOff } from './store.ts'
 import { MailRefused, type MailTransport } from './transport.ts'
 
 export type Outbox = {
-  /** Something may be in it: looks soon, without being waited for. */
+  /** Starts a delivery soon without waiting for it, because there may be a new mail. */
   nudge: () => void
-  /** Sends what is due, as far as it can be sent now. */
+  /** Sends all mails that are due, as far as possible now. */
   deliver: () => Promise<void>
   close: () => Promise<void>
 }
 
 type OutboxParts = Pick<Parts, 'database' | 'clock' | 'log'> & { transport: MailTransport }
 
-/** How long to wait after each attempt that failed; after the last it is given up, about two days after the first. */
+/** Minutes before each retry. After the last retry, about two days after the first attempt, the mail is dropped. */
 const minutesBetween = [1, 5, 15, 60, 240, 720, 1440] as const
-/** Longer than any attempt takes. */
+/** How long a claim of a mail lasts: longer than any attempt takes. */
 const secondsToSend = 120
 const mailsPerSweep = 200
 const secondsToClose = 1
@@ -31,10 +31,10 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
 
   const sendDue = async () => {
     next = undefined
-    // Who cannot be reached for one cannot be for the next: the others wait for the next sweep.
+    // If the mail server cannot be reached for one mail, the others wait for the next sweep.
     for (let sent = 0; sent < mailsPerSweep && !isClosed; sent += 1) if (!(await sendNext(parts))) return
   }
-  /** After the run that goes on now, which may have looked already; who asks while that is awaited shares the next. */
+  /** Runs after the current delivery, which may have missed a new mail. Callers who come meanwhile share that next run. */
   const deliver = () => {
     if (next !== undefined) return next
     next = running.catch(() => {}).then(sendDue)
@@ -52,7 +52,7 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     close: async () => {
       isClosed = true
       stopSweeping()
-      // What a slow server has not taken by then is due again later.
+      // Mails that a slow server has not accepted by then become due again later.
       const patience = new AbortController()
       await Promise.race([running.catch(() => {}), pause(secondsToClose * 1000, undefined, patience).catch(() => {})])
       patience.abort()
@@ -60,7 +60,7 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
   }
 }
 
-/** Answers whether to go on with the next. */
+/** Returns whether to go on with the next mail. */
 const sendNext = async (parts: OutboxParts): Promise<boolean> => {
   const { database, clock, transport } = parts
   const mail = await claimDue(database.sql, clock.now(), secondsToSend)

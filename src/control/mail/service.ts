@@ -1,17 +1,17 @@
-// What other rooms say: a mail is queued in the transaction that makes it true, or taken back in another.
+// For other rooms: queue a mail in the transaction of the change that it is about, or withdraw it in another transaction.
 import { Problem } from '#src/problems.ts'
 import type { Transaction } from '../storage/database.ts'
 import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts'
 
-/** More wait only when the mail server has been away for long. */
+/** This many mails wait only if the mail server has been unreachable for long. */
 const mostWaiting = 10_000
-/** A user may have a ninth as many waiting as there are free places. So one has 1,000, and many never take all places. */
+/** A user may have queued at most a ninth of the free places: 1,000 for a single user, and many users never take all places. */
 const share = 9
 
-/** What would end a header, whatever the place that it came from should have refused. */
+/** Characters that would end a header. Checked here even though the caller should have refused them. */
 const breaksHeader = /[\p{Cc}\p{Zl}\p{Zp}]/u
 
-/** It is sent after the transaction has been committed, and not at all if it is not. Nudge the outbox then. */
+/** The mail is sent only if the transaction commits. Nudge the outbox after that. */
 export const queueMail = async (transaction: Transaction, mail: NewMail, now: Date): Promise<void> => {
   if (breaksHeader.test(mail.recipient) || breaksHeader.test(mail.subject)) {
     throw new Problem('bad_request', 'This cannot be said in the header of a mail.')
@@ -23,7 +23,7 @@ export const queueMail = async (transaction: Transaction, mail: NewMail, now: Da
   await insertMail(transaction, mail, now)
 }
 
-/** Takes back unsent mail about something that is gone. */
+/** Deletes unsent mail about something that no longer exists. */
 export const takeBackMail = async (transaction: Transaction, about: string): Promise<void> => {
   await deleteMailAbout(transaction, about)
 }

@@ -11,7 +11,7 @@ export type MailRow = {
 }
 
 export type NewMail = Pick<MailRow, 'about' | 'recipient' | 'subject' | 'body'> & {
-  /** The user who causes it. */
+  /** The user who caused the mail. */
   userId: string
 }
 
@@ -25,14 +25,14 @@ export const insertMail = async (
     values (${about}, ${recipient}, ${subject}, ${body}, ${userId}, ${now}, ${now})`
 }
 
-/** How many mails wait, and how many of them this user has caused. */
+/** Counts all waiting mails, and those that this user caused. */
 export const countMail = async (sql: Sql, userId: string): Promise<{ all: number; own: number }> => {
   const [row] = await sql<[{ all: number; own: number }]>`
     select count(*) as all, count(*) filter (where user_id = ${userId}) as own from mail_outbox`
   return row
 }
 
-/** Takes the one that has been due longest; nobody else gets it until `secondsToSend` have passed. */
+/** Claims the mail that has been due longest. No other process can claim it for `secondsToSend`. */
 export const claimDue = async (sql: Sql, now: Date, secondsToSend: number): Promise<MailRow | undefined> => {
   const [row] = await sql<MailRow[]>`
     update mail_outbox set attempts = attempts + 1, next_attempt_at = ${new Date(now.getTime() + secondsToSend * 1000)}

@@ -1,10 +1,10 @@
-// How a mail leaves: by SMTP where the operator has named a server, else as a line of the log.
+// Sends a mail by SMTP if the operator has set a server. Otherwise the mail becomes a line of the log.
 import { createTransport } from 'nodemailer'
 import type { Logger } from '#src/kit/log.ts'
 import type { SmtpAddress } from '#src/kit/smtp-address.ts'
 
 export type OutgoingMail = {
-  /** Stays the same however often it is tried, so that whoever gets it twice can tell. */
+  /** Stays the same for every attempt, so that a receiver of two copies can recognize them. */
   id: string
   recipient: string
   subject: string
@@ -12,7 +12,7 @@ export type OutgoingMail = {
 }
 
 export type MailTransport = {
-  /** Resolves once somebody else answers for the mail. Throws {@link MailRefused} if they never will. */
+  /** Resolves once a server has accepted the mail. Throws {@link MailRefused} if it will never be accepted. */
   send: (mail: OutgoingMail) => Promise<void>
 }
 
@@ -31,7 +31,7 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
     secure: isTls,
     requireTLS: needsTls,
     ...(credentials === undefined ? {} : { auth: credentials }),
-    // Nothing that a mail says is ever read from a file or fetched.
+    // The content of a mail never makes the library read a file or fetch a URL.
     disableFileAccess: true,
     disableUrlAccess: true,
   })
@@ -48,7 +48,8 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
           headers: { 'Auto-Submitted': 'auto-generated' },
         })
       } catch (error) {
-        // RFC 5321 §4.2.1: 5yz is a "no" that stays one. Being refused as a client (530, 535) is the operator's to mend.
+        // RFC 5321 §4.2.1: a 5yz reply is permanent. Only a refusal of our login (530, 535) is for the operator to fix, so it is
+        // retried.
         const code = replyCode(error)
         if (code >= 550 && code < 560) throw new MailRefused('The mail server will not take it.', { cause: error })
         throw error
@@ -57,7 +58,7 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
   }
 }
 
-/** The operator has named no server: whoever reads the log can pass it on. */
+/** For servers without SMTP: an operator who reads the log can pass the mail on. */
 export const logTransport = (log: Logger): MailTransport => ({
   send: async ({ id, recipient, subject, text }) => {
     log.info(
