@@ -46,7 +46,7 @@ export type EndpointParts = GateParts &
     trail: Pick<Trail, 'settled'>
   }
 
-/** For rooms whose queries are nearly all about one sandbox or runner: they use generic plans. Listings choose their own planning. */
+/** For rooms that mostly query one sandbox or runner: their queries use generic plans. Listings choose their own planning. */
 const byKey = <P extends { database: Database }>(parts: P): P => ({
   ...parts,
   database: { ...parts.database, ...parts.database.keyed },
