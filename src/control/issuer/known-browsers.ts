@@ -15,7 +15,7 @@ const seconds = 365 * 24 * 60 * 60
 export type KnownBrowser = {
   /** Id of the browser; it changes each time the browser is marked. */
   id: string
-  /** The account that it is known for. */
+  /** The account that was signed in to in this browser. */
   account: string
 }
 

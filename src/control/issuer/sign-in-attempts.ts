@@ -1,6 +1,7 @@
-// Limits wrong passwords. The limits never depend on whether an account exists, and strangers cannot lock out its owner: a known
-// browser has its own allowance, which nobody else can use up. A new browser is limited by its address (source, site), and by
-// its source together with the name. While a name is attacked, each source has fewer attempts, but never none.
+// Limits wrong passwords. The limits never depend on whether an account exists, and strangers cannot lock out its owner:
+// - A known browser has its own allowance, which nobody else can use up.
+// - A new browser is limited by its address (source, site), and by its source together with the name that it tries.
+// - While a name is attacked, each source has fewer attempts at it, but never none.
 import { createHmac, randomBytes } from 'node:crypto'
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
 import { networkOf } from '#src/kit/network-of.ts'
@@ -42,7 +43,7 @@ export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 
 const nameSlots = 65_536
 /**
- * So many slots that two pairs practically never share one. Few are used: only attempts that cost a password hash take a slot.
+ * Enough slots that two pairs hardly ever share one. Few are in use: only attempts that cost a password hash take one.
  */
 const pairSlots = 2 ** 32
 
