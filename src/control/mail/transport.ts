@@ -48,8 +48,7 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
           headers: { 'Auto-Submitted': 'auto-generated' },
         })
       } catch (error) {
-        // RFC 5321 §4.2.1: a 5yz reply is permanent. Only a refusal of our login (530, 535) is for the operator to fix, so it is
-        // retried.
+        // RFC 5321 §4.2.1: a 5yz reply is permanent. A refusal of our login (530, 535) is retried: the operator can fix it.
         const code = replyCode(error)
         if (code >= 550 && code < 560) throw new MailRefused('The mail server will not take it.', { cause: error })
         throw error
