@@ -20,7 +20,7 @@ const read = async (client: Client, query: Record<string, string> = {}, path = `
   return reply.body as { items: AuditEntry[]; nextCursor: string | null }
 }
 
-/** Newest first, as method, template and status. */
+/** Rows as action and status, newest first. */
 const told = ({ items }: { items: AuditEntry[] }) => items.map(({ action, statusCode }) => [action, statusCode])
 
 const rows = async ({ database }: TestControl) =>
@@ -105,10 +105,10 @@ suite('the trail of a write', () => {
       written.slice(1).map(({ action }) => action.replace('/sandbox/{sandboxIdOrName}', '')),
       [
         'POST /sandbox',
-        // Which makes what opens a port, although it is asked for like something to read.
+        // A GET that makes a credential: the URL opens a port.
         'GET /ports/{port}/signed-preview-url',
         'POST /ports/{port}/signed-preview-url/{token}/expire',
-        // This call does the same for the store of uploads.
+        // Another GET that makes a credential: for the store of uploads.
         'GET /object-storage/push-access',
       ],
     )
@@ -193,7 +193,7 @@ suite('the trail of a write', () => {
   })
 })
 
-/** Keeps a key from being deleted until it is let go. */
+/** Locks a key, so that it cannot be deleted until the returned function is called. */
 const holdKey = async ({ url }: TestControl, name: string) => {
   const database = openDatabase(url, { max: 1 })
   const gate = Promise.withResolvers<void>()
@@ -319,7 +319,7 @@ suite('a row before the write', () => {
 })
 
 suite('GET /audit/organizations/{organizationId}', () => {
-  /** Makes a write in each of five minutes. */
+  /** Makes one write in each of five minutes. */
   const writeFive = async (app: TestControl) => {
     for (let n = 1; n <= 5; n += 1) {
       await app.as('owner').post('/api-keys', { name: `key-${n}`, permissions: [] })
@@ -458,7 +458,7 @@ suite('the audit log in time', () => {
     await sql`analyze audit_log`
     const count = async (organizationId: string) =>
       (await sql`select from audit_log where organization_id = ${organizationId}`).count
-    // How many there are is a guess of the database. Of so few rows, the sample may by chance have none; then the next sweep has.
+    // The row count is an estimate of PostgreSQL. With few rows a sample may be empty; then a later sweep deletes them.
     for (let sweep = 0; sweep < 10 && (await count(theirs)) === 18_000; sweep++) await sweepAudit(app.parts, 15_000)
     assert.deepEqual([await count(ours), await count(theirs)], [2_000, 13_000])
   })

@@ -1,4 +1,5 @@
-// Writes that come from a page of ours and by none of the rows of endpoints.ts: told of as those are, before and after.
+// Audit rows for writes from our own web pages, which do not pass through endpoints.ts. They get the same rows, before and
+// after.
 import type { FastifyRequest } from 'fastify'
 import { asProblem } from '#src/http/render-problem.ts'
 import type { Parts } from '../parts.ts'
@@ -9,13 +10,13 @@ import { type Origin, originOf } from './subject.ts'
 type PageWrite = {
   organizationId: string
   user: { id: string; email: string }
-  /** The row of endpoints.ts that does the same. */
+  /** The action of the endpoint that does the same. */
   action: string
-  /** Ids that were checked. */
+  /** Ids that the caller has verified. */
   params: Record<string, string>
 }
 
-/** Runs `work` once its row is there. How it ended stands there too when this settles, so answer only then. */
+/** Runs `work` after its row is inserted. When this promise settles, the outcome is in the row, so answer only then. */
 export const tellOfPageWrite = async <T>(
   { database, clock, log }: Pick<Parts, 'database' | 'clock' | 'log'>,
   request: FastifyRequest,
@@ -61,7 +62,7 @@ type SsoJoining = {
   from: Origin
 }
 
-/** That somebody has become a member by signing in, in the transaction that makes them one: there is no caller before. */
+/** Records that a user became a member by signing in. Runs in that transaction, because there is no caller yet. */
 export const tellOfSsoJoining = async (
   sql: Transaction,
   { at, organizationId, user, providerId, from }: SsoJoining,

@@ -1,4 +1,4 @@
-// Being refused costs a caller nothing, so how often a minute it is written down has a bound.
+// Refused calls cost their caller nothing, so the number of audit rows for them is limited per minute.
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
 
@@ -7,7 +7,7 @@ export const refusalsPerMinute = 100
 export class RefusalBudget {
   readonly #clock: Clock
   readonly #log: Logger
-  /** Refusals of each user in this minute. */
+  /** Number of refusals per user in the current minute. */
   readonly #counts = new Map<string, number>()
   #minute = 0
 
@@ -16,7 +16,7 @@ export class RefusalBudget {
     this.#log = log
   }
 
-  /** Whether one more of this user is written down. */
+  /** Whether another refusal of this user gets a row. */
   takes(userId: string): boolean {
     const minute = Math.floor(this.#clock.now().getTime() / 60_000)
     if (minute !== this.#minute) this.#counts.clear()

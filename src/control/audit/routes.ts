@@ -1,4 +1,4 @@
-// `/audit` (ours): who did what to what, from where, with what result.
+// `/audit` (our own addition): who changed what, from where, and with what result.
 import { type ControlRoute, route } from '../auth/route.ts'
 import { AuditPage, AuditQuery, OrganizationId, ServerAuditQuery } from './schemas.ts'
 import { type AuditParts, listAudit } from './service.ts'

@@ -1,4 +1,4 @@
-// The shapes of `/audit` (ours); the names are those of the public clients where they have one.
+// The shapes of `/audit` (our own addition). Names follow the public clients where those have one.
 import Type, { type Static } from 'typebox'
 import { orNull, PathText } from '#src/http/shapes.ts'
 
@@ -23,26 +23,26 @@ export const ServerAuditQuery = Type.Object({ ...filters, organizationId: Type.O
 export const AuditEntry = Type.Object({
   id: Type.String(),
   createdAt: DateTime,
-  /** Absent: it happened in no organization, or in one that its actor did not belong to. */
+  /** Absent: the call was in no organization, or in one that its actor did not belong to. */
   organizationId: Type.Optional(Type.String()),
   actorId: Type.String(),
   actorEmail: Type.String(),
   credential: Type.Enum(['api_key', 'jwt', 'portal', 'sso']),
-  /** Name of the API key. */
+  /** The name of the API key. */
   keyName: Type.Optional(Type.String()),
   ipAddress: Type.String(),
   userAgent: Type.String(),
-  /** The answer's `X-Request-Id`. */
+  /** The `X-Request-Id` of the answer. */
   requestId: Type.String(),
-  /** Method and template of the path: `POST /sandbox/{sandboxIdOrName}/stop`. */
+  /** Method and path template: `POST /sandbox/{sandboxIdOrName}/stop`. */
   action: Type.String(),
-  /** What the path said. */
+  /** The parameters of the path. */
   params: Type.Record(Type.String(), Type.String()),
-  /** Ids and names of what it was about, those of the answer included. */
+  /** Ids and names of the targets, including those in the answer. */
   targets: Type.Array(Type.String()),
-  /** Absent: it is still running, or the server was killed while it was. */
+  /** Absent: the call is still running, or the server was killed during it. */
   statusCode: Type.Optional(Type.Integer()),
-  /** Code of the refusal. */
+  /** The code of a refusal. */
   code: Type.Optional(Type.String()),
 })
 export type AuditEntry = Static<typeof AuditEntry>

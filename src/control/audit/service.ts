@@ -1,4 +1,4 @@
-// Reading the audit log: newest first, page by page.
+// Reads the audit log: newest first, page by page.
 import { Problem } from '#src/problems.ts'
 import { readCursor, writeCursor } from '../cursor.ts'
 import type { Parts } from '../parts.ts'
@@ -34,7 +34,7 @@ const readAfter = (cursor: string) => {
   return { at: value as string, id: Number(id) }
 }
 
-/** What the database can hold, too: the years of four digits. */
+/** Only years of four digits, which the database can store. */
 const readTime = (name: string, text: string | undefined): Date | undefined => {
   if (text === undefined) return undefined
   const time = new Date(text)
@@ -43,7 +43,7 @@ const readTime = (name: string, text: string | undefined): Date | undefined => {
   return time
 }
 
-/** `organizationId` undefined: of the whole server. */
+/** `organizationId` undefined: the rows of the whole server. */
 export const listAudit = async (
   { database, trail }: AuditParts,
   organizationId: string | undefined,
@@ -58,7 +58,7 @@ export const listAudit = async (
     target,
     after: cursor === undefined ? undefined : readAfter(cursor),
   }
-  // Whoever has had an answer finds it here.
+  // Waits until the outcome of every answered call is in the log.
   await trail.settled()
   const rows = await listEntries(database.sql, filter, limit + 1)
   const items = rows.slice(0, limit)

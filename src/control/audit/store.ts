@@ -14,7 +14,7 @@ export type Entry = {
   action: string
   params: Record<string, string>
   targets: string[]
-  /** `null`: it is still running, or its process was killed while it was. */
+  /** `null`: the call is still running, or its process was killed during it. */
   status: number | null
   code: string | null
 }
@@ -38,8 +38,8 @@ export type EntryRow = {
 }
 
 /**
- * `alone`: a transaction of its own, which does not wait for the disk. PostgreSQL writes its log in order, so what a request
- * changes after this cannot become durable before this has (docs/adr/0015-an-audit-row-before-the-write.md).
+ * `alone`: uses a transaction of its own that does not wait for the disk. PostgreSQL writes its log in order, so a later change
+ * of the same request cannot become durable before this row (docs/adr/0015-an-audit-row-before-the-write.md).
  */
 export const insertEntry = async (sql: Sql, entry: Entry, alone?: 'alone'): Promise<number> => {
   const [row] = await sql<[{ id: number }]>`
@@ -56,7 +56,7 @@ export const insertEntry = async (sql: Sql, entry: Entry, alone?: 'alone'): Prom
 
 type Outcome = Pick<Entry, 'organizationId' | 'targets' | 'status' | 'code'>
 
-/** False where there is no such row. */
+/** Returns false if there is no such row. */
 export const completeEntry = async (sql: Sql, id: number, outcome: Outcome): Promise<boolean> => {
   const { count } = await sql`
     with hasty as (select set_config('synchronous_commit', 'off', true))
@@ -77,11 +77,11 @@ export type Filter = {
   actor: string | undefined
   action: string | undefined
   target: string | undefined
-  /** Only what stands behind this one, in the order of the listing. */
+  /** Returns only rows after this one, in the order of the listing. */
   after: { at: string; id: number } | undefined
 }
 
-/** Newest first. */
+/** Lists rows, newest first. */
 export const listEntries = async (sql: Sql, filter: Filter, limit: number): Promise<EntryRow[]> => {
   const { organizationId, from, to, actor, action, target, after } = filter
   return await sql<EntryRow[]>`

@@ -1,16 +1,16 @@
-// What a write was about, in words that may be kept: the ids of its path and of its answer, and nothing else of either.
+// What an audit row says about the target of a write: the ids in its path and in its answer, and nothing else of either.
 import type { FastifyRequest } from 'fastify'
 import type { ControlRoute } from '../auth/route.ts'
 
 export type Subject = { action: string; params: Record<string, string>; targets: string[] }
 
-/** Longest text that is kept of what a caller sent. */
+/** Longest text from a caller that is stored. */
 const longest = 255
 
-/** The text as the database can hold it. */
+/** The text in a form that PostgreSQL can store. */
 export const keepable = (text: string): string => text.slice(0, longest).replaceAll('\0', '\uFFFD').toWellFormed()
 
-/** Where a call came from. */
+/** The origin of a call. */
 export type Origin = { clientAddress: string; userAgent: string; requestId: string }
 
 export const originOf = ({ ip, headers, id }: FastifyRequest): Origin => ({
@@ -19,7 +19,7 @@ export const originOf = ({ ip, headers, id }: FastifyRequest): Origin => ({
   requestId: id,
 })
 
-/** Some paths end in what opens a door by itself. */
+/** The last segment of some paths is a credential, which must not be stored. */
 const isSecret = (name: string) => /token|secret|key$/i.test(name)
 
 /** Other parameters are settings, such as the interval of autostop. */
@@ -30,7 +30,7 @@ export const subjectOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'
     .filter(([name]) => !isSecret(name))
     .map(([name, value]) => [name, keepable(value)] as const)
   const named = params.filter(([name]) => isName(name))
-  // The organization is what it was about only where the path names nothing inside it.
+  // The organization is a target only if the path names nothing inside it.
   const inside = named.filter(([name]) => name !== 'organizationId')
   return {
     action: `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`,
@@ -39,7 +39,7 @@ export const subjectOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'
   }
 }
 
-/** What an answer calls the thing that it shows: by id, and a key, which has none, by name. */
+/** The id of the thing in an answer; for an API key, which has no id, its name. */
 export const nameInAnswer = (answer: unknown): string | undefined => {
   const { id, name } = (answer ?? {}) as { id?: unknown; name?: unknown }
   const found = [id, name].find((value) => typeof value === 'string')

@@ -1,8 +1,8 @@
-// The log is kept as long as the operator says, and never grows past what a disk holds.
+// Audit rows are kept as long as the operator says. Their number has a limit, so that the table never fills the disk.
 import type { Parts } from '../parts.ts'
 import { deleteBeyond, deleteOld } from '../storage/history.ts'
 
-/** About 8 GB with their indexes. */
+/** About 8 GB, with their indexes. */
 const mostRows = 10_000_000
 
 export const sweepAudit = async (

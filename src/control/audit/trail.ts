@@ -1,5 +1,5 @@
-// Every write of a user leaves a row in the audit log. The row is there before the write happens and is completed right behind
-// its answer, so whatever was changed has been told of, and no room has to think of it.
+// Every write of a user leaves a row in the audit log. The row is inserted before the write and completed right after the
+// answer. So every change has a row, and no room has to write one itself.
 import { setImmediate as afterThis } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problemOf } from '#src/http/server.ts'
@@ -13,16 +13,16 @@ import { completeEntry, deleteEntry, type Entry, insertEntry } from './store.ts'
 import { keepable, nameInAnswer, originOf, type Subject, subjectOf } from './subject.ts'
 
 export type Trail = {
-  /** Call before the guard decides: what it refuses is told of as well. */
+  /** Call before the guard decides, because refused calls get a row too. */
   meet: (request: FastifyRequest, route: ControlRoute) => void
-  /** A route that runs only after its row is there. */
+  /** Wraps a route so that it runs only after its row is inserted. */
   follow: (route: ControlRoute) => ControlRoute
   /**
-   * Call before the answer goes out: how it ended follows it to the log. The answer waits for what this returns, which is the
-   * row of a call that never ran.
+   * Call before the answer is sent; the outcome is written to the row afterwards. The answer must wait for the returned promise,
+   * if there is one: a call that never ran gets its row only now.
    */
   complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void> | undefined
-  /** How everything ended that was answered before stands in the log. */
+  /** Resolves when the outcome of every answered call is in the log. */
   settled: () => Promise<void>
 }
 
@@ -35,13 +35,13 @@ export const readFirst: ReadonlySet<string> = new Set([
   'POST /sandbox/:sandboxIdOrName/start',
 ])
 
-/** More than this many calls do not run ahead of the log. */
+/** Most rows that may be incomplete at once. Above this, answers wait for the log. */
 const mostOnTheirWay = 100
 
-/** Says that somebody is there, all day long, and changes nothing that anybody would ask about. */
+/** Says all day long that a client is active, and changes nothing worth a row. */
 const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity'])
 
-/** Makes what opens a door, although it is asked for like something to read. */
+/** These routes make a credential although they are a GET. */
 const makesCredential = new Set([
   'GET /object-storage/push-access',
   'GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url',
@@ -52,7 +52,7 @@ const nameOf = ({ method, path }: ControlRoute) => `${method} ${path}`
 const isWrite = (route: ControlRoute) =>
   route.method === 'GET' ? makesCredential.has(nameOf(route)) : !chatter.has(nameOf(route))
 
-/** Not told of: without a caller nobody could be named, and what is refused for its number would fill the log. */
+/** Statuses without a row: a 401 has no known caller, and a flood of 429s would fill the log. */
 const untold = [401, 429]
 
 type Met = { route: ControlRoute; subject: Subject; organizationId: string | null; id?: number }
@@ -116,16 +116,17 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
       const found = met.get(request)
       if (found === undefined) return undefined
       const status = reply.statusCode
-      // The answer is not held up by what it costs to say so.
+      // The row is completed after the answer, so that the answer does not wait.
       const completing: Promise<void> = afterThis()
         .then(() => told(request, status))
         .catch((error: unknown) =>
-          // What was done is done, and its row says by whom; only how it ended is missing.
+          // The change is done, and its row names who made it; only the outcome is missing.
           log.warn({ err: error, requestId: request.id, status }, 'the audit log was not completed'),
         )
         .finally(() => onTheirWay.delete(completing))
       onTheirWay.add(completing)
-      // A call that never ran, or was rolled back, gets its row only now; rows stand in the order of events.
+      // A call that never ran, or was rolled back, gets its row only now. The answer waits for it, so rows stay in the order of
+      // events.
       const hasRow = found.id !== undefined && !(status >= 400 && tellThemselves.has(nameOf(found.route)))
       return !hasRow || onTheirWay.size > mostOnTheirWay ? completing : undefined
     },
@@ -137,7 +138,7 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
 
 type Tell = (sql: Sql, alone?: 'alone') => Promise<void>
 
-/** Runs a route when its row is there, or leaves that to the route. */
+/** Runs a route once its row is inserted, or passes the insert on to the route. */
 const runTold = async (
   route: ControlRoute,
   call: Parameters<ControlRoute['run']>[0],
@@ -151,7 +152,7 @@ const runTold = async (
     await telling
     return await run({})
   }
-  // It may fail before anybody waits for it.
+  // The insert may fail before anything awaits it, which would be an unhandled rejection.
   telling.catch(() => {})
   try {
     return await run({ told: telling })
@@ -160,20 +161,23 @@ const runTold = async (
   }
 }
 
-/** Whoever calls without a key is signed in, by a JWT. */
+/** A caller without a key is signed in with a JWT. */
 const credentialOf = ({ keyName }: Partial<Caller>) => ({
   credential: keyName === undefined ? 'jwt' : 'api_key',
   keyName: keyName ?? null,
 })
 
-/** In whose log it stands: the organization that the guard let the caller into, or the one that an operator names. */
+/** The organization of the row: the one that the guard admitted the caller to, or the one that an operator names. */
 const organizationOf = (call: object): string | null => {
   const { organization, params } = call as { organization?: { id: string }; params?: { organizationId?: string } }
   const id = organization?.id ?? params?.organizationId
   return id === undefined ? null : keepable(id)
 }
 
-/** Organization of a call that never ran: the caller's own. The operator reads what they tried in another one. */
+/**
+ * Organization for the row of a call that never ran: the caller's own. Attempts in another organization have none, and only the
+ * operator reads them.
+ */
 const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Caller): string | null => {
   const own = caller.organization.id
   const inPath = (request.params as { organizationId?: string } | undefined)?.organizationId
@@ -181,7 +185,7 @@ const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Cal
   return needs === 'user' || needs === 'admin' ? null : own
 }
 
-/** Organization that an answer names, for a write that is its user's own until then: an invitation that was accepted. */
+/** Organization that the answer names, for a write that has none before: for example an accepted invitation. */
 const organizationInAnswer = ({ path }: ControlRoute, answer: unknown): string | null => {
   const { id, organizationId } = (answer ?? {}) as { id?: string; organizationId?: string }
   return organizationId ?? (path === '/organizations' ? (id ?? null) : null)
