@@ -1,4 +1,4 @@
-// An operator changes what an organization may have. What is not given, or is null, stays as it is.
+// An operator changes quotas. Fields that are absent or null stay as they are.
 import { announceCredentialChange, type Callers } from '#src/control/auth/callers.ts'
 import { writeOrganizationQuota } from '#src/control/organizations/service.ts'
 import type { Parts } from '#src/control/parts.ts'
@@ -8,7 +8,7 @@ import { holdRegion, writeRegionQuota } from './store.ts'
 
 type QuotaParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
-/** Where a null keeps, another word must take away: nobody needs a rate, or a limit of one sandbox in a region, of 0. */
+/** For these fields 0 removes the limit, because null keeps it and nobody needs a real limit of 0. */
 const takenAwayByZero = new Set<string>([
   'authenticatedRateLimit',
   'authenticatedRateLimitTtlSeconds',
@@ -31,7 +31,7 @@ const takenAwayByZeroInRegion = new Set<string>([
 
 const columnOf = (field: string) => field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** The columns that are to change. */
+/** The columns to change. */
 const columnsOf = <V>(body: Record<string, V | null | undefined>, zeroes: ReadonlySet<string>) =>
   Object.fromEntries(
     Object.entries(body)

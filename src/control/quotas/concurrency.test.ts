@@ -1,5 +1,5 @@
-// A hundred callers of two control processes do whatever comes to their minds at the same moment. Afterwards nothing is
-// above its quota, and what is said to be used is what the rows say by the table of states.
+// A hundred callers of two control processes make random calls at the same moment. Afterwards no total is above its quota, and
+// the reported usage equals the sum of the rows by the table of states.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -22,7 +22,7 @@ const rowsOf = async ({ database }: TestControl): Promise<Row[]> => database.sql
   select id, state, cpu, memory_gib, disk_gib from sandboxes
   where organization_id = ${ours} and state <> 'destroyed' order by id`
 
-/** Two processes on one database, each asked every other time. */
+/** Two control processes on one database; calls go to them in turn. */
 const startTwo = async () => {
   const app = await startControl({ sandboxes: { mostWarm: 0 } })
   const other = await createApp(app.parts, {
@@ -51,7 +51,7 @@ const startTwo = async () => {
   }
 }
 
-/** Until nothing is under way any more; what a push has lost its runner finds in its list. */
+/** Waits until nothing is under way. If a push was lost, the runner finds the assignment in its list. */
 const settle = async (app: TestControl, runner: SimulatedRunner): Promise<Row[]> => {
   const deadline = performance.now() + 60_000
   for (;;) {
@@ -131,7 +131,7 @@ suite('quotas under concurrency', () => {
     runner.behave(({ sandboxId, target }) => {
       const isResize = target === 'started' && runner.has.get(sandboxId) === 'started'
       if (isResize && random.next() < 0.3) return { type: 'refuse', reason: 'In use.', state: 'started' }
-      // Some starts fail; such a sandbox holds its part until it is recovered or deleted.
+      // Some starts fail. Such a sandbox holds its share of the quota until it is recovered or deleted.
       return target === 'started' && random.next() < 0.1 ? { type: 'fail', reason: 'No luck.' } : { type: 'do' }
     })
     const seen = new Map<number, number>()
@@ -146,7 +146,7 @@ suite('quotas under concurrency', () => {
       const { cpu, disk } = await checkSettled(app, await settle(app, runner))
       isFull ||= cpu >= quota.cpu - 2 || disk >= quota.disk - 4
     }
-    // Or it would have shown nothing.
+    // Checks that the test was hard enough: the quota was full, and many calls succeeded and failed.
     assert.ok(isFull && (seen.get(200) ?? 0) > 50 && (seen.get(403) ?? 0) > 50, JSON.stringify([...seen]))
   })
 })

@@ -1,4 +1,4 @@
-// What one sandbox may have at most, and for how long.
+// The limits of a single sandbox: its size and its lifetime.
 
 import type { Organization } from '#src/control/people/organization.ts'
 import type { Region } from '#src/control/regions/service.ts'
@@ -7,19 +7,19 @@ import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { listRegionQuotasIn, type RegionQuotaRow } from './store.ts'
 
-/** What holds for the sandboxes of one class that an organization has in one region. */
+/** The limits for an organization's sandboxes of one class in one region. */
 export type Quota = {
-  /** What the region says counts, and where it says nothing the organization. */
+  /** The limits of the region; where the region sets none, those of the organization. */
   most: Size
-  /** GiB of one that is not deleted when it stops; null: as any. */
+  /** Largest disk, in GiB, of a sandbox that is kept when it stops. null: no extra limit. */
   mostKeptGiB: number | null
-  /** Minutes. */
+  /** Longest lifetime in minutes; null: no limit. */
   longestLife: number | null
-  /** Null: nothing was said about this place. */
+  /** null: the organization has no quota row for this region and class. */
   row: RegionQuotaRow | null
 }
 
-/** Quotas of each class in a region, for a caller that does not know the class yet. */
+/** Quotas of all classes in a region, for a caller that does not know the class yet. */
 export const getQuotas = async (
   sql: Sql,
   organization: Organization,
@@ -62,7 +62,7 @@ export const checkLimits = ({ cpu, memoryGiB, diskGiB }: Size, { most }: Pick<Qu
   if (said.length > 0) throw new Problem('quota_exceeded', said.join(', '))
 }
 
-/** A disk above this goes with the sandbox as soon as that stops. */
+/** A sandbox with a larger disk must be deleted as soon as it stops. */
 export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKeptGiB }: Quota): void => {
   if (autoDeleteInterval === 0 || mostKeptGiB === null || diskGiB <= mostKeptGiB) return
   throw new Problem(
@@ -71,17 +71,17 @@ export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKep
   )
 }
 
-/** Where a region enforces quotas, those who were given none may have nothing. */
+/** In a region that enforces quotas, an organization without a quota row may not create anything. */
 export const checkOpen = ({ id, enforcesQuota }: Pick<Region, 'id' | 'enforcesQuota'>, { row }: Quota): void => {
   if (!enforcesQuota || row !== null) return
   throw new Problem('quota_exceeded', `This organization has no quota in the region "${id}".`)
 }
 
-/** When one that is made now ends at the latest. */
+/** The latest end of a sandbox that is created now. */
 export const endOfLife = ({ longestLife }: Pick<Quota, 'longestLife'>, now: Date): Date | null =>
   longestLife === null ? null : new Date(now.getTime() + longestLife * 60_000)
 
-/** The minutes that a sandbox is given, 0 for no end: where there is a limit no more than that, and never without. */
+/** The lifetime of a sandbox in minutes; 0 means no end. In a region with a limit, the limit is the default and the maximum. */
 export const readTtl = (given: number | undefined, { longestLife }: Pick<Quota, 'longestLife'>): number => {
   if (longestLife === null) return given ?? 0
   if (given === undefined) return longestLife

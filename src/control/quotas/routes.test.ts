@@ -152,7 +152,7 @@ suite('GET /organizations/{organizationId}/usage', () => {
       totalVolumeQuota: 1000,
       currentVolumeUsage: 0,
     })
-    // Nothing was said of the region, so that it is what its runner may promise.
+    // The organization has no quota row in this region, so the total is what its runner may promise.
     assert.deepEqual(regionUsage, [
       {
         regionId: 'local',

@@ -1,4 +1,4 @@
-// What organizations may have: read by their members, changed by operators.
+// Quotas of organizations: read by members, changed by operators.
 
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'

@@ -5,9 +5,9 @@ import { optional, orNull, PathText } from '#src/http/shapes.ts'
 
 export const gpuTypes = ['H100', 'H200', 'RTX-PRO-6000', 'RTX-4090', 'RTX-5090', 'MI355X'] as const
 
-/** Far above any machine, far below what the database can hold. */
+/** Far above any machine, far below what the database can store. */
 const largest = 1_000_000_000
-/** A day: a longer window would only say that an organization is to be suspended. */
+/** A day. A longer window would amount to a suspension of the organization. */
 const longestWindowSeconds = 86_400
 
 const amount = optional(Type.Integer({ minimum: 0, maximum: largest }))

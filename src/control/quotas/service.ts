@@ -1,5 +1,5 @@
-// What other rooms ask about quotas: before they write, what one sandbox may have; as the last of a transaction, whether it
-// is too much in all.
+// What other rooms ask about quotas: before a write, the limits of one sandbox; last in the transaction, whether the total is
+// exceeded.
 
 export { checkKept, checkLimits, checkOpen, endOfLife, getQuota, getQuotas, type Quota, readTtl } from './limits.ts'
 export { checkTotals, mayGrow } from './totals.ts'

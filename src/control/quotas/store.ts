@@ -1,7 +1,7 @@
 // The SQL of quotas: the rows of `region_quotas`, and the columns of `organizations` that limit.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 
-/** An organization in a region, with one class of sandboxes: what one row is about. */
+/** The key of a quota row: an organization, a region, a class of sandboxes. */
 export type Place = { organizationId: string; regionId: string; sandboxClass: string }
 
 export type RegionQuotaRow = {
@@ -41,7 +41,7 @@ export const findRegionQuota = async (
   return row
 }
 
-/** The region can be given to this organization: it is nobody's, or its own. It stays there until the transaction ends. */
+/** Whether this organization can get a quota in the region: it has no owner or is its own. Blocks its deletion meanwhile. */
 export const holdRegion = async (
   transaction: Transaction,
   organizationId: string,
@@ -53,7 +53,7 @@ export const holdRegion = async (
   return row !== undefined
 }
 
-/** Makes the row, or changes what is given of it. */
+/** Inserts the row, or updates the given columns. */
 export const writeRegionQuota = async (
   sql: Sql,
   { organizationId, regionId, sandboxClass }: Place,
@@ -69,7 +69,7 @@ export const writeRegionQuota = async (
 
 export type Counts = { snapshot_quota: number; volume_quota: number; snapshots: number }
 
-/** `undefined`: the organization is no more. */
+/** `undefined` if the organization does not exist any more. */
 export const countSnapshots = async (sql: Sql, organizationId: string): Promise<Counts | undefined> => {
   const [row] = await sql<Counts[]>`
     select snapshot_quota, volume_quota,
@@ -78,7 +78,7 @@ export const countSnapshots = async (sql: Sql, organizationId: string): Promise<
   return row
 }
 
-/** A region that the organization may see, whether its own rows let it in, and what its runners have. */
+/** A region that the organization can see, whether it is open without a quota, and the capacity of its runners. */
 export type RegionRow = { id: string; is_open: boolean; cpu: number; memory_gib: number; disk_gib: number }
 
 export const listRegionsOf = (sql: Sql, organizationId: string): Promise<RegionRow[]> =>

@@ -1,5 +1,5 @@
-// What the sandboxes of an organization hold, reckoned from their states by the table of their life, and the one rule
-// about it: a transaction by which it grows ends within the quota, or not at all.
+// What an organization's sandboxes hold, computed from their states by the table of their life. The one rule: a transaction that
+// increases this total commits within the quota, or not at all.
 
 import type { Size } from '#src/control/sandboxes/record/columns.ts'
 import {
@@ -25,8 +25,8 @@ type HeldRow = Pick<
 const statesHolding = [...new Set([...statesHoldingCompute, ...statesHoldingDisk])]
 
 /**
- * The sizes of all that are in the same place and state, added up; what a state means the table says, not the question.
- * Sandboxes of warm pools are nobody's until they are claimed.
+ * Sums of sizes, grouped by place and state. The table of states decides what a state holds, not this query. Warm sandboxes
+ * count for nobody until they are claimed.
  */
 const sums = (sql: Sql, organizationId: string, states: readonly SandboxState[], more: Piece = sql``) => sql<HeldRow[]>`
   select region_id, sandbox_class, state, desired_state,
@@ -51,7 +51,7 @@ const add = (one: Held, other: Held): Held => ({
   diskGiB: one.diskGiB + other.diskGiB,
 })
 
-/** What one sandbox holds, or many that are in the same state, where it is or where a move leads. */
+/** What sandboxes of one state hold, in their present state or in the one that a move leads to. */
 const heldIn = (
   { cpu, memory_gib, disk_gib }: Pick<HeldRow, 'cpu' | 'memory_gib' | 'disk_gib'>,
   { state, desired_state: desired }: Pick<HeldRow, 'state' | 'desired_state'>,
@@ -83,23 +83,23 @@ const kinds = [
   ['diskGiB', 'total_disk_quota', 'disk', ' GiB'],
 ] as const satisfies readonly (readonly [keyof Held, keyof RegionQuotaRow, string, string])[]
 
-/** Holds a place, one transaction after the other: what the next one counts is committed by then. */
+/** Locks a place until the transaction ends. The next transaction then counts what this one has committed. */
 const holdPlace = (transaction: Transaction, { organizationId, regionId, sandboxClass }: Place) =>
   transaction`
     select pg_advisory_xact_lock(hashtextextended(${`quota ${organizationId} ${regionId} ${sandboxClass}`}, 0))`
 
-/** What a move asks for: the sandbox before it, and as it was written. */
+/** What a move changes: the row before the move (null for a create), and the row as written. */
 type Growth = { from: SandboxRow | null; written: SandboxRow; to: Move['to'] }
 
 const isMore = (after: Held, before: Held) => kinds.some(([kind]) => after[kind] > before[kind])
 
-/** Whether a move may need more than there is: then it is written in a transaction, for `checkTotals` to end. */
+/** Whether a move may need more of the quota. Such a move is written in a transaction that ends with `checkTotals`. */
 export const mayGrow = (sandbox: SandboxRow, { to }: Pick<Move, 'to'>): boolean =>
   isMore(heldIn(sandbox, { state: to, desired_state: to }), heldIn(sandbox, sandbox))
 
 /**
- * Refuses what would take an organization above its quota of a region. To be asked last in a transaction: whoever holds
- * the lock then waits for nothing but its own commit, so that nobody waits long and no two wait for each other.
+ * Throws if the organization would exceed its quota in a region. Must be last in its transaction: the holder of the lock then
+ * waits only for its own commit, so waits are short and cannot deadlock.
  */
 export const checkTotals = async (
   transaction: Transaction,
@@ -115,10 +115,10 @@ export const checkTotals = async (
   const quota = known === undefined ? await findRegionQuota(transaction, place) : known
   const limited = kinds.filter(([kind, column]) => after[kind] > before[kind] && (quota?.[column] ?? null) !== null)
   if (!quota || limited.length === 0) return
-  // What only has a disk need not be read where that is not limited.
+  // If disk is not limited, sandboxes that hold only a disk need not be read.
   const states = limited.some(([kind]) => kind === 'diskGiB') ? statesHolding : statesHoldingCompute
   const here = transaction`and region_id = ${regionId} and sandbox_class = ${sandboxClass} and id <> ${written.id}`
-  // Two statements, so that the second sees what was committed while the first waited; sent together.
+  // Two statements, so that the second sees what was committed while the first waited. Both are sent together.
   const [, rows] = await Promise.all([holdPlace(transaction, place), sums(transaction, organizationId, states, here)])
   const others = rows.map((row) => heldIn(row, row)).reduce(add, nothing)
   const said = limited

@@ -1,4 +1,4 @@
-// What an organization may have and what it has, and where it can have sandboxes at all.
+// What an organization may use and what it uses, and in which regions it can have sandboxes.
 
 import type { Parts } from '#src/control/parts.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -10,14 +10,14 @@ import { type Held, listHeld, nothing } from './totals.ts'
 
 type UsageParts = Pick<Parts, 'database'> & { options: { overcommit: Overcommit } }
 
-/** The classes that a runner here can make. */
+/** The classes that the runners of this version can make. */
 const builtClasses = ['container'] as const
 
 type Class = RegionUsage['sandboxClass']
 
 type There = { region: RegionRow; sandboxClass: Class; quota: RegionQuotaRow | undefined; held: Held }
 
-/** Every region × class that the organization can use, or has something in. */
+/** Every pair of region and class that the organization can use, has a quota for, or has sandboxes in. */
 const listPlaces = async ({ database }: UsageParts, organizationId: string): Promise<There[]> => {
   const { sql } = database
   const [regions, quotas, held] = await Promise.all([
@@ -42,7 +42,7 @@ const listPlaces = async ({ database }: UsageParts, organizationId: string): Pro
   })
 }
 
-/** Where no total was set, it is what the runners of the region may promise: nobody can have more than that. */
+/** Without a total quota, the total is what the runners of the region may promise: nobody can have more. */
 const asRegionUsage = ({ region, sandboxClass, quota, held }: There, overcommit: Overcommit): RegionUsage => ({
   regionId: region.id,
   sandboxClass,
