@@ -140,7 +140,7 @@ suite('PATCH /regions/{id}', () => {
       ['Cellar', 'https://other.example.com', null, null, null],
     )
     assert.deepEqual(Object.values(await stored(app, id)), [before['proxy_key_hash'], null, null, null])
-    // A gateway that comes back has no credential of the time before.
+    // A gateway URL that is set again gets no old credential back.
     await patch({ sshGatewayUrl: all.sshGatewayUrl })
     assert.equal((await stored(app, id))['ssh_gateway_key_hash'], null)
     assert.equal((await patch({})).status, 200)
@@ -224,7 +224,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     assert.deepEqual([await ask(made.proxyApiKey, here), await ask(made.proxyApiKey, elsewhere)], [200, 404])
     assert.deepEqual([await ask(keys.proxy, here), await ask(keys.proxy, elsewhere)], [200, 200])
     assert.equal(await ask(made.sshGatewayApiKey, here), 401)
-    // It is no key of a user.
+    // The key of a proxy is not the key of a user.
     assert.equal((await app.with(made.proxyApiKey).get('/users/me')).status, 401)
     const { apiKey } = (await app.as('owner').post(`/regions/${made.id}/regenerate-proxy-api-key`)).body
     assert.deepEqual([await ask(made.proxyApiKey, here), await ask(apiKey, here)], [401, 200])

@@ -1,5 +1,5 @@
-// Regions that an organization makes for itself, and the credentials of the services in them: a proxy, an SSH gateway, a
-// snapshot manager. Each exists while the address of its service does, is shown once, and dies when it is made anew.
+// Regions that an organization makes for itself, and the credentials of their services: a proxy, an SSH gateway, a snapshot
+// manager. A credential exists as long as its service has a URL. It is shown once, and a new one replaces it.
 import { randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import { announceCredentialChange, type Callers } from '../auth/callers.ts'
@@ -23,7 +23,7 @@ export type OwnRegionParts = Pick<Parts, 'database' | 'clock' | 'encryption'> & 
 
 const mostPerOrganization = 100
 
-/** The address of a service as it is called in bodies, and in the table. */
+/** The URL of each service: its name in bodies, and its column. */
 const addresses = {
   proxyUrl: 'proxy_url',
   sshGatewayUrl: 'ssh_gateway_url',
@@ -34,7 +34,7 @@ const addresses = {
 type Field = keyof typeof addresses
 type Addresses = { [F in Field]?: string | null }
 
-/** Checked; those that are not given are not there. */
+/** The URLs that the body contains, after validation. */
 const readAddresses = (body: Addresses): Addresses => {
   const fields = (Object.keys(addresses) as Field[]).filter((field) => body[field] !== undefined)
   return Object.fromEntries(
@@ -56,7 +56,7 @@ const columnsOf = ({ encryption }: OwnRegionParts, regionId: string, { username,
   snapshot_manager_password: encryption.encrypt(purposeOf(regionId), password),
 })
 
-/** Ends the credentials of every service that has no address any more. */
+/** Removes the credentials of every service whose URL was removed. */
 const revoked = ({ proxyUrl, sshGatewayUrl, snapshotManagerUrl }: Addresses): Partial<RegionColumns> => ({
   ...(proxyUrl === null ? { proxy_key_hash: null } : {}),
   ...(sshGatewayUrl === null ? { ssh_gateway_key_hash: null } : {}),
@@ -114,7 +114,7 @@ export const createRegion = async (
 const writtenAddresses = (given: Addresses): Partial<RegionColumns> =>
   Object.fromEntries(Object.entries(given).map(([field, value]) => [addresses[field as Field], value]))
 
-/** In its turn, and only if it is the organization's own: any other looks as if it did not exist. */
+/** Changes a region under its lock, if the organization owns it. Any other region looks as if it did not exist. */
 const changeOwn = async (
   { database, clock }: OwnRegionParts,
   { organizationId, id }: { organizationId: string; id: string },
@@ -134,7 +134,7 @@ const getOwn = async (transaction: Transaction, organizationId: string, id: stri
 
 type Named = { organizationId: string; id: string }
 
-/** A service whose address is new has no credential before one is made by `regenerate…`. */
+/** A service with a new URL has no credential until `regenerate…` makes one. */
 export const changeRegion = async (parts: OwnRegionParts, named: Named, body: Addresses): Promise<void> => {
   const given = readAddresses(body)
   await changeOwn(parts, named, async (_, transaction) => {
@@ -172,7 +172,7 @@ export const regenerateCredentials = async (parts: OwnRegionParts, named: Named)
   return credentials
 }
 
-/** Only when nothing is there any more; where it was the default, there is none afterwards. */
+/** Only an empty region can be deleted. If it was the default region, the organization has none afterwards. */
 export const removeRegion = async (parts: OwnRegionParts, { organizationId, id }: Named): Promise<void> => {
   const { database, callers } = parts
   try {

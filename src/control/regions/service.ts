@@ -1,4 +1,4 @@
-// Where sandboxes can be. This room promises that a region of another organization looks as if it did not exist.
+// Where sandboxes can be. A region of another organization always looks as if it did not exist.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql } from '../storage/database.ts'
@@ -15,13 +15,13 @@ const asView = ({ enforcesQuota: _, createdAt, updatedAt, ...region }: Region) =
   updatedAt: updatedAt.toISOString(),
 })
 
-/** A region that the organization may use. */
+/** Finds a region that the organization may use. */
 export const findRegion = (sql: Sql, organizationId: string, id: string): Promise<Region | undefined> =>
   findRegionById(sql, organizationId, id)
 
-/** A region that everybody may use. */
+/** Finds a region that everybody may use. */
 export const findSharedRegion = async (parts: RegionsParts, id: string): Promise<Region | undefined> =>
-  // Whom nothing belongs to sees what is shared, and nothing else.
+  // No organization has the id '', so only shared regions are found.
   await findRegion(parts.database.sql, '', id)
 
 export const viewRegion = async (parts: RegionsParts, organizationId: string, id: string) => {

@@ -1,4 +1,4 @@
-// The SQL of regions. An organization sees its own, and those that belong to nobody in particular.
+// The SQL of regions. An organization sees its own regions, and those that belong to no organization.
 import { deleteImagesIn } from '../images/image-store.ts'
 import { deleteRunnersIn } from '../runners/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
@@ -50,7 +50,7 @@ const own = (sql: Sql, organizationId: string) => sql`
   (organization_id = ${organizationId} or (organization_id is null and (region_type = 'shared' or exists (
     select from region_quotas where region_id = regions.id and region_quotas.organization_id = ${organizationId}))))`
 
-/** Own ones first. Shared ones that enforce quotas only where the organization has one. */
+/** The organization's own regions come first. Shared regions that enforce quotas are listed only where it has one. */
 export const listRegions = async (sql: Sql, organizationId: string): Promise<Region[]> => {
   const rows = await sql<Row[]>`
     select * from regions where ${own(sql, organizationId)} and (region_type <> 'shared' or not enforces_quota
@@ -70,7 +70,7 @@ export const findRegionById = async (sql: Sql, organizationId: string, id: strin
   return row && readRegion(row)
 }
 
-/** What an organization writes of a region of its own, as it is stored. */
+/** What an organization can set on its own region, as the database stores it. */
 export type RegionColumns = {
   id: string
   name: string
@@ -90,7 +90,9 @@ export type OwnRegion = Pick<
   'id' | 'proxy_url' | 'ssh_gateway_url' | 'snapshot_manager_url' | 'otel_endpoint'
 >
 
-/** Nobody counts for the same organization, or ends it, until the transaction ends; `undefined`: it is no more. */
+/**
+ * Counts the regions of an organization and locks the count until the transaction ends. `undefined` if the organization is gone.
+ */
 export const countOwnRegions = async (
   transaction: Transaction,
   organizationId: string,
@@ -111,7 +113,7 @@ export const insertRegion = async (
   await transaction`insert into regions ${transaction(columns)}`
 }
 
-/** Nobody puts a sandbox there, or changes it, until the transaction ends. */
+/** Locks a region: nobody can add a sandbox to it or change it until the transaction ends. */
 export const lockOwnRegion = async (
   transaction: Transaction,
   organizationId: string,
@@ -137,14 +139,14 @@ export const hasRunners = async (sql: Sql, id: string): Promise<boolean> => {
   return row !== undefined
 }
 
-/** With the images that no runner was there to keep, and the runners that were taken out of service. */
+/** Deletes a region, with its images that no runner keeps and its decommissioned runners. */
 export const deleteRegion = async (transaction: Transaction, id: string): Promise<void> => {
   await deleteImagesIn(transaction, transaction`select id from regions where id = ${id}`)
   await deleteRunnersIn(transaction, id)
   await transaction`delete from regions where id = ${id}`
 }
 
-/** All of an organization that is no more, with the images of their runners. */
+/** Deletes all regions of a deleted organization, with the images of their runners. */
 export const deleteRegionsOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await deleteImagesIn(transaction, transaction`select id from regions where organization_id = ${organizationId}`)
   await transaction`delete from regions where organization_id = ${organizationId}`
@@ -154,13 +156,13 @@ export const ensureSharedRegion = async (sql: Sql, { id, name }: { id: string; n
   await sql`insert into regions (id, name, region_type) values (${id}, ${name}, 'shared') on conflict do nothing`
 }
 
-/** Which region a proxy may ask for. */
+/** The region of the proxy that has this key. */
 export const findRegionIdByProxyKey = async (sql: Sql, hash: string): Promise<string | undefined> => {
   const [row] = await sql<{ id: string }[]>`select id from regions where proxy_key_hash = ${hash}`
   return row?.id
 }
 
-/** The services in the regions of an organization that ends are nobody any more. */
+/** Removes the credentials of all services in the regions of an organization that is being deleted. */
 export const revokeRegionKeys = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`
     update regions set proxy_key_hash = null, ssh_gateway_key_hash = null, snapshot_manager_username = null,
