@@ -1,14 +1,14 @@
-// What callers without a name are counted by: their address, in a form of which there are not too many.
+// The counter keys of unknown callers: their address, mapped to a limited number of slots.
 import { createHmac, randomBytes } from 'node:crypto'
 import { networkGroups, networkOf } from '#src/kit/network-of.ts'
 
-/** Most counters for strangers, however many addresses they come from. */
+/** Most counters for strangers, however many addresses they use. */
 const slots = 65_536
 
-/** A /48: what one subscriber or tenant is often given. */
+/** A /48: what a subscriber or tenant often gets. */
 export const siteGroups = 3
 
-/** A slot for each network, by a secret of this process, so that nobody can choose to share one with another. */
+/** Maps each network to a slot by a secret of this process, so that nobody can aim at the slot of somebody else. */
 export const createAddressKeys = (groupsKept = networkGroups): ((address: string) => string) => {
   const secret = randomBytes(32)
   return (address) => {

@@ -1,4 +1,4 @@
-// Which route is counted in which bucket.
+// Which route counts in which bucket.
 
 import type { Organization } from '#src/control/people/organization.ts'
 import type { Rate } from '#src/kit/rate.ts'
@@ -20,7 +20,7 @@ export const bucketsOfRoutes: Readonly<Record<string, Bucket>> = {
 export const bucketOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'>): Bucket =>
   bucketsOfRoutes[`${method} ${path}`] ?? 'authenticated'
 
-/** Whoever watches this server asks often, and must hear from it when everybody asks too much. */
+/** Health checks are frequent and must be answered even when everybody else calls too much. */
 export const isProbe = ({ path }: Pick<ControlRoute, 'path'>): boolean => path.startsWith('/health')
 
 const ownRates = {
@@ -31,7 +31,7 @@ const ownRates = {
 
 const standardTtlSeconds = 60
 
-/** What an organization was given of its own counts before what the server says. */
+/** An organization's own rate overrides that of the server. */
 export const rateFor = (bucket: Bucket, standard: RateLimits, organization?: Organization): Rate | undefined => {
   const [limitName, ttlName] = bucket in ownRates ? ownRates[bucket as keyof typeof ownRates] : []
   const limit = (limitName && organization?.[limitName]) ?? standard[bucket]?.limit

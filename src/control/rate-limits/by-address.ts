@@ -1,4 +1,4 @@
-// Signing in needs no credential, so it is limited by where it comes from, also where an operator limits nothing.
+// Signing in needs no credential. So it is limited by address, even if the operator sets no limits.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { Problem } from '#src/problems.ts'
@@ -6,7 +6,7 @@ import { createAddressKeys } from './address-key.ts'
 
 const windowSeconds = 60
 
-/** Throws `rate_limited` where this request is one too many of its address. */
+/** Throws `rate_limited` if this request is over the limit of its address. */
 type AddressLimit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
 export const createAddressLimit = (mostPerMinute: number): AddressLimit => {

@@ -1,5 +1,5 @@
-// Counts calls before and after the guard, and says 429 to those that are too many. In the memory of this process: a
-// second control process counts for itself.
+// Counts calls before and after the guard, and answers 429 above the limit. Counters live in the memory of this process, so a
+// second control process counts separately.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
@@ -14,20 +14,20 @@ import { bucketOf, isProbe, rateFor } from './buckets.ts'
 type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
 
 export type Limits = {
-  /** The guard, with the counting around it. */
+  /** Wraps the guard with the counting. */
   around: (guard: Guard) => Guard
-  /** Counts a call for which there is no row, by its address; throws where it is one too many. */
+  /** Counts a call that has no route in the table, by its address. Throws if it is over the limit. */
   anonymous: (request: FastifyRequest) => Promise<void>
-  /** Looks for the holder of what came by another way than the guard; where there is none, that counts as a failure. */
+  /** Finds the holder of a credential that did not come through the guard. If there is none, that counts as a failure. */
   tryCredential: <Holder>(
     request: FastifyRequest,
     find: () => Promise<Holder | undefined>,
   ) => Promise<Holder | undefined>
-  /** Call before the answer goes out: says how much is left. */
+  /** Call before the answer is sent: adds the headers that say how much is left. */
   tell: (request: FastifyRequest, reply: FastifyReply) => void
 }
 
-/** The headers that a limited call is answered with; CORS exposes them. */
+/** The headers of a limited call; CORS exposes them. */
 export const limitHeaders = buckets.flatMap((bucket) => [
   `X-RateLimit-Limit-${bucket}`,
   `X-RateLimit-Remaining-${bucket}`,
@@ -48,7 +48,7 @@ const headersOf = (bucket: Bucket, { limit }: Rate, { consumedPoints, msBeforeNe
 type Counted = Pick<RateLimiterRes, 'consumedPoints' | 'msBeforeNext'>
 
 export const createLimits = (standard: RateLimits): Limits => {
-  // Rates differ by organization, so the counters only count, and what is too much is decided here.
+  // Rates differ by organization. So the counters only count, and this function decides what is too much.
   const counters = new Map(buckets.map((bucket) => [bucket, new RateLimiterMemory({ points: 1, duration: 60 })]))
   const addressKey = createAddressKeys()
   const told = new WeakMap<FastifyRequest, Record<string, number>>()
@@ -68,7 +68,7 @@ export const createLimits = (standard: RateLimits): Limits => {
 
   const failures = standard['failed-auth']
 
-  /** A stranger who has been wrong too often is not even looked at. */
+  /** An address with too many failures is refused before its credential is looked at. */
   const checkFailures = async (request: FastifyRequest) => {
     if (failures === undefined) return
     const counted = await counters.get('failed-auth')!.get(addressKey(request.ip))
@@ -77,7 +77,7 @@ export const createLimits = (standard: RateLimits): Limits => {
     }
   }
 
-  /** Only tells: the wrong call itself is answered with what is wrong with it. */
+  /** Never throws: the call with the wrong credential gets its own 401. */
   const countFailure = async (request: FastifyRequest) => {
     if (failures === undefined) return
     const options = { customDuration: failures.ttlSeconds }
@@ -108,7 +108,7 @@ export const createLimits = (standard: RateLimits): Limits => {
         if (!isProbe(route)) await anonymous(request)
         return await guard(request, route)
       }
-      // The programs of this server are never locked out by others at their address.
+      // Our own programs are never locked out by others at their address.
       if (route.needs !== 'proxy' && route.needs !== 'runner') await checkFailures(request)
       try {
         return await guard(request, route)
@@ -116,7 +116,7 @@ export const createLimits = (standard: RateLimits): Limits => {
         if (error instanceof Problem && error.status === 401) await countFailure(request)
         throw error
       } finally {
-        // A caller who may not do it is counted too.
+        // Calls without permission count too.
         await countCaller(request, route)
       }
     },
