@@ -1,6 +1,5 @@
-// Credentials for uploading the files of a definition. They are good for an hour, in one organization, for as long as whoever
-// asked for them may make something of a definition there. Nothing of them is stored: all that they are is in the session
-// token, encrypted.
+// Credentials for uploading the files of a definition. They are valid for an hour, in one organization, and only while their
+// owner may use a definition there. Nothing is stored: everything that they mean is in the session token, encrypted.
 
 import { randomBytes } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'
@@ -59,7 +58,9 @@ const readGrant = ({ encryption }: RunningParts, sessionToken: string): Grant | 
   }
 }
 
-/** What the gate needs to judge a signature. Asked for every call, so what was revoked opens nothing a second later. */
+/**
+ * What the gate needs to check a signature. The gate asks for every call, so revoked credentials stop working within a second.
+ */
 export const answerUpload = async (
   parts: RunningParts,
   { accessKey, sessionToken }: UploadQuestion,

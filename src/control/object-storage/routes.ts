@@ -1,4 +1,4 @@
-// Where the SDK uploads the files of a definition to, and with what.
+// Where the SDK uploads the files of a definition, and the credentials for it.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { Problem } from '#src/problems.ts'
@@ -43,7 +43,7 @@ export const objectStorageRoutes = (parts: RunningParts): ControlRoute[] => [
     body: Question,
     replies: { 200: Answer },
     run: ({ body, proxyRegionId }) => {
-      // The files of an organization lie with the server; the proxy of a region has no business with them.
+      // The files of an organization are stored with the server, so the proxy of a region has no access to them.
       if (proxyRegionId !== undefined) throw new Problem('forbidden')
       return answerUpload(parts, body)
     },

@@ -10,7 +10,7 @@ export const ContextsInUseShape = Type.Object({
   inUse: Type.Array(Type.Object({ organizationId: Type.String(), hashes: Type.Array(Type.String()) })),
 })
 
-/** A runner in the region of an organization hears of nothing else, and may remove nothing else. */
+/** A runner in an organization's own region sees only the files of that organization, and can remove no others. */
 export const listContexts = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,
   regionId: string,
