@@ -1,4 +1,4 @@
-// `/config`: what a client must know before it can sign in.
+// `/config`: what a client needs to know before it can sign in.
 import Type from 'typebox'
 import { previewTemplate } from '#src/control/access/preview-template.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
@@ -27,10 +27,10 @@ const Configuration = Type.Object({
   ),
 })
 
-/** Minutes: the longest that a stopped sandbox may wait before it is archived. */
+/** The longest wait before a stopped sandbox is archived, in minutes. */
 const maxAutoArchiveInterval = 43_200
 
-/** Seconds and calls, of what is limited at all. */
+/** Limits in seconds and calls, of those buckets that have one. */
 const rateLimitOf = ({ rateLimits }: Settings) => {
   const shown = {
     failedAuth: rateLimits['failed-auth'],
