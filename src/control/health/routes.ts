@@ -1,4 +1,4 @@
-// `/health`: alive says that this process answers; ready says that it can also do its work.
+// `/health`: "alive" means that this process answers; "ready" means that it can also do its work.
 import Type from 'typebox'
 import { Problem } from '#src/problems.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
@@ -8,10 +8,10 @@ import { findSnapshot } from '../snapshots/service.ts'
 
 const Health = Type.Object({ status: Type.Literal('ok') })
 
-/** No organization: only the snapshots of the server are seen. */
+/** An organization id that nobody has: only the snapshots of the server are seen. */
 const nobody = ''
 
-/** Throws while the snapshot of a plain create is still being made, as at the first start. */
+/** Throws while the default snapshot is still being made, as at the first start. */
 const checkDefaultSnapshot = async ({ database, settings }: HealthParts): Promise<void> => {
   const snapshot = await findSnapshot(database.sql, nobody, settings.defaultSnapshot)
   if (snapshot) checkMade(snapshot)
