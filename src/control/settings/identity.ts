@@ -1,6 +1,6 @@
-// What the operator says of those who sign people in.
+// The operator's settings for the issuers that sign people in.
 
-/** Plain http is for an issuer on this machine only. */
+/** Plain HTTP is allowed only for an issuer on this machine. */
 export const isIssuerUrl = (text: string): boolean => {
   if (!URL.canParse(text)) return false
   const { protocol, hostname, username, password, search, hash } = new URL(text)
@@ -9,19 +9,19 @@ export const isIssuerUrl = (text: string): boolean => {
 }
 
 export type IdentitySettings = {
-  /** Whose tokens are believed; the first is the one that clients are told of. */
+  /** The trusted issuers; clients are sent to the first one. */
   issuers: readonly string[]
-  /** What a token must be made for. */
+  /** The audience that a token must have. */
   audience: string
-  /** Client id of programs that sign in people: the dashboard, the command line. */
+  /** Client id of programs that sign people in: the dashboard, the command line. */
   clientId: string
-  /** By how much the clocks of an issuer and of ours may differ. */
+  /** Largest allowed difference between the clock of an issuer and ours, in seconds. */
   clockSkewSeconds: number
-  /** An issuer is asked for its keys again, because a token names an unknown one, only so long after it was last asked. */
+  /** Shortest time in seconds between two requests for an issuer's keys, when tokens name an unknown key. */
   keyCooldownSeconds: number
 }
 
-/** Each of these may be left out. */
+/** All of these settings are optional. */
 export const readIdentity = (
   optional: (name: string) => string | undefined,
   complain: (sentence: string) => void,

@@ -1,9 +1,12 @@
 import type { Rate } from '#src/kit/rate.ts'
 
-/** What is counted together: calls of strangers, of keys that are wrong, of an organization, and two kinds of its own. */
+/**
+ * The buckets of calls: of strangers, of wrong credentials, of an organization, and two special kinds of the organization's
+ * calls.
+ */
 export const buckets = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-create', 'sandbox-lifecycle'] as const
 
 export type Bucket = (typeof buckets)[number]
 
-/** A bucket that is absent is not limited. */
+/** A bucket that is absent has no limit. */
 export type RateLimits = Readonly<Partial<Record<Bucket, Rate>>>

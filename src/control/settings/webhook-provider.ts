@@ -1,11 +1,11 @@
-// Which webhook provider the operator has chosen.
+// The webhook provider that the operator has chosen.
 export type ProviderChoice = { kind: 'embedded' } | { kind: 'svix'; url: string; token: string } | { kind: 'none' }
 
 const providerMeaning = 'embedded, svix or none; the default is embedded'
 
 const svixUrl = 'https://api.svix.com'
 
-/** Reads what was set; `complain` hears what is wrong with it. */
+/** Reads the setting; errors are reported through `complain`. */
 export const readProviderChoice = (
   {
     provider = 'embedded',
