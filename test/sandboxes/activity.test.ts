@@ -1,5 +1,5 @@
-// What keeps a sandbox from being stopped as idle: docs/reference/activity.md. Every case has a sandbox of its own, and all of
-// them are used at the same time for longer than their interval of one minute.
+// Activity keeps a sandbox from being stopped as idle (docs/reference/activity.md). Each case uses its own sandbox, all at the
+// same time, for longer than the auto-stop interval of one minute.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
@@ -9,7 +9,7 @@ import { WebSocket } from 'ws'
 import { type Box, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** Answers every request with a head, or with an upgrade where one is asked for, and then says nothing. */
+/** A server that answers a request with a head or an upgrade, and then stays silent. */
 const silentServer = `
 import socket, threading
 def serve(connection):
@@ -29,7 +29,7 @@ while True:
     threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
 `
 
-/** What is done to one sandbox. Resolves when it has begun, and fails `over` if it ends before `signal` says so. */
+/** Uses one sandbox. Resolves when the use has begun; `over` fails if it ends before `signal`. */
 type Use = (box: Box, signal: AbortSignal, over: (why: string) => void) => Promise<unknown>
 
 suite('what counts as activity', { timeout: 420_000 }, () => {
@@ -44,7 +44,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
   const urlOf = ({ id, record }: Box, path: string) => `${record['toolboxProxyUrl']}/${id}${path}`
   const bearer = () => ({ authorization: `Bearer ${alcove.key}` })
 
-  /** A call whose answer is not to come before the end. */
+  /** A call that must not be answered before the end. */
   const held =
     (path: string, body: object): Use =>
     async (box, signal, over) => {
@@ -164,7 +164,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
       nowAndThen(signal, over, async () => (await alcove.api('POST', `/sandbox/${box.id}/last-activity`)).status),
   }
 
-  /** Everything that does not count, in one sandbox: it is stopped all the same. */
+  /** Does everything that is no activity in one sandbox, which must still be stopped. */
   const useWithoutCounting = async (box: Box, signal: AbortSignal) => {
     await begin(box, 'a', 'while :; do echo working; sleep 1; done')
     await box.run('setsid sh -c "while :; do date; sleep 1; done" >/tmp/background 2>&1 &')
@@ -192,7 +192,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
     })()
   }
 
-  test('whoever uses a sandbox keeps it running; looking at it, and what runs inside for nobody, do not', async () => {
+  test('use keeps a sandbox running; looking at it and its own unattended processes do not', async () => {
     const ending = new AbortController()
     const { signal } = ending
     const boxes: Box[] = []
@@ -210,7 +210,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
           return { title, box }
         }),
       )
-      // The last to begin, so that when it is stopped every other one would be too.
+      // This one begins last: when it is stopped, every other sandbox would have been stopped too.
       const idle = await create()
       await useWithoutCounting(idle, signal)
       await until(

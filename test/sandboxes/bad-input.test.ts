@@ -1,4 +1,4 @@
-// What arrives broken, huge, hostile or too late gets a clear answer, and the platform stays up.
+// Malformed, huge, hostile or late input gets a clear answer, and the platform keeps running.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, createBox } from './box.ts'
@@ -18,7 +18,7 @@ suite('bad input', () => {
   const raw = (url: string, body: string | Uint8Array<ArrayBuffer>, type = 'application/json') =>
     fetch(url, { method: 'POST', body, headers: { authorization: `Bearer ${alcove.key}`, 'content-type': type } })
 
-  test('400 for malformed JSON, on both sides', async () => {
+  test('400 for malformed JSON, from control and toolbox', async () => {
     for (const url of [`${alcove.url}/api/sandbox`, `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`]) {
       const reply = await raw(url, '{"name":')
       assert.equal(reply.status, 400, url)
@@ -26,17 +26,17 @@ suite('bad input', () => {
     }
   })
 
-  test('413 for a body of 10 MB, on both sides', async () => {
+  test('413 for a body of 10 MB, from control and toolbox', async () => {
     const body = JSON.stringify({ command: 'x'.repeat(10_000_000), name: 'y' })
     for (const url of [`${alcove.url}/api/sandbox`, `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`]) {
       const reply = await raw(url, body).catch((error) => error as Error)
-      // A server may answer before it has read everything; the client then sees the answer or a closed connection.
+      // A server may answer before it has read the whole body; then the client sees the answer or a closed connection.
       if (!(reply instanceof Error)) assert.equal(reply.status, 413, url)
     }
     assert.equal(await box.run('echo up'), 'up')
   })
 
-  test('400 for wrong types, with every complaint in one sentence', async () => {
+  test('400 for wrong types, with all complaints in one sentence', async () => {
     const { status, body } = await alcove.api('POST', '/sandbox', { name: 5, labels: 'x', public: 'maybe' })
     assert.equal(status, 400)
     assert.equal(typeof body['message'], 'string')
@@ -57,7 +57,7 @@ suite('bad input', () => {
     })
   }
 
-  test('names: odd ones are refused, taken ones conflict', async () => {
+  test('invalid names are refused, taken names conflict', async () => {
     for (const name of ['', ' ', '<b>x</b>', 'http://x', 'a\u0000b', 'a\u0007b', 'DESTROYED_x']) {
       assert.equal((await alcove.api('POST', '/sandbox', { name })).status, 400, JSON.stringify(name))
     }
@@ -66,7 +66,7 @@ suite('bad input', () => {
     assert.equal((await alcove.api('POST', '/sandbox', { name: 'taken' })).status, 409)
   })
 
-  test('404 for unknown ids, in every position', async () => {
+  test('404 for an unknown id anywhere in a path', async () => {
     for (const [method, path] of [
       ['GET', '/sandbox/nope'],
       ['POST', '/sandbox/nope/start'],
@@ -94,13 +94,13 @@ suite('bad input', () => {
     assert.match(String(refused.body['message']), /start|stopped/i)
   })
 
-  test('400 for an environment name that no shell would take', async () => {
+  test('400 for an invalid variable name', async () => {
     const { status } = await box.toolbox('POST', '/process/execute', { command: 'true', envs: { 'A B': 'c' } })
     assert.equal(status, 400)
     assert.equal((await alcove.api('POST', '/sandbox', { env: { '1x': 'y' } })).status, 400)
   })
 
-  test('a cwd that is missing, or another way to the root, fails plainly, with the user’s own rights', async () => {
+  test('a missing cwd, or a cwd that leads to the root, fails clearly, with the user’s own rights', async () => {
     for (const cwd of ['/nope', '/proc/self/fd/0', '/proc/1/root', '/root', '/etc/passwd']) {
       const { status, body } = await box.toolbox('POST', '/process/execute', { command: 'pwd', cwd })
       assert.ok(
@@ -115,7 +115,7 @@ suite('bad input', () => {
     assert.equal(await box.run(`v=${words}; echo \${#v}`), String(words.length))
   })
 
-  test('output of 1 GiB is bounded, marked as cut, and does not stay in memory', async () => {
+  test('output of 1 GiB is cut, marked as cut, and does not stay in memory', async () => {
     const before = await alcove.memoryOf('runner')
     const { result } = await box.try('head -c 1073741824 /dev/zero | tr "\\0" y', { timeout: 300 })
     assert.ok(result.length < 64 * 1024 * 1024, String(result.length))
@@ -125,7 +125,7 @@ suite('bad input', () => {
     assert.ok(growth < 400 * 1024 * 1024, `the runner grew by ${growth} bytes`)
   })
 
-  test('408 for a command beyond its timeout, and its whole process group is gone', async () => {
+  test('408 for a command at its timeout, and its whole process group has ended', async () => {
     const { status, body } = await box.toolbox('POST', '/process/execute', {
       command: 'sleep 333 & sleep 334',
       timeout: 1,

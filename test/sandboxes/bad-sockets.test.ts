@@ -1,5 +1,5 @@
-// What clients do wrong with the sockets of the toolbox, through gate and runner to a real sandbox. Each gets the answer of the
-// contract, and nobody else is disturbed.
+// Mistakes of clients with the sockets of the toolbox, through gate and runner to a real sandbox. Each gets the documented
+// answer, and no other client is disturbed.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -45,7 +45,7 @@ suite('bad use of sockets', () => {
 
   type End = { status?: number; code?: number; heard: string }
 
-  /** Sends these frames as soon as it is open; how that ends, and all that was heard. */
+  /** Sends these frames when the socket opens; returns the close and all received messages. */
   const endOf = (path: string, ...frames: (string | Buffer)[]): Promise<End> =>
     new Promise((resolve) => {
       const socket = socketTo(path)
@@ -64,7 +64,7 @@ suite('bad use of sockets', () => {
       socket.on('close', (code) => resolve({ code, heard }))
     })
 
-  test('404 before the upgrade for wrong ids; a terminal that is not there is told by a message', async () => {
+  test('404 before the upgrade for unknown ids; an unknown terminal is reported by a message', async () => {
     for (const path of [
       '/process/session/nobody/command/x/logs?follow=true',
       '/process/session/s/command/x/logs?follow=true',
@@ -77,20 +77,20 @@ suite('bad use of sockets', () => {
     assert.match(heard, /^\{"type":"control","status":"error","error":"[^"]*no PTY session/)
   })
 
-  test('400 for an upgrade of what is no socket, and for a socket that is not upgraded', async () => {
+  test('400 for an upgrade where there is no socket, and for a socket without an upgrade', async () => {
     for (const path of ['/process/session', '/process/pty/p', '/files?path=/', '/work-dir'])
       assert.equal((await endOf(path)).status, 400, path)
     for (const path of [execute, '/process/pty/p/connect', '/process/pty/create-connect?id=q'])
       assert.equal((await box.toolbox('GET', path)).status, 400, path)
   })
 
-  test('1009 for a frame beyond 4 MiB, on every socket, which the caller hears although it still sends', async () => {
+  test('1009 for a frame above 4 MiB on every socket, received even by a client that still sends', async () => {
     for (let round = 0; round < 5; round++)
       for (const path of [execute, logs, '/process/pty/p/connect'])
         assert.equal((await endOf(path, Buffer.alloc(tooLarge, 'x').toString())).code, 1009, path)
   })
 
-  test('frames in the wrong order: bytes first is 1002, what follows the request is ignored', async () => {
+  test('frames in the wrong order: bytes first is 1002; frames after the request are ignored', async () => {
     assert.equal((await endOf(execute, Buffer.from('{"code":"print(1)"}'))).code, 1002)
     const { code, heard } = await endOf(execute, '{"code":"print(1)"}', '{"code":"print(2)"}', Buffer.of(1, 2, 3))
     assert.equal(code, 1000)
@@ -98,7 +98,7 @@ suite('bad use of sockets', () => {
     assert.doesNotMatch(heard, /"text":"2\\n"/)
   })
 
-  test('unknown control messages: a log does not heed them, and to a terminal they are what was typed', async () => {
+  test('unknown control messages are ignored by a log, and are typed input for a terminal', async () => {
     const ending = endOf(logs, '{"type":"control","status":"stop"}', Buffer.of(1, 1, 1, 120))
     const screen = new Screen()
     const socket = socketTo('/process/pty/p/connect')
@@ -115,7 +115,7 @@ suite('bad use of sockets', () => {
     assert.match(heard, /got word/)
   })
 
-  test('one of many who ask at once gets an id, whatever asks: the others are refused', async () => {
+  test('of many parallel requests for one id, one succeeds and the others are refused', async () => {
     const opened = await Promise.all(
       Array.from({ length: 20 }, () => box.toolbox('POST', '/process/session', { sessionId: 'once' })),
     )
@@ -128,7 +128,7 @@ suite('bad use of sockets', () => {
     await box.toolbox('DELETE', '/process/pty/once')
   })
 
-  test('sizes that are none are 400 before the upgrade; a name that may not be is told by a message', async () => {
+  test('an invalid size is 400 before the upgrade; a reserved name is reported by a message', async () => {
     for (const query of ['id=q&cols=1001', 'id=q&rows=0', 'id=q&cols=x', 'id=a&id=b'])
       assert.equal((await endOf(`/process/pty/create-connect?${query}`)).status, 400, query)
     for (const id of ['create-connect', '..', '', 'a%2Fb']) {
@@ -139,7 +139,7 @@ suite('bad use of sockets', () => {
       assert.equal((await box.toolbox('POST', '/process/session', { sessionId })).status, 400, sessionId)
   })
 
-  test('characters that are cut between frames are whole again, typed and written', async () => {
+  test('characters that are cut between frames arrive whole, typed and printed', async () => {
     const screen = new Screen()
     const pty = await sandbox.process.createPty({ id: 'cut', onData: screen.take })
     for (const byte of Buffer.from('echo "<grüß €>" | tr e E\n')) await pty.sendInput(Uint8Array.of(byte))

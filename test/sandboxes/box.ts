@@ -1,4 +1,4 @@
-// A sandbox as a test sees it: made through the public API, driven through the public toolbox, deleted at the end.
+// A sandbox for a test: created through the public API, used through the public toolbox, deleted at the end.
 import assert from 'node:assert/strict'
 import type { Platform } from './harness.ts'
 
@@ -9,9 +9,9 @@ export type Box = {
   record: Record<string, unknown>
   /** The toolbox of this sandbox: `path` begins with a slash. */
   toolbox: (method: string, path: string, body?: unknown) => Promise<Answer>
-  /** What a command printed, without the last newline; fails the test if it exits with anything but 0. */
+  /** Runs a command and returns its output without the last newline. Fails the test if the exit code is not 0. */
   run: (command: string, options?: { timeout?: number; cwd?: string; envs?: Record<string, string> }) => Promise<string>
-  /** The command's answer whatever its exit code. */
+  /** Runs a command and returns its answer, whatever its exit code. */
   try: (command: string, options?: { timeout?: number; cwd?: string }) => Promise<{ exitCode: number; result: string }>
   [Symbol.asyncDispose]: () => Promise<void>
 }
@@ -61,7 +61,7 @@ export const boxOf = (platform: Platform, record: Record<string, unknown>): Box 
   }
 }
 
-/** Asks until `done` says yes; fails after `seconds`. */
+/** Repeats until `done` returns true; fails after `seconds`. */
 export const until = async (what: string, done: () => Promise<boolean> | boolean, seconds = 30): Promise<void> => {
   const end = Date.now() + seconds * 1000
   while (!(await done())) {

@@ -1,4 +1,4 @@
-// A real browser in front of the platform: Debian's Chromium, a domain of the test's own, and TLS as a reverse proxy ends it.
+// A real browser against the platform: Debian's Chromium, a domain of the test's own, and TLS that a reverse proxy ends.
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -10,9 +10,9 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { type Browser, chromium } from 'playwright-core'
 
-/** Previews are below this name; no resolver is asked for it. */
+/** Previews are below this name. No DNS resolver is asked for it. */
 export const domain = 'preview.example.test'
-/** Another site. */
+/** The host name of another site. */
 export const foreign = 'foreign.example.net'
 
 const makeCertificate = () => {
@@ -37,7 +37,7 @@ const makeCertificate = () => {
   }
 }
 
-/** TLS for every name: the foreign site frames what its query names, everything else goes to the gate. */
+/** A TLS proxy for every name. The other site shows the URL of its query in a frame; all other calls go to the gate. */
 const startTls = async (proxy: URL) => {
   const server = createServer(makeCertificate())
   const sockets = new Set<Duplex>()

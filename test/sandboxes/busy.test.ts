@@ -1,4 +1,4 @@
-// The toolbox answers while everything in the sandbox is busy. Its caller waits a second at most for what costs nothing.
+// The toolbox answers while everything in the sandbox is busy: a cheap call takes at most a second.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'
@@ -38,7 +38,7 @@ suite('a sandbox that is busy with', () => {
   })
 
   for (const [what, load] of Object.entries(loads)) {
-    test(`${what} answers commands, lists and terminals within a second, and stops and goes when asked`, async () => {
+    test(`${what} answers commands, lists and terminals within a second, and can be stopped and deleted`, async () => {
       await using daytona = connectTo(alcove)
       await using box = await createBox(alcove, { cpu: 1, memory: 1, disk: 3 })
       assert.equal(await box.run(load, { timeout: 60 }), 'busy')

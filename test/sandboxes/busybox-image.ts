@@ -1,11 +1,11 @@
-// An OCI image of one static program, so that a test needs nobody else's.
+// An OCI image with one static program, so that tests need no image of others.
 import { existsSync, readFileSync } from 'node:fs'
 import { makeImage, type TarEntry, tarOf } from '#src/runner/images/testing/oci-image.ts'
 
 const busybox = '/bin/busybox'
 const applets = ['sh', 'cat', 'ls', 'echo', 'mkdir', 'stat', 'md5sum', 'readlink', 'sleep']
 
-/** Why there can be none here; false if there can. */
+/** The reason why this machine cannot make the image; false if it can. */
 export const noBusybox = existsSync(busybox) ? false : 'needs busybox-static'
 
 export const makeBusyboxImage = (config: Record<string, unknown> = {}) => {

@@ -1,12 +1,12 @@
-// What programs built on the SDK make of the errors of a real server. The words are those that `@computesdk/daytona` 1.7.32,
-// `@mastra/daytona` 0.4.1 and `@langchain/daytona` 0.1.2 look for. These packages bring 64, 204 and 84 others, so they are no
-// dependencies of ours.
+// Programs built on the SDK react to words in errors of a real server. The words here are those that `@computesdk/daytona`
+// 1.7.32, `@mastra/daytona` 0.4.1 and `@langchain/daytona` 0.1.2 search for. These packages need 64, 204 and 84 others, so they
+// are not our dependencies.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { Daytona, type Sandbox } from '@daytona/sdk'
 import { type Platform, platform } from './harness.ts'
 
-/** What a program makes of the failure of a step; `undefined`: nothing in particular. */
+/** How a program classifies the failure of a step; `undefined`: as no special case. */
 type Reading = (error: Error) => string | undefined
 
 const includes = (error: Error, ...words: string[]) => words.some((word) => error.message.includes(word))
@@ -67,7 +67,7 @@ suite('Programs that decide by words', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('ComputeSDK knows a wrong key and a quota, and takes nothing else for one', async () => {
+  test('ComputeSDK recognizes a wrong key and a quota, and takes no other error for one', async () => {
     const stranger = new Daytona({ apiKey: 'dtn_nobody', apiUrl: `${alcove.url}/api` })
     await reads(() => stranger.create(), computeSdk.create, 'authentication')
     const large = { image: 'debian:12', resources: { cpu: 1000, memory: 9999, disk: 99_999 } }
@@ -76,7 +76,7 @@ suite('Programs that decide by words', () => {
     await reads(() => daytona.create({ snapshot: 'none' }), computeSdk.create, undefined)
   })
 
-  test('LangChain knows a command that took too long, and why a file cannot be had', async () => {
+  test('LangChain recognizes a timeout, and why a file cannot be read', async () => {
     const { fs, process } = sandbox
     await reads(() => process.executeCommand('sleep 9', undefined, undefined, 1), langChain.execute, 'timed out')
     const contents = Buffer.from('x')
@@ -93,7 +93,7 @@ suite('Programs that decide by words', () => {
     await reads(() => fs.createFolder('/root/x/y', '755'), langChain.files, 'permission_denied')
   })
 
-  test('Mastra takes no failure inside a sandbox that runs for the end of that sandbox', async () => {
+  test('Mastra takes no failure inside a running sandbox for the end of the sandbox', async () => {
     const { fs, process } = sandbox
     await reads(() => fs.downloadFile('/tmp/sandbox/none'), mastra, undefined)
     await reads(() => fs.uploadFile(Buffer.from('x'), '/root/sandbox'), mastra, undefined)
@@ -102,7 +102,7 @@ suite('Programs that decide by words', () => {
     await reads(() => daytona.create({ name: 'words' }), mastra, undefined)
   })
 
-  test('Mastra wakes a sandbox that was stopped, whatever it had in mind for it', async () => {
+  test('Mastra starts a stopped sandbox again, whatever call it makes', async () => {
     await sandbox.stop()
     const { fs, process, git, codeInterpreter } = sandbox
     const terminal = async () => {
@@ -125,7 +125,7 @@ suite('Programs that decide by words', () => {
     assert.equal((await process.executeCommand('echo awake')).result, 'awake\n')
   })
 
-  test('all of them know a sandbox that is gone', async () => {
+  test('all of them recognize a deleted sandbox', async () => {
     const { id, process, codeInterpreter } = sandbox
     await sandbox.delete(60, true)
     await reads(() => daytona.get(id), computeSdk.get, 'gone')

@@ -1,4 +1,4 @@
-// A server over somebody else's PostgreSQL: the same platform, and no database of its own.
+// A server on an external PostgreSQL: the same platform without a database of its own.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startTestPostgres } from '#test/control/test-postgres.ts'
@@ -6,7 +6,7 @@ import { boxOf, createBox, until } from './box.ts'
 import { platform, startUp } from './harness.ts'
 
 suite('up with DATABASE_URL', () => {
-  test('keeps everything there: sandboxes run, and are found again after a restart', async () => {
+  test('keeps all data there: sandboxes run, and are found again after a restart', async () => {
     const database = await startTestPostgres()
     try {
       await using alcove = await platform({ own: true, env: { DATABASE_URL: database.url } })
@@ -22,7 +22,7 @@ suite('up with DATABASE_URL', () => {
         return status === 200
       })
 
-      // Another one knows none of them, and what control does not know is removed in the end.
+      // Another database does not know these sandboxes, and control's unknown sandboxes are eventually removed.
       const other = await startTestPostgres()
       try {
         await alcove.stop()

@@ -1,4 +1,4 @@
-// Rows that a database has committed are there after everything that happens to a disk, and its service starts again.
+// Rows that a database has committed survive everything that happens to a disk, and its service starts again.
 import assert from 'node:assert/strict'
 import { lookup } from 'node:dns/promises'
 import { after, before, suite, test } from 'node:test'
@@ -22,7 +22,7 @@ until mariadb-admin ping >/dev/null 2>&1; do sleep 0.2; done
 until runuser -u postgres -- psql -c 'select 1' >/dev/null 2>&1; do sleep 0.2; done
 until [ "$(redis-cli ping)" = PONG ]; do sleep 0.2; done`
 
-/** Returns when each has said that the row is committed. */
+/** Returns when each database has confirmed the commit. */
 const commit = (n: number) => `set -e; cd /
 runuser -u postgres -- psql -qc 'insert into rows values (${n})'
 mariadb -e 'insert into d.rows values (${n})'
@@ -40,7 +40,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
   let box: Box
   let committed = 0
   before(async () => {
-    // A mirror may be in a network that is closed to sandboxes.
+    // A package mirror may be in a network that sandboxes cannot reach.
     const mirror = await lookup('deb.debian.org', { all: true, family: 4 })
     const env = { ALCOVE_OPEN_NETWORKS: mirror.map(({ address }) => address).join(',') }
     alcove = await platform({ own: true, env })
@@ -78,7 +78,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     await holdsAll()
   })
 
-  test('keep what was committed over a stop by force', async () => {
+  test('keep committed rows over a forced stop', async () => {
     await commitOne()
     await ask(box, 'stop?force=true')
     await becomes(box, 'stopped')
@@ -87,14 +87,14 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     await holdsAll()
   })
 
-  test('have what was committed in a fork that is made while they run', async () => {
+  test('have committed rows in a fork that is made while they run', async () => {
     await commitOne()
     await using fork = boxOf(alcove, await ask(box, 'fork', {}))
     await becomes(fork, 'started')
     await holdsAll(fork)
   })
 
-  test('have what was committed in a sandbox made from a snapshot', async () => {
+  test('have committed rows in a sandbox made from a snapshot', async () => {
     await commitOne()
     const name = `databases-${process.pid}`
     await ask(box, 'snapshot', { name })
@@ -107,7 +107,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     await holdsAll(copy)
   })
 
-  test('keep what was committed over an archive', async () => {
+  test('keep committed rows over an archive', async () => {
     await commitOne()
     await ask(box, 'stop')
     await becomes(box, 'stopped')

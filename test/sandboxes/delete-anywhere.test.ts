@@ -1,4 +1,4 @@
-// Delete works from every state, however a sandbox came to be in it: 404 soon after, and nothing of it on the host.
+// Delete works from every state, however a sandbox reached it: soon 404, and nothing of it left on the host.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -12,12 +12,12 @@ import { type Box, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { listUnnamedTraces } from './host.ts'
 
-/** The 21 of the interface. */
+/** The 21 states of the API. */
 const states = sandboxStates.filter((state) => state !== 'destroyed')
 
 const goneWithinSeconds = 10
 
-/** States that a sandbox can rest in are reached as a caller reaches them. */
+/** Resting states are reached through the API, as a caller would. */
 const ways: Record<string, string> = { stopped: 'stop', paused: 'pause', archived: 'archive' }
 
 const reach = async (alcove: Platform, box: Box, state: string) => {
@@ -33,7 +33,7 @@ const filesBelow = (directory: string) =>
     .filter((entry) => entry.isFile())
     .map(({ name }) => name)
 
-test('delete ends each of the 21 states in 404 within ten seconds, with nothing left on the host', async () => {
+test('delete leads from each of the 21 states to 404 within ten seconds, with nothing left on the host', async () => {
   const database = await startTestPostgres()
   const db = openDatabase(database.url)
   try {
@@ -47,7 +47,7 @@ test('delete ends each of the 21 states in 404 within ten seconds, with nothing 
     for (let at = 0; at < states.length; at += 3) await Promise.all(states.slice(at, at + 3).map(create))
     await Promise.all([...boxes].map(([state, box]) => reach(alcove, box, state)))
     assert.ok(filesBelow(store).length > 0 && listUnnamedTraces(data).length > before.length)
-    // The others are what a fault leaves: the record says that something is under way, and nobody is at it.
+    // The other states are what a fault leaves: the record says that a verb is under way, but no program carries it out.
     for (const [state, { id }] of boxes) {
       if (ways[state] === undefined)
         await db.sql`
@@ -58,7 +58,7 @@ test('delete ends each of the 21 states in 404 within ten seconds, with nothing 
       update sandboxes set desired_state = 'destroyed', generation = generation + 1, stuck_at = now() + interval '1 minute'
       where state = 'destroying'`
     for (const [state, { id }] of boxes) {
-      // A second delete finds nothing to delete; the first, whose word was lost, goes on.
+      // A second delete may find nothing; the first, whose answer was lost, continues.
       const { status } = await alcove.api('DELETE', `/sandbox/${id}`)
       assert.equal(status, state === 'destroying' ? 404 : 200, state)
       const isGone = async () => (await alcove.api('GET', `/sandbox/${id}`)).status === 404
@@ -68,7 +68,7 @@ test('delete ends each of the 21 states in 404 within ten seconds, with nothing 
     }
     assert.deepEqual(await alcove.leftovers(), [])
     assert.deepEqual(filesBelow(store), [])
-    // What was deleted, and the limit that it had, is taken back by the kernel behind the next commit.
+    // The kernel frees deleted disks and their limits only after the next commit.
     execFileSync('btrfs', ['filesystem', 'sync', join(data.runner, 'pool')])
     const left = () => listUnnamedTraces(data).filter((line) => !before.includes(line))
     await until('no limit and no rule is left', () => left().length === 0, goneWithinSeconds).catch((error) => {

@@ -1,5 +1,5 @@
-// Disks that move, and what becomes of them when there is no room or no store: a full pool, an archive store that is away, full or
-// damaged, and two runners under one control. All of it through the API, on real sandboxes.
+// Disks that move, without room or without a store: a full pool, an archive store that is away, full or damaged, and two runners
+// under one control. All through the API, on real sandboxes.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
@@ -25,12 +25,12 @@ const storeIn = (place: string) => ({ ALCOVE_ARCHIVE_STORE: `file://${place}` })
 let place: string
 let store: string
 let alcove: Platform
-/** It starts while others already work, for which it is not needed. */
+/** The second runner starts in the background, because the first tests do not need it. */
 let joining: Promise<JoinedRunner> | undefined
 before(async () => {
   place = mkdtempSync(join(tmpdir(), 'alcove-store-'))
   store = join(place, 'store')
-  // The pool is small, so its room is promised more often than is usual.
+  // The pool is small, so a larger overcommit is needed.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, env, prepare: prepareSmallPool })
   joining = joinRunner(alcove, 'second', storeIn(store))
@@ -64,7 +64,7 @@ const ask = async (box: Box, verb: string, state: string) => {
   if (verb === 'start') await new Promise((resolve) => setTimeout(resolve, 1100))
 }
 
-/** What is being written has no name there. */
+/** Lists the files in the store. A file that is being written has no name yet. */
 const filesInStore = () =>
   existsSync(store) ? execFileSync('find', [store, '-type', 'f'], { encoding: 'utf8' }).split('\n').filter(Boolean) : []
 const isEmptyStore = () => filesInStore().length === 0
@@ -86,7 +86,7 @@ const hasItsFile = async (box: Box) => {
   assert.equal(await boxOf(alcove, await look(box)).run('sha256sum -c sum && readlink link'), 'big: OK\nbig')
 }
 
-/** Asks for what will not be, and answers where it ends and why. */
+/** Requests a verb that must fail; returns the final state and the reason. */
 const askInVain = async (box: Box, verb: string, rests: string) => {
   assert.equal((await alcove.api('POST', `/sandbox/${box.id}/${verb}`)).status, 200)
   await until(
@@ -122,7 +122,7 @@ suite('an archive store that fails', () => {
     }
   }
 
-  test('away while it is archived: stopped, with the reason, and its disk; it starts again', async () => {
+  test('unreachable during an archive: stopped, with the reason and its disk; it starts again', async () => {
     await whileAway(async () =>
       assert.match(await askInVain(box, 'archive', 'stopped'), /archive store .* cannot be used/),
     )
@@ -131,7 +131,7 @@ suite('an archive store that fails', () => {
     await hasItsFile(box)
   })
 
-  test('full in the middle: stopped, with the reason; what was written goes with the next archive', async () => {
+  test('full during an archive: stopped, with the reason; a later archive succeeds', async () => {
     mkdirSync(store, { recursive: true })
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', store])
     try {
@@ -142,7 +142,7 @@ suite('an archive store that fails', () => {
     await ask(box, 'archive', 'archived')
   })
 
-  test('away while it is brought back: archived, with the reason; it starts when the store is there again', async () => {
+  test('unreachable during a restore: archived, with the reason; it starts when the store is back', async () => {
     await whileAway(async () =>
       assert.match(await askInVain(box, 'start', 'archived'), /archive store .* cannot be used/),
     )
@@ -155,7 +155,7 @@ suite('an archive store that fails', () => {
     await ask(box, 'archive', 'archived')
   })
 
-  test('with a damaged chunk: archived, with the reason, nothing half-made; mended, it starts', async () => {
+  test('with a damaged chunk: archived, with the reason, no partial disk; after the repair it starts', async () => {
     const chunk = filesInStore().find((path) => path.includes('/chunks/')) ?? ''
     const whole = readFileSync(chunk)
     const damaged = Buffer.from(whole)
@@ -176,7 +176,7 @@ suite('a storage pool that is full', () => {
   const templates = () => readdirSync(join(alcove.data, 'runner/pool/templates'))
   const disks = () => readdirSync(join(alcove.data, 'runner/pool/disks'))
 
-  test('fork and snapshot say so, leave nothing half-made, disturb nobody, and work when there is room', async () => {
+  test('fork and snapshot report it, leave nothing partial, disturb no sandbox, and work with room again', async () => {
     const parent = await createWithFile()
     fillPool(alcove.data)
     const forked = await alcove.api('POST', `/sandbox/${parent.id}/fork`, {})
@@ -207,7 +207,7 @@ suite('a storage pool that is full', () => {
     await remove(parent, child)
   })
 
-  test('a sandbox can be archived all the same; it is not brought back, and says so, until there is room', async () => {
+  test('a sandbox can still be archived; a restore is refused with the reason until there is room', async () => {
     const box = await createWithFile()
     fillPool(alcove.data)
     try {
@@ -243,7 +243,7 @@ suite('two runners', () => {
     return box
   }
 
-  test('each gets sandboxes, whose toolboxes answer; nothing of them is left on either', async () => {
+  test('each gets sandboxes, whose toolboxes answer; after a delete nothing is left on either', async () => {
     const boxes = await Promise.all([1, 2, 3, 4].map(() => createBox(alcove)))
     assert.deepEqual([...new Set(boxes.map(({ record }) => record['runnerId']))].sort(), ['local', 'second'])
     for (const box of boxes) assert.equal(await box.run('echo here'), 'here')
@@ -254,7 +254,7 @@ suite('two runners', () => {
     })
   })
 
-  test('what was archived on one runner is started on the other while the first is drained', async () => {
+  test('a sandbox archived on one runner starts on the other while the first is drained', async () => {
     const box = await createOn('local')
     await box.run('head -c 5M /dev/urandom > big; sha256sum big > sum; rm -rf ~/.cache; ln -s big link')
     await ask(box, 'archive', 'archived')
@@ -263,13 +263,13 @@ suite('two runners', () => {
     assert.equal((await look(box))['runnerId'], 'second')
     const moved = boxOf(alcove, await look(box))
     assert.equal(await moved.run('sha256sum -c sum && readlink link'), 'big: OK\nbig')
-    // It is at home there: it stops, starts and is archived again.
+    // The sandbox now belongs to that runner: it stops, starts and is archived again.
     await ask(box, 'stop', 'stopped')
     await ask(box, 'start', 'started')
     await ask(box, 'archive', 'archived')
     await drain('local', false)
     await alcove.api('DELETE', `/sandbox/${box.id}`)
-    // The first runner forgets after some minutes what has left it; it holds no more of it than that it was there.
+    // The first runner forgets a sandbox some minutes after it has left. Until then it only remembers that it was there.
     const journal = `path ${alcove.data}/runner/sandboxes/${box.id}`
     await until('nothing is left of it', async () => {
       const left = [...(await alcove.leftovers()), ...second.leftovers()].filter((line) => line.includes(box.id))
@@ -278,7 +278,7 @@ suite('two runners', () => {
     assert.ok(isEmptyStore(), 'nothing is left in the store')
   })
 
-  test('a sandbox’s snapshot stays on its runner: 503 while that is drained; archived sandboxes of it move', async () => {
+  test('a sandbox’s snapshot stays on its runner: 503 while that is drained; archived ones move', async () => {
     const source = await createOn('local')
     await source.run('echo kept > file')
     const snapshot = `two-runners-${source.id}`
@@ -299,7 +299,7 @@ suite('two runners', () => {
     await alcove.api('DELETE', `/snapshots/${snapshot}`)
   })
 
-  test('a lost runner: its archived sandboxes start elsewhere, those on its disk are lost and say so', async () => {
+  test('a lost runner: archived sandboxes start elsewhere, those on its disk are lost and say so', async () => {
     const archived = await createOn('second')
     await archived.run('echo safe > file')
     await ask(archived, 'archive', 'archived')

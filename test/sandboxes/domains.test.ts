@@ -1,5 +1,5 @@
-// A list of domains on a real server, driven by the public SDK, in a network namespace whose Internet the test makes: names
-// and addresses of its own.
+// A domain list on a real server, driven by the public SDK. The network namespace has a simulated Internet with its own names and
+// addresses.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -20,7 +20,7 @@ const web = { api: '203.0.113.5', other: '203.0.113.6' }
 const metadata = '169.254.169.254'
 
 if (!isPrivateHost) {
-  test('a list of domains holds through the life of a sandbox', { skip: needsRoot }, () =>
+  test('a domain list is enforced through the life of a sandbox', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename, 420_000),
   )
 } else {
@@ -55,7 +55,7 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    /** Whether a program inside gets the greeting of who listens there, resolving names as programs do. */
+    /** Whether a program inside gets the greeting of that server, with normal name resolution. */
     const reachesFrom = async (from: Sandbox, to: string, seconds = 5) => {
       const script = `exec 3<>/dev/tcp/${to}/80 && read -r line <&3 && [ "$line" = hello ]`
       const { exitCode } = await from.process.executeCommand(
@@ -72,7 +72,7 @@ if (!isPrivateHost) {
     const isClosedSoon = (to: string) =>
       until(`${to} is closed`, async () => !(await reaches(to).catch(() => true)), 60)
 
-    test('from the start: listed names, nothing else, and no name that leads to a closed place', async () => {
+    test('from the start: only listed names, and no name that resolves to a forbidden address', async () => {
       sandbox = await daytona.create({ domainAllowList: 'API.example.com,rebind.example.com' })
       assert.equal(sandbox.domainAllowList, 'api.example.com,rebind.example.com')
       await isClosed(web.api)
@@ -89,7 +89,7 @@ if (!isPrivateHost) {
       await isClosed('other.test')
     })
 
-    test('changed while it runs, by updateNetworkSettings', async () => {
+    test('after a change while it runs, by updateNetworkSettings', async () => {
       await sandbox.updateNetworkSettings({ domainAllowList: '*.nowhere.test,other.test' })
       await reachesSoon('other.test')
       await Promise.all([isClosed('api.example.com'), isClosed(web.api)])

@@ -1,10 +1,10 @@
-// The screen of a terminal as a person would see it: as much of an xterm (ECMA-48) as the programs of the tests draw with.
-// What it does not know of what moves things on a screen fails the test, rather than showing something else.
+// The screen of a terminal as a person would see it: the subset of xterm (ECMA-48) that the tested programs use. An unknown
+// sequence that moves something on the screen fails the test, instead of a wrong screen.
 import assert from 'node:assert/strict'
 
-/** ESC, then: CSI with parameters and final; OSC and DCS up to their end; a character set; any other single letter. */
+/** ESC, followed by CSI with parameters and final byte, OSC or DCS up to its end, a character set, or any other single letter. */
 const sequence = /^\x1b(?:\[([<=>?]?)([\d;:]*)([ -/]*)([@-~])|[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+#%].|[^[\]P()*+#%])/
-/** Modes, colours, questions to the terminal, shapes of the cursor: nothing that can be seen in a text. */
+/** Modes, colors, queries and cursor shapes: they do not change the text. */
 const unseen = new Set('mhlnctqpuxy')
 
 export class DrawnScreen {
@@ -23,7 +23,7 @@ export class DrawnScreen {
     this.#cells = Array.from({ length: rows }, () => this.#blank())
   }
 
-  /** The lines, each without the blanks at its end. */
+  /** The lines without trailing blanks. */
   get lines(): string[] {
     return this.#cells.map((cells) => cells.join('').trimEnd())
   }

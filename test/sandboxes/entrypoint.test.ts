@@ -1,4 +1,4 @@
-// The entrypoint of an image in real sandboxes, read by the public SDK as its users read it.
+// The entrypoint of an image in real sandboxes, read through the public SDK.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Daytona, Image, type Sandbox } from '@daytona/sdk'
@@ -8,7 +8,7 @@ import { makeBusyboxImage, noBusybox } from './busybox-image.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
-/** Counts on, and says on its other stream that it was told to end. */
+/** A program that counts, and reports on stderr that it got SIGTERM. */
 const counting = `trap 'echo asked >&2; exit 3' TERM; echo $$ > /pid; echo "$OWN $FROM_IMAGE $PWD"; n=0; while :; do n=$((n+1)); echo $n; sleep 0.05; done`
 
 suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
@@ -55,9 +55,9 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await until('what comes is followed', () => /\n20\n/.test(followed))
     const before = (await linesOf(sandbox)).length
     await Promise.all([alcove.kill('runner'), alcove.kill('control')])
-    // The gate reads from the agent, and needs neither for what it has let in.
+    // The gate reads from the agent, and needs neither control nor runner for calls that it has let in.
     await until('it is followed on', () => followed.includes(`\n${before + 20}\n`))
-    // The gate may still let calls in by what control said last.
+    // The gate may still let calls in by control's last answer.
     const isControlBack = () => daytona.get(sandbox.id).then(Boolean, () => false)
     await until('control is back', isControlBack, 60)
     await until('it went on', async () => (await linesOf(sandbox).catch(() => [])).length > before + 10, 60)
@@ -70,7 +70,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     assert.deepEqual(await commandOf(sandbox), { id, command })
     assert.deepEqual(await sandbox.process.listSessions(), [])
 
-    // The end of the entrypoint is not the sandbox's; its log is kept.
+    // The sandbox continues after the end of its entrypoint, and the log is kept.
     await sandbox.process.executeCommand('kill -TERM $(cat /pid)')
     await until('its end', async () => (await commandOf(sandbox)).exitCode !== undefined)
     await following
@@ -84,7 +84,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('of a definition is its ENTRYPOINT with its CMD; a snapshot may have one of its own', async () => {
+  test('for a definition it is ENTRYPOINT with CMD; a snapshot may have its own', async () => {
     const image = () => Image.base(reference).entrypoint(['echo', 'of the definition'])
     const sandbox = await daytona.create({ image: image().cmd(['and more']) })
     await until('its end', async () => (await commandOf(sandbox)).exitCode === 0)
@@ -96,7 +96,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await Promise.all([sandbox.delete(), other.delete()])
   })
 
-  test('one that is killed for want of memory says so, in its command and at the end of its log', async () => {
+  test('an entrypoint that is killed for memory reports it, in its command and at the end of its log', async () => {
     const grows = 'x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done'
     await daytona.snapshot.create({ name: 'hungry', image: reference, entrypoint: ['sh', '-c', grows] })
     const sandbox = await daytona.create({ snapshot: 'hungry' })

@@ -1,4 +1,4 @@
-// What clients do wrong, from a cut-off call to nonsense in place of a protocol: each is sent to a real server.
+// Mistakes of clients, from a call that breaks off to bytes of no protocol. Each is sent to a real server.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -9,10 +9,10 @@ import type { Platform } from './harness.ts'
 
 type Fault = readonly [what: string, commit: () => Promise<unknown>]
 
-/** However it ends. */
+/** Waits for the end of a call and ignores its result. */
 const closing = (socket: Duplex | WebSocket) => new Promise((resolve) => socket.once('close', resolve))
 
-/** Sends these bytes, hears the first of the answer or a moment of silence, and ends the connection: closed, or reset. */
+/** Sends these bytes, waits for the first bytes of the answer or a short silence, and closes or resets the connection. */
 const say = async (port: number, bytes: string | Buffer, how: 'close' | 'reset' = 'close') => {
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => undefined)

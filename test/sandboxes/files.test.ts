@@ -1,4 +1,4 @@
-// Files by the public SDK, and what only a real sandbox shows: sizes beyond memory, a disk that is full, and links that
+// Files through the public SDK, and effects that only a real sandbox shows: sizes beyond memory, a full disk, and links that
 // change while the host looks.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
@@ -14,7 +14,7 @@ import { connectTo } from './sdk-client.ts'
 
 const MiB = 1024 * 1024
 
-/** Prints what inotify tells of the directory `seen`, and how large the file is then. */
+/** Prints inotify events of the directory `seen`, and the size of the file at each. */
 const watchProgram = `
 import ctypes, os, struct
 kinds = {0x100: "create", 0x8: "close_write", 0x40: "moved_from", 0x80: "moved_to", 0x200: "delete"}
@@ -41,7 +41,7 @@ suite('files', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /** A call whose body or answer is no JSON. */
+  /** A call with a body or an answer that is not JSON. */
   const call = (box: Box, method: string, path: string, body?: RequestInit['body'], init: RequestInit = {}) =>
     fetch(`${box.record['toolboxProxyUrl']}/${box.id}/files${path}`, {
       method,
@@ -50,7 +50,7 @@ suite('files', () => {
       ...init,
     } as RequestInit)
 
-  /** Files that are being received have no name, so root counts them among what processes hold; the agent itself has others. */
+  /** Files that are being received have no name, so root counts them among open descriptors. The agent itself has others. */
   const halfFiles = async (box: Box) =>
     (
       await box.try(
@@ -107,7 +107,7 @@ suite('files', () => {
       }
     })
 
-    test('streams both ways, and says how far it is', async () => {
+    test('streams both ways, and reports progress', async () => {
       const pieces = () => Readable.from(Array.from({ length: 64 }, (_, at) => Buffer.alloc(65_536, at)))
       await sandbox.fs.uploadFileStream(pieces(), 'streamed')
       let progress: { bytesReceived: number; totalBytes?: number | undefined } = { bytesReceived: 0 }
@@ -165,7 +165,7 @@ suite('files', () => {
     })
   })
 
-  test('the files that are mounted into it are written in place, those of sysfs come whole', async () => {
+  test('mounted files are written in place, and files of sysfs come whole', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     const hosts = await box.run('cat /etc/hosts')
     for (const name of ['hosts', 'resolv.conf', 'hostname']) {
@@ -190,7 +190,7 @@ suite('files', () => {
     assert.equal(await box.run('ls /moved | wc -l; ls -d /usr/share/doc 2>/dev/null || echo gone'), `${before}\ngone`)
   })
 
-  test('1 GiB goes in and comes out whole, and the runner’s memory stays flat', async () => {
+  test('1 GiB goes in and comes out whole, while memory stays flat', async () => {
     await using box = await createBox(alcove)
     const piece = Buffer.from(Array.from({ length: MiB }, (_, at) => (at * 7 + (at >> 8)) % 256))
     const wanted = createHash('sha256')
@@ -230,7 +230,7 @@ suite('files', () => {
     for (const growth of [up, down]) assert.ok(growth < 150 * MiB, `the runner grew by ${growth / MiB} MiB`)
   })
 
-  test('an upload that is cut in the middle leaves the old file and nothing else', async () => {
+  test('an upload that breaks off leaves the old file and nothing else', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     await box.run('echo old > file')
     const cut = new AbortController()
@@ -248,7 +248,7 @@ suite('files', () => {
     assert.equal(await box.run('cat file'), 'old')
   })
 
-  test('422 when the disk is full, and the old file is as it was', async () => {
+  test('422 if the disk is full, and the old file is unchanged', async () => {
     await using box = await createBox(alcove, { disk: 1, user: 'root' })
     await box.run('echo old > file')
     const tooMuch = async function* () {
@@ -257,7 +257,7 @@ suite('files', () => {
     const reply = await call(box, 'POST', '/upload-v2?path=file', ReadableStream.from(tooMuch()) as never).catch(
       (error) => error as Error,
     )
-    // A caller who is still sending may see the connection end before it has read why.
+    // A caller that is still sending may see the connection end before it has read the reason.
     if (!(reply instanceof Error)) {
       const body = (await reply.json()) as { message: string }
       assert.equal(reply.status, 422)
@@ -265,12 +265,12 @@ suite('files', () => {
     }
     await until('the upload removed', async () => (await halfFiles(box)) === '0')
     assert.equal(await box.run('cat file'), 'old')
-    // Btrfs gives the room back with its next transaction.
+    // Btrfs frees the room with its next transaction.
     const makeFolder = () => box.toolbox('POST', '/files/folder?path=there-is-room-again')
     await until('room again', async () => (await makeFolder()).status === 201, 120)
   })
 
-  test('whoever follows a file goes on seeing what uploads add, and a new one comes under no other name', async () => {
+  test('a follower of a file sees what uploads add, and a new file never has another name', async () => {
     await using box = await createBox(alcove)
     await box.run('echo one > log; ln log other; ls -i log > inode; mkdir watched')
     await box.run('(tail -n +1 -f log > seen 2>&1 & echo $! > tail) < /dev/null')
@@ -285,7 +285,7 @@ suite('files', () => {
     assert.equal(await box.run('cat there/target; test -L dangling'), 'through')
   })
 
-  test('a watcher of the directory sees an upload by its own name only, once, and whole', async () => {
+  test('a directory watcher sees an upload once, under its own name only, and whole', async () => {
     await using box = await createBox(alcove)
     const text = 'x'.repeat(3 * MiB)
     await call(box, 'POST', '/upload-v2?path=watch.py', watchProgram)

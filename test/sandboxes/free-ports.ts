@@ -1,4 +1,4 @@
-// A port for a server of a test, such that the ports right above it are free as well.
+// Finds a port for a test server, such that the ports directly above it are free too.
 import { randomInt } from 'node:crypto'
 import { createServer } from 'node:net'
 
@@ -9,8 +9,8 @@ const isFree = (port: number) =>
     server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 
-/** Below the range from which the kernel takes ports for outgoing connections, where others could come in between. */
-/** The first of `count` free ports in a row. */
+/** Below the range of outgoing connections, which could otherwise take these ports. */
+/** Returns the first of `count` consecutive free ports. */
 export const freePorts = async (count: number): Promise<number> => {
   for (let attempt = 0; attempt < 200; attempt += 1) {
     const first = randomInt(10_000, 32_000)

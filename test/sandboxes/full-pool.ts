@@ -4,10 +4,10 @@ import { closeSync, mkdirSync, openSync, rmSync, truncateSync, writeFileSync } f
 import { join } from 'node:path'
 import { markAsOurs } from '#src/up/data-directory.ts'
 
-/** For the default image, its sandboxes, and little else. */
+/** Size of the pool: enough for the default image, its sandboxes, and little else. */
 const poolBytes = 1536 * 1024 ** 2
 
-/** In a data directory that nothing serves yet: the runner takes the pool that it finds. */
+/** Creates the pool in a new data directory; the runner uses a pool that it finds there. */
 export const prepareSmallPool = (directory: string): void => {
   const runner = join(directory, 'runner')
   mkdirSync(runner, { recursive: true })
@@ -15,13 +15,13 @@ export const prepareSmallPool = (directory: string): void => {
   const image = join(runner, 'pool.img')
   closeSync(openSync(image, 'w', 0o600))
   truncateSync(image, poolBytes)
-  // Mixed: contents and records share their room, so that what fills one fills the other.
+  // Mixed mode: data and metadata share their room, so that filling one fills the other.
   execFileSync('mkfs.btrfs', ['--quiet', '--mixed', '--data', 'single', '--metadata', 'single', image])
 }
 
 const MiB = 1024 ** 2
 
-/** Answers false when there is no room for it. What is only set aside takes no time. */
+/** Reserves room without writing, which takes no time. Returns false if there is none. */
 const setAside = (path: string, bytes: number) =>
   spawnSync('fallocate', ['--length', String(bytes), path], { stdio: 'ignore' }).status === 0
 
@@ -35,10 +35,10 @@ const write = (path: string, bytes: number) => {
   }
 }
 
-/** Nothing fits afterwards. What was set aside for writing turns out to be more than that took, so more than one round. */
+/** Fills the pool completely. Reserved room turns out to be more than was written, so it takes several rounds. */
 export const fillPool = (directory: string): void => {
   const pool = join(directory, 'runner/pool')
-  // What was deleted a moment ago would make room again behind our back.
+  // Recently deleted files would free room later, unnoticed.
   execFileSync('btrfs', ['subvolume', 'sync', pool])
   const ballast = join(pool, 'ballast')
   mkdirSync(ballast, { recursive: true })

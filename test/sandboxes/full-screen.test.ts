@@ -1,5 +1,5 @@
-// Programs that draw on the whole screen, right after its size has changed. They are the real ones: `top` of the sandbox's own
-// image, and the Vim of this machine with its libraries, since the image has none.
+// Full-screen programs directly after a resize. They are real: `top` of the sandbox's own image, and this machine's Vim with its
+// libraries, because the image has none.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { realpathSync } from 'node:fs'
@@ -17,7 +17,7 @@ const sizes = [
   { cols: 100, rows: 30 },
 ]
 
-/** Vim, what it is linked with, and what links it: it shares nothing with the libraries of the image. */
+/** Vim, its libraries and its dynamic linker. It uses no library of the image. */
 const vimOfThisMachine = () => {
   const vim = realpathSync(execFileSync('sh', ['-c', 'command -v vi'], { encoding: 'utf8' }).trim())
   assert.match(basename(vim), /^vim\./, 'vi of this machine is Vim')
@@ -50,7 +50,7 @@ suite('programs that draw on the whole screen', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /** A terminal whose screen is forgotten when its size changes: what is on it afterwards was drawn for the new one. */
+  /** A terminal that clears its screen record at a resize, so that everything on it was drawn for the new size. */
   const open = async (id: string) => {
     const state = { screen: new DrawnScreen(80, 24) }
     const pty = await sandbox.process.createPty({ id, cols: 80, rows: 24, onData: (data) => state.screen.take(data) })
@@ -60,14 +60,14 @@ suite('programs that draw on the whole screen', () => {
       })
     }
     const resize = async ({ cols, rows }: (typeof sizes)[number]) => {
-      // What is still on its way was drawn for the old size, and is overwritten as on any screen.
+      // Output under way was drawn for the old size, and is overwritten as on any screen.
       state.screen = new DrawnScreen(cols, rows)
       await pty.resize(cols, rows)
     }
     return { pty, shows, resize }
   }
 
-  /** A full-screen program that ends may throw away typed text that it has not read. */
+  /** Whether the prompt is shown. Wait for it, because a full-screen program that ends may discard unread typed text. */
   const isPrompt = (lines: string[]) => lines.some((line) => line.endsWith(':~$'))
 
   const endsWith0 = async (pty: PtyHandle) => {
@@ -75,7 +75,7 @@ suite('programs that draw on the whole screen', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   }
 
-  /** Every row but the last is a line of the text, as long as the screen is wide. */
+  /** Every row except the last is a line of the text, as long as the screen is wide. */
   const isText =
     ({ cols, rows }: (typeof sizes)[number]) =>
     (lines: string[]) =>
@@ -95,7 +95,7 @@ suite('programs that draw on the whole screen', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   })
 
-  test('vim that is started right behind a resize draws in the new size at once', async () => {
+  test('vim that starts directly after a resize uses the new size at once', async () => {
     const { pty, shows, resize } = await open('vim-behind')
     for (const size of sizes) {
       await resize(size)
@@ -107,7 +107,7 @@ suite('programs that draw on the whole screen', () => {
     await endsWith0(pty)
   })
 
-  test('top lists as many processes as each new size has room for, each as long as the screen is wide', async () => {
+  test('top fills each new size with processes, each line as long as the screen is wide', async () => {
     await sandbox.process.executeCommand(
       'for n in $(seq 80); do setsid bash -c "exec -a $(printf "%0300d" 7 | tr 0 x) sleep 1000" >/dev/null 2>&1 & done',
     )
@@ -122,11 +122,11 @@ suite('programs that draw on the whole screen', () => {
           head > 0 &&
           processes.length === rows - head - 1 &&
           processes.every((line) => /^ *\d+ \w/.test(line)) &&
-          // It leaves the last column free, and shows by + what it had no room for.
+          // `top` leaves the last column free, and marks cut text with +.
           processes.filter((line) => /x+\+$/.test(line) && line.length === cols - 1).length > 5
         )
       }
-    // Drawn anew on a change of size only, so that the test sees what that brings and no later round.
+    // This `top` redraws only at a resize, so that the test does not see a later refresh.
     await pty.sendInput('top -c -d 3600\n')
     await shows('80x24', isTop({ cols: 80, rows: 24 }))
     for (const size of sizes) {

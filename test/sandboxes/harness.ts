@@ -1,4 +1,4 @@
-// A real platform for a test: `./alcove up` on a data directory of its own, purged afterwards.
+// A real platform for a test: `./alcove up` on its own data directory, which is purged afterwards.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -23,39 +23,39 @@ export type Platform = {
   data: string
   /** Makes an API call; `path` is below `/api`. */
   api: (method: string, path: string, body?: unknown) => Promise<{ status: number; body: Record<string, unknown> }>
-  /** SIGKILL to one program, by its own pid. */
+  /** Sends SIGKILL to one program, by its pid. */
   kill: (program: Program) => Promise<void>
-  /** SIGKILL to `up` and everything it runs, at once. */
+  /** Sends SIGKILL to `up` and all its programs at once. */
   killAll: () => Promise<void>
   /** Runs `up` again after it has ended, and waits until it is ready. */
   start: () => Promise<void>
   stop: () => Promise<void>
   pidOf: (program: Program) => Promise<number>
-  /** Resident bytes of a program. */
+  /** Resident memory of a program, in bytes. */
   memoryOf: (program: Program) => Promise<number>
-  /** A host process in one of this instance's sandbox cgroups whose command line contains this. */
+  /** The host pid of a process in a sandbox of this instance whose command line contains this text. */
   hostPid: (commandLine: string) => Promise<number | undefined>
   /**
-   * A line for each thing of this instance's sandboxes that is on the host: processes and cgroups, mounts besides the
-   * pool's, directories and subvolumes, network namespaces in use (spare ones of the pool do not count).
+   * Lists every remaining thing of this instance's sandboxes on the host, one line each: processes, cgroups, mounts except the pool's,
+   * directories, subvolumes, and used network namespaces (spare ones of the pool do not count).
    */
   leftovers: () => Promise<string[]>
   [Symbol.asyncDispose]: () => Promise<void>
 }
 
 const launcher = resolve(import.meta.dirname, '../../alcove')
-/** The first start of a machine builds the default image. */
+/** The first start on a machine takes longer, because it builds the default image. */
 const startSeconds = 270
 const maxOutput = 64 * 1024
 
-/** Where `up` said what, for the message of a test that fails. */
+/** A started `up`, and its output for the message of a failing test. */
 type Up = { child: ChildProcess; output: () => string }
 
-/** Starts `./alcove up` and answers when it says that it is ready. */
+/** Starts `./alcove up`, and returns when it reports that it is ready. */
 export const startUp = async (data: string, port: number, env: Record<string, string> = {}): Promise<Up> => {
   const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    // What a test counts on the host are its own sandboxes, unless it wants warm ones.
+    // By default there are no warm sandboxes, because a test counts the sandboxes on the host.
     env: { ALCOVE_MOST_WARM: '0', ...process.env, ...env },
   })
   let text = ''
@@ -108,12 +108,12 @@ const caller =
       signal: AbortSignal.timeout(120_000),
     })
     const text = await reply.text()
-    // An answer that is a string is plain text.
+    // An answer that is a string is plain text, not JSON.
     const isJson = reply.headers.get('content-type')?.includes('json') ?? false
     return { status: reply.status, body: text === '' ? {} : isJson ? JSON.parse(text) : text }
   }
 
-/** What can be asked of a server that runs, whoever started it. */
+/** The calls that work on any running server, whoever started it. */
 const viewOf = (directory: string) => {
   const { up, key, data } = readPlatform(directory)
   const url = `http://127.0.0.1:${up.port}`
@@ -145,7 +145,7 @@ const sharedPlatform = (directory: string): Platform => {
   }
 }
 
-/** A server of the test's own. Whatever the test does to it, disposing removes it from the host, and fails if it cannot. */
+/** A server of the test's own. Disposing removes it from the host, whatever the test did, and fails if that is impossible. */
 const ownPlatform = async ({ env = {}, prepare = () => {} }: OwnOptions): Promise<Platform> => {
   const directory = mkdtempSync(join(process.env['ALCOVE_TEST_SERVERS'] ?? tmpdir(), 'alcove-test-'))
   prepare(directory)
@@ -171,7 +171,7 @@ const ownPlatform = async ({ env = {}, prepare = () => {} }: OwnOptions): Promis
     killAll: async () => {
       const { up: state } = readPlatform(directory)
       const running = [state, ...state.programs.filter(({ pid }) => pid > 0)].map(({ pid }) => identityOf(pid))
-      // `up` first, so that it starts none of them again.
+      // Kill `up` first, so that it does not restart the others.
       for (const identity of running) signalProcess(identity, 'SIGKILL')
       for (const identity of running) assert.ok(await waitUntilGone(identity, 10_000))
     },
@@ -188,13 +188,13 @@ const ownPlatform = async ({ env = {}, prepare = () => {} }: OwnOptions): Promis
 
 type OwnOptions = {
   env?: Record<string, string>
-  /** What is to be in its data directory before it starts. */
+  /** Prepares the data directory before the start. */
   prepare?: (directory: string) => void
 }
 
 /**
- * A running platform: the shared one of `ALCOVE_TEST_SERVER` if there is one, else (and with `own`) one of its own, whose
- * `up` has `env` in its environment.
+ * A running platform. The shared one of `ALCOVE_TEST_SERVER` if it is set; otherwise, or with `own`, a new one whose `up` gets
+ * the variables `env`.
  */
 export const platform = async (options: { own?: boolean } & OwnOptions = {}): Promise<Platform> => {
   const shared = process.env['ALCOVE_TEST_SERVER']

@@ -1,4 +1,4 @@
-// What the host holds of the sandboxes of one server, asked of the kernel and not of Alcove.
+// Everything on the host that belongs to the sandboxes of one server, found through the kernel, not through Alcove.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ export const findHostPid = (data: DataDirectory, commandLine: string): number | 
   return pid === undefined ? undefined : Number(pid)
 }
 
-/** Everything named after a sandbox, without looking into what carries its name. */
+/** Every entry that is named after a sandbox, without its contents. */
 const namedAfterSandboxes = (directory: string, depth: number): string[] => {
   if (depth === 0 || !existsSync(directory)) return []
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
@@ -37,14 +37,14 @@ const namedAfterSandboxes = (directory: string, depth: number): string[] => {
   })
 }
 
-/** Network namespaces of the server's pool that some process lives in. */
+/** Network namespaces of the server's pool in which a process runs. */
 const usedNetworks = ({ instance }: DataDirectory): string[] => {
   const inUse = new Set<string>()
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       inUse.add(readlinkSync(`/proc/${pid}/ns/net`))
     } catch {
-      // It ended in this moment.
+      // The process has just ended.
     }
   }
   if (inUse.size === 0) return []
@@ -67,7 +67,7 @@ const processNamespaces = (instance: string) => {
     .map((name) => ({ name, id: inodes.get(join(directory, name)) ?? '' }))
 }
 
-/** A line for each thing; a line about a sandbox holds its id. */
+/** Returns one line per finding. A line about a sandbox contains its id. */
 export const listSandboxTraces = (data: DataDirectory): string[] => [
   ...sandboxCgroups(data).flatMap((path) => [
     `cgroup ${path}`,
@@ -85,8 +85,8 @@ export const listSandboxTraces = (data: DataDirectory): string[] => [
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' })
 
 /**
- * What carries no sandbox's name, but must be the same before there were any and after: limits of disks, subvolumes, and rules
- * of the firewall that are about one sandbox.
+ * Things without a sandbox's name that must be the same before and after: disk limits, subvolumes, and firewall rules for single
+ * sandboxes.
  */
 export const listUnnamedTraces = (data: DataDirectory): string[] => {
   const pool = join(data.runner, 'pool')

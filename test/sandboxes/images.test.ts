@@ -1,4 +1,4 @@
-// Sandboxes from images, by the public SDK: a registry on loopback serves one static program.
+// Sandboxes from images, through the public SDK. A registry on loopback serves one static program.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -53,7 +53,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.equal(registry.asked.filter((path) => path.includes('/manifests/')).length < 8, true)
   })
 
-  test('create with a definition: its commands have run, and what fails says why', async () => {
+  test('create with a definition: its commands have run, and a failure says why', async () => {
     const image = Image.base(reference).env({ COLOR: 'red' }).runCommands('echo $COLOR > /made').workdir('/srv/app')
     const sandbox = await daytona.create({ image })
     const said = await sandbox.process.executeCommand('cat /made; echo $COLOR; ls -d /srv/app')
@@ -65,7 +65,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
       { onLogs: (chunk) => logs.push(chunk) },
     )
     assert.match(logs.join('\n'), /Line 2: echo once; [^\n]*\nonce\n23/)
-    // A sandbox says that its image is being made, from when on the SDK follows the log.
+    // From the state "image is being built" on, the SDK follows the log.
     const states: Promise<unknown>[] = []
     const live = await daytona.create(
       { name: 'live', image: Image.base(reference).runCommands('echo begun; sleep 5; echo done') },
@@ -80,7 +80,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.deepEqual(await Promise.all(states), ['building_snapshot'])
     await live.delete()
     const failing = Image.base(reference).runCommands('echo never again >&2; exit 4')
-    // The SDK hears of it by an event, from which it takes the state alone.
+    // The SDK is told by an event, and takes only the state from it.
     await assert.rejects(daytona.create({ name: 'failing', image: failing }), /build_failed/)
     const { body } = await alcove.api('GET', '/sandbox/failing')
     assert.deepEqual([body['state'], body['errorReason']], ['build_failed', 'Line 2: exit code 4\nnever again'])
@@ -109,7 +109,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('sandboxes begin in the working directory of their image, also when its snapshot is deleted', async () => {
+  test('sandboxes start in the working directory of their image, even after its snapshot was deleted', async () => {
     const image = Image.base(reference).env({ COLOR: 'red' }).workdir('/srv/app')
     const first = await daytona.create({ image })
     assert.equal((await first.process.executeCommand('pwd')).result, '/srv/app\n')
@@ -126,7 +126,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await Promise.all([first.delete(), second.delete()])
   })
 
-  test('files of the machine that calls are in the image, by addLocalFile and addLocalDir', async () => {
+  test('local files get into the image through addLocalFile and addLocalDir', async () => {
     const big = randomBytes(7 * 1024 * 1024)
     mkdirSync(join(files, 'tree/deep'), { recursive: true })
     writeFileSync(join(files, 'note.txt'), 'a note\n')
@@ -145,14 +145,14 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     const md5 = createHash('md5').update(big).digest('hex')
     assert.equal(said.result, `a note\nit works\ndeep/tool.sh\n${md5}  /srv/tree/big.bin\n755 0\n`)
     await sandbox.delete()
-    // Other files are another image, the same ones are not.
+    // Different files make a different image, equal files do not.
     writeFileSync(join(files, 'note.txt'), 'another note\n')
     const other = await daytona.create({ image: image() })
     assert.equal((await other.process.executeCommand('cat /made')).result, 'another note\n')
     await other.delete()
   })
 
-  test('a Dockerfile with COPY, and a snapshot of it; its log says what was copied', async () => {
+  test('a Dockerfile with COPY, and a snapshot of it; its log names the copied files', async () => {
     mkdirSync(join(files, 'app/src'), { recursive: true })
     for (const name of ['one.txt', 'two.txt', 'three.md']) writeFileSync(join(files, 'app/src', name), name)
     const lines = [
@@ -177,7 +177,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('missing files fail the build and say so; files uploaded before a crash are there after it', async () => {
+  test('missing files fail the build with the reason; files uploaded before a crash still exist after it', async () => {
     const hash = 'c'.repeat(32)
     const wanted = async (name: string) => {
       const buildInfo = { dockerfileContent: `FROM ${reference}\nCOPY hello /hello\n`, contextHashes: [hash] }

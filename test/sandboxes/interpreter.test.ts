@@ -1,4 +1,4 @@
-// Interpreter contexts in real sandboxes, driven by the public SDK as its users drive it.
+// Interpreter contexts in real sandboxes, driven through the public SDK.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Daytona, DaytonaTimeoutError, type Sandbox } from '@daytona/sdk'
@@ -37,7 +37,7 @@ suite('the interpreter of the SDK', () => {
     assert.match(error!.traceback!, /line 2, in <module>\n {4}1 \/ 0/)
   })
 
-  test('contexts know nothing of each other, and are listed and deleted', async () => {
+  test('contexts are isolated from each other, and can be listed and deleted', async () => {
     const interpreter = sandbox.codeInterpreter
     const one = await interpreter.createContext('/tmp')
     const other = await interpreter.createContext()
@@ -61,7 +61,7 @@ suite('the interpreter of the SDK', () => {
     await interpreter.deleteContext(other)
   })
 
-  test('a timeout is the timeout error of the SDK, and the state is kept', async () => {
+  test('a timeout is the SDK’s timeout error, and the state is kept', async () => {
     const endless = 'kept = 1\nimport time\nwhile True: time.sleep(0.01)'
     await assert.rejects(sandbox.codeInterpreter.runCode(endless, { timeout: 1 }), DaytonaTimeoutError)
     assert.equal((await sandbox.codeInterpreter.runCode('print(kept)')).stdout, '1\n')

@@ -1,5 +1,5 @@
-// What hostile code inside a sandbox finds: nothing of the host, nothing of a sibling, and limits that hold.
-// Each claim that something is refused stands beside a check that the same attempt would be noticed if it worked.
+// Hostile code inside a sandbox finds nothing of the host, nothing of other sandboxes, and limits that hold. Each test of a
+// refusal also checks that it would notice if the attempt succeeded.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { readLayout } from '#src/runner/cgroup/layout.ts'
 import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** In cgroup v2 it is the sandbox's memory, and a memory bomb like any other. */
+/** In cgroup v2 this memory counts for the sandbox, so this is a memory bomb like any other. */
 const countsBuffers = readLayout().version === 2 && 'cgroup v2 counts buffers as memory'
 
 suite('inside a sandbox', () => {
@@ -36,7 +36,7 @@ suite('inside a sandbox', () => {
     const [inside, outside, size] = (await root.run('cat /proc/self/uid_map')).trim().split(/\s+/).map(Number)
     assert.deepEqual([inside, size], [0, 65536])
     assert.ok(outside! >= 100_000, `uid 0 is ${outside} outside`)
-    // The host's view of a process of the sandbox.
+    // The process of the sandbox as the host sees it.
     await root.run('setsid sleep 4711 >/dev/null 2>&1 & sleep 0.1')
     const pid = await alcove.hostPid('sleep 4711')
     assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), new RegExp(`^Uid:\\s+${outside}\\s`, 'm'))
@@ -53,10 +53,10 @@ suite('inside a sandbox', () => {
     assert.match(await box.run('cat /proc/self/status'), /^CapEff:\t0{16}$/m)
   })
 
-  test('a command holds no descriptors but its own three', async () => {
+  test('a command has no descriptors but its own three', async () => {
     const listing = await root.run('ls -l /proc/self/fd | tail -n +2')
     const numbers = [...listing.matchAll(/ (\d+) -> /g)].map((match) => Number(match[1]))
-    // The fourth is the directory that ls itself reads.
+    // The fourth descriptor is the directory that `ls` itself reads.
     assert.deepEqual(numbers.filter((number) => number > 2).length <= 1, true, listing)
     assert.doesNotMatch(listing, /agent|alcove/)
   })
@@ -76,7 +76,7 @@ suite('inside a sandbox', () => {
     assert.equal(await root.run('echo still here'), 'still here')
   })
 
-  test('the host’s processes are not in sight', async () => {
+  test('the host’s processes are invisible', async () => {
     const pids = (await root.run('ls /proc | grep -E "^[0-9]+$"')).split('\n')
     assert.ok(pids.length < 20, pids.join(' '))
     assert.equal(
@@ -85,11 +85,11 @@ suite('inside a sandbox', () => {
     )
   })
 
-  test('the host’s files are not in sight', async () => {
+  test('the host’s files are invisible', async () => {
     const mounts = await root.run('cat /proc/self/mountinfo')
     for (const path of [alcove.data, '/work/main', '/root/.npm']) {
       assert.notEqual((await root.try(`test -e ${path}`)).exitCode, 0, path)
-      // The root of a mount may name where it comes from; nothing below it may be reached.
+      // The root of a mount may name its source, but nothing below it may be reachable.
       assert.ok(!mounts.split('\n').some((line) => line.split(' ')[4] === path), path)
     }
     assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)
@@ -144,7 +144,7 @@ suite('inside a sandbox', () => {
         "awk '$2==\"00000000\"{print $3}' /proc/net/route | head -1 | sed 's/../0x& /g' | awk '{printf \"%d.%d.%d.%d\", $4, $3, $2, $1}'",
       )
       assert.match(gateway, /^\d+\.\d+\.\d+\.\d+$/)
-      // Positive control: the listener answers from where it may be asked.
+      // Positive control: the listener answers where it is allowed to be reached.
       const reached = await fetch(`http://127.0.0.1:${port}`).then(
         () => true,
         (error) => `${error.cause}`.includes('HTTP'),
@@ -172,7 +172,7 @@ suite('inside a sandbox', () => {
     }
   })
 
-  test('a memory bomb is ended inside and nothing else is', async () => {
+  test('a memory bomb is killed inside the sandbox, and nothing else is', async () => {
     await using small = await createBox(alcove)
     const { exitCode } = await small.try('python3 -c "x=[bytearray(1<<20) for _ in range(1<<20)]"', { timeout: 120 })
     assert.notEqual(exitCode, 0)
@@ -180,7 +180,7 @@ suite('inside a sandbox', () => {
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('2,500 threads run in 1 GiB; a sandbox sees its limit, and its timeline says when it met it', async () => {
+  test('2,500 threads run in 1 GiB; a sandbox sees its limit, and its timeline says when it was reached', async () => {
     await using small = await createBox(alcove, { memory: 1 })
     const threads = `
 import threading, resource
@@ -202,7 +202,7 @@ done.set()`
     assert.match(await said(), sentence)
   })
 
-  test('a fork bomb meets the limit of processes, and the sandbox can still be deleted', async () => {
+  test('a fork bomb reaches the process limit, and the sandbox can still be deleted', async () => {
     const bombed = await createBox(alcove)
     await bombed.toolbox('POST', '/process/execute', { command: ':(){ :|:& };:', timeout: 3 })
     assert.equal(await box.run('echo alive'), 'alive')
@@ -213,7 +213,7 @@ done.set()`
     assert.ok(await gone())
   })
 
-  test('what lies in the buffers of its sockets has a bound', { skip: countsBuffers }, async () => {
+  test('the memory in its socket buffers is limited', { skip: countsBuffers }, async () => {
     const fill = `
 import socket
 server = socket.create_server(('127.0.0.1', 0))
@@ -231,7 +231,7 @@ print(sent >> 20)`
     assert.ok(mebibytes > 10 && mebibytes < 200, `${mebibytes} MiB`)
   })
 
-  test('a sandbox that sends to every address of its link holds none of the host’s neighbour entries', async () => {
+  test('a sandbox that sends to every address of its link keeps none of the host’s neighbour entries', async () => {
     const send = `
 import socket
 for n in range(3000):
@@ -240,7 +240,7 @@ for n in range(3000):
   one.sendto(b'x', socket.MSG_DONTROUTE, ('203.%d.%d.1' % (n // 256, n % 256), 9))
 print('sent')`
     assert.equal(await box.run(`python3 -c "${send}"`), 'sent')
-    // Not told of are those without ARP, which the kernel forgets as soon as there are too many.
+    // `ip neigh` does not list entries without ARP, which the kernel evicts as soon as there are too many.
     await box.run('setsid sleep 4713 >/dev/null 2>&1 & sleep 0.1')
     const inItsNetwork = ['--net', '--target', String(await alcove.hostPid('sleep 4713')), 'ip', 'neigh', 'show']
     const held = execFileSync('nsenter', inItsNetwork, { encoding: 'utf8' }).trim().split('\n')
@@ -250,7 +250,7 @@ print('sent')`
     )
   })
 
-  test('one that fills the host’s memory by netlink sockets, which no limit counts, is ended for it', async () => {
+  test('a sandbox that fills the host’s memory with netlink sockets, which no limit counts, is ended', async () => {
     const fill = `
 import socket, struct, time
 held = []
@@ -276,7 +276,7 @@ time.sleep(60)`
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('a full disk is ENOSPC inside and leaves the host’s alone', async () => {
+  test('a full disk is ENOSPC inside, and the host’s disk is not affected', async () => {
     await using full = await createBox(alcove)
     const { exitCode, result } = await full.try(
       'dd if=/dev/zero of=$HOME/big bs=1M count=8192 2>&1; df -h / | tail -1',

@@ -1,4 +1,4 @@
-// Another runner on this machine for the server of a test: `./alcove runner --join`, on a data directory of its own.
+// A second runner on this machine for a test's server: `./alcove runner --join`, with its own data directory.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,13 +14,13 @@ const launcher = resolve(import.meta.dirname, '../../alcove')
 const joinSeconds = 270
 
 export type JoinedRunner = AsyncDisposable & {
-  /** Leftovers of this runner's sandboxes, as a platform has them. */
+  /** Leftovers of this runner's sandboxes, as `Platform` lists them. */
   leftovers: () => string[]
-  /** In order; sandboxes run on. */
+  /** Stops the runner in order; sandboxes keep running. */
   stop: () => Promise<void>
 }
 
-/** Drained: it gets nothing until the test says so. */
+/** Starts a runner that is drained, so it gets no sandboxes until the test allows it. */
 export const joinRunner = async (alcove: Platform, id: string, env: Record<string, string>): Promise<JoinedRunner> => {
   const added = await alcove.api('POST', '/runners', { id })
   assert.equal(added.status, 201, JSON.stringify(added.body))

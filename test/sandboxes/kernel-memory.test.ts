@@ -1,5 +1,5 @@
-// What a sandbox can make in the kernel is charged to it, bounded, or noticed. Each attack runs for about a second in a real
-// sandbox and is measured by the memory of the real host.
+// Every object that a sandbox can create in the kernel is charged to it, limited, or noticed. Each attack runs for about a second
+// in a real sandbox, and is measured by the memory of the real host.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
@@ -46,7 +46,7 @@ suite('the kernel’s memory', { skip: needsRoot }, () => {
     for (const attack of attacks)
       test(`${attack.object}: ${typeof attack.verdict === 'string' ? attack.verdict : 'bounded'}`, async () => {
         const measured = await measureAttack(attack.name, 0.8, insideOf(id))
-        // What others do on this host at the same moment is measured as well, so one more try.
+        // Other activity on this host is measured as well, so try once more.
         const again = holds(attack, measured) ? measured : await measureAttack(attack.name, 0.8, insideOf(id))
         assert.ok(holds(attack, again), JSON.stringify([measured, again]))
       })
@@ -57,11 +57,11 @@ suite('the kernel’s memory', { skip: needsRoot }, () => {
 
   suite('is watched', () => {
     for (const { name, object } of watchedAttacks)
-      test(`${object}: the sandbox is ended, and its busy neighbours go on`, { timeout: 60_000 }, async () => {
+      test(`${object}: the sandbox is ended, and its busy neighbours continue`, { timeout: 60_000 }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         const ended = new Promise<[string, Cause]>((resolve) => box.host.onExit((...end) => resolve(end)))
-        // They make processes, files and pages, mostly in the kernel.
+        // The neighbours create processes, files and pages, mostly kernel memory.
         const busy = 'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 50)); /bin/true; n=$((n+1)); done'
         for (const neighbour of neighbours) await box.run(neighbour, `(${busy}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 30`).catch(() => {})
@@ -81,7 +81,7 @@ suite('the kernel’s memory', { skip: needsRoot }, () => {
       test(`${object}: the sandbox is found, and none of its busy neighbours`, { timeout: 120_000 }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
-        // Processes, many files and their pages, and sockets.
+        // These neighbours use processes, many files with their pages, and sockets.
         const busy = [
           'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 500)); /bin/true; n=$((n+1)); done',
           'while :; do dd if=/dev/zero of=/tmp/pages bs=1M count=30 2> /dev/null; attacks time-waits 0.3 & sleep 1; kill $!; done',
@@ -90,7 +90,7 @@ suite('the kernel’s memory', { skip: needsRoot }, () => {
           await box.run(neighbour, `(${busy[index]}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 120`).catch(() => {})
         const found = Promise.withResolvers<string>()
-        // The bounds of the host’s own watch are not reached in the time of a test.
+        // The limits of the host's own watch are not reached in the time of a test.
         const watch = new KernelMemoryWatch({
           layout: readLayout(),
           bounds: { grownBytes: 6 * 1024 ** 2, pauseMs: 200, runMs: 400 },

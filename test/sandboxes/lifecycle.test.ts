@@ -1,4 +1,4 @@
-// The life of a real sandbox through HTTP: what each verb does to the files and processes inside.
+// The life of a real sandbox through HTTP: the effect of each verb on its files and processes.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'
@@ -30,7 +30,7 @@ suite('the life of a sandbox', () => {
     assert.equal((await alcove.api('POST', `/sandbox/${box.id}/start`)).body['state'], 'started')
   })
 
-  test('stop asks with SIGTERM first; force does not', async () => {
+  test('stop sends SIGTERM first; a forced stop does not', async () => {
     await using box = await createBox(alcove)
     const trap =
       'setsid bash -c \'trap "echo asked > ~/asked; exit 0" TERM; while :; do sleep 0.1; done\' >/dev/null 2>&1 & sleep 0.3'
@@ -76,13 +76,13 @@ suite('the life of a sandbox', () => {
     for (const line of [0, 1, 2]) assert.notEqual(a[line], b[line])
   })
 
-  test('the environment, labels and user given at create are there', async () => {
+  test('the environment, labels and user of the create call are in effect', async () => {
     await using box = await createBox(alcove, { env: { COLOUR: 'green' }, labels: { team: 'a' }, user: 'root' })
     assert.equal(await box.run('echo $COLOUR; id -un'), 'green\nroot')
     assert.deepEqual(box.record['labels'], { team: 'a' })
   })
 
-  test('ten created at once are ten different ones', async () => {
+  test('ten parallel creates make ten different sandboxes', async () => {
     const made = await Promise.all(Array.from({ length: 10 }, () => createBox(alcove)))
     assert.equal(new Set(made.map(({ id }) => id)).size, 10)
     await Promise.all(made.map(async (box, index) => assert.equal(await box.run(`echo ${index}`), String(index))))

@@ -1,5 +1,5 @@
-// Links that a sandbox makes never let a call of the toolbox read or write on the host: every way to make one, against every call
-// that takes a path; and the same while the links are changed all the time.
+// Links in a sandbox never let a toolbox call read or write on the host. The tests combine every kind of link with every call
+// that takes a path, also while the links change all the time.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ const secret = 'of the host'
 
 suite('links', () => {
   let alcove: Platform
-  /** A directory of this host that anybody may write to; in the sandbox its name means nothing, or something else. */
+  /** A directory of this host that everybody may write to. In the sandbox its name means nothing, or another directory. */
   let host: string
   before(async () => {
     alcove = await platform()
@@ -53,7 +53,7 @@ suite('links', () => {
     return form
   }
 
-  /** Every call that takes a path, for a file in a directory; what destroys comes last. */
+  /** Every call that takes a path, for a file in a directory; destructive calls come last. */
   const callsOn = (box: Box, directory: string, name: string): [string, () => Promise<Response>][] => {
     const file = `${directory}/${name}`
     const [at, below] = [`path=${encodeURIComponent(file)}`, `path=${encodeURIComponent(directory)}`]
@@ -93,7 +93,7 @@ suite('links', () => {
     return reply.status
   }
 
-  /** `way` becomes a link that, followed on the host, would lead to the canary's directory. */
+  /** Makes `way` a link that, if the host followed it, would lead to the canary's directory. */
   const ways: Record<string, (target: string) => string> = {
     'an absolute one': (target) => `ln -s ${target} way`,
     'a relative one': (target) => `ln -s ../../../../../../../../..${target} way`,
@@ -118,11 +118,11 @@ suite('links', () => {
         await box.try(makeWay(host))
         const statuses: Record<string, number> = {}
         for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
-        // A last part that is the link itself.
+        // Now the last part of the path is the link itself.
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)
-        // That nothing was refused for another reason, where following it leads somewhere.
+        // Check that no call was refused for another reason, if the link has a target in the sandbox.
         if (isThere && what === 'an absolute one')
           assert.deepEqual(
             [statuses['list'], statuses['download'], statuses['upload'], statuses['move out']],
@@ -131,7 +131,7 @@ suite('links', () => {
         if (!isThere && what === 'an absolute one') assert.equal(statuses['download'], 404)
       })
 
-  test('that are changed all the time never lead a call to the host', async () => {
+  test('that change all the time never lead a call to the host', async () => {
     await using box = await createBox(alcove)
     const before = onHost()
     await box.run(

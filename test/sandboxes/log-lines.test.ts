@@ -1,5 +1,4 @@
-// Clients cannot write the log: what they do wrong costs no line at the level of a warning or above, and every line that there is,
-// is structured.
+// Clients cannot fill the log: their mistakes cause no line of level warning or above, and every line is structured.
 import assert from 'node:assert/strict'
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +10,7 @@ import { type Platform, platform } from './harness.ts'
 const programs = ['control', 'gate', 'runner', 'postgres'] as const
 const warning = 40
 
-/** Servers inside that are not there for HTTP: one says something else, one hangs up. */
+/** Servers inside that do not speak HTTP: one sends other bytes, one hangs up. */
 const badServers = `python3 - <<'END' >/dev/null 2>&1 &
 import socket, threading
 def serve(port, answer):
@@ -41,16 +40,16 @@ suite('the logs of the programs', () => {
     readFileSync(fileOf(program)).subarray(from).toString().split('\n').filter(Boolean)
   const sizes = () => programs.map((program) => statSync(fileOf(program)).size)
 
-  test('every line is structured, also those of the start', () => {
+  test('every line is structured, including those of the start', () => {
     for (const program of programs)
       for (const line of linesFrom(program, 0)) assert.ok('level' in JSON.parse(line), `${program}: ${line}`)
   })
 
-  test('what clients do wrong is no warning, and few lines, whatever it is', async () => {
+  test('mistakes of clients cause no warning, and few lines', async () => {
     const wrong: string[] = []
     let from = sizes()
     const faults = faultsOf(alcove, box)
-    /** Looks at new lines. A fault's lines may come a moment later, and then count for the next fault. */
+    /** Checks new lines. A fault's lines may come a moment later, and then count for the next fault. */
     const look = (what: string, most = 5) => {
       for (const [index, program] of programs.entries()) {
         const lines = linesFrom(program, from[index]!)
@@ -63,7 +62,7 @@ suite('the logs of the programs', () => {
       await commit()
       look(what)
     }
-    // It answers still, and what failed behind an answer has failed by now.
+    // The server still answers, and late failures after an answer have happened by now.
     assert.equal((await alcove.api('GET', '/sandbox')).status, 200)
     await until('the sandbox answers', async () => (await box.toolbox('GET', '/user-home-dir')).status === 200)
     look('the end')

@@ -1,4 +1,5 @@
-// The PATH of an image or a sandbox reaches login shells too: terminals are such, and agents run everything by `bash -lc`.
+// The PATH of an image or a sandbox also applies in login shells: terminals use them, and coding agents run everything by `bash
+// -lc`.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -24,13 +25,13 @@ suite('a PATH of the sandbox’s own', () => {
   const run = async (command: string) => (await sandbox.process.executeCommand(command)).result
 
   for (const shell of ['bash -lc', 'sh -lc']) {
-    test(`comes first in ${shell}, and what /etc/profile adds comes behind it`, async () => {
+    test(`comes first in ${shell}, before the entries of /etc/profile`, async () => {
       assert.match(await run(`${shell} 'echo $PATH'`), new RegExp(`^${path}(:|\n)`))
       assert.equal(await run(`${shell} 'set | grep -i ^_alcove'`), '')
     })
   }
 
-  test('of the one call counts for the login shell of that call', async () => {
+  test('of one call applies to that call’s login shell', async () => {
     const { result } = await sandbox.process.executeCommand("bash -lc 'echo $PATH'", undefined, {
       PATH: `/own:${path}`,
     })
@@ -47,7 +48,7 @@ suite('a PATH of the sandbox’s own', () => {
       await first(`su - -c 'echo $PATH'`)
       await first(`env -i bash -lc 'echo $PATH'`)
       await first(`env -i sh -lc 'echo $PATH'`)
-      // A session as sshd begins it.
+      // A session as sshd starts it.
       await first(`env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/games bash -lc 'echo $PATH'`)
       assert.match((await root.process.executeCommand('env -i sh -c "command -v node"')).result, /node\n$/)
     } finally {

@@ -1,4 +1,4 @@
-// What programs inside a sandbox believe of their machine, and what its timeline says when that was not enough for them.
+// The machine as programs inside a sandbox see it, and the timeline of a sandbox that ran out of resources.
 import assert from 'node:assert/strict'
 import { availableParallelism } from 'node:os'
 import { after, before, suite, test } from 'node:test'
@@ -37,7 +37,7 @@ suite('the machine of a sandbox', () => {
     return [...new Set(said)]
   }
 
-  test('programs count its cpus and its memory, also new ones while it runs', async () => {
+  test('programs see its CPUs and memory, including programs that start later', async () => {
     await using box = await createBox(alcove, { cpu: 1, memory: 1 })
     assert.deepEqual([await seen(box, 'cpus'), await seen(box, 'memory')], [[1], [1024]])
     assert.equal((await alcove.api('POST', `/sandbox/${box.id}/resize`, { cpu: 2, memory: 2 })).status, 200)
@@ -48,10 +48,10 @@ suite('the machine of a sandbox', () => {
     )
   })
 
-  test('a program with capabilities that no sandbox has runs without them, for root and for the user', async () => {
+  test('a program file with capabilities that no sandbox has runs without them, for root and the user', async () => {
     await using box = await createBox(alcove)
     await using asRoot = await createBox(alcove, { user: 'root' })
-    // The attribute of Debian's ping: CAP_NET_RAW, permitted and effective (version 2 of the attribute: capabilities(7)).
+    // The extended attribute of Debian's ping: CAP_NET_RAW, permitted and effective (version 2; capabilities(7)).
     const give = "os.setxattr('p', 'security.capability', struct.pack('<5I', 0x02000001, 1 << 13, 0, 0, 0))"
     const prepare = `cp /bin/echo p && python3 -c "import os, struct; ${give}"`
     const use = 'cd /tmp && ./p ran'
@@ -61,9 +61,9 @@ suite('the machine of a sandbox', () => {
     assert.equal(await box.run('grep -c " / overlay [^ ]*nosuid" /proc/mounts || grep " / " /proc/mounts'), '1')
   })
 
-  test('Landlock works, user namespaces are refused at once, and agents are told that they are in a sandbox', async () => {
+  test('Landlock works, user namespaces are refused at once, and agents can tell that this is a sandbox', async () => {
     await using box = await createBox(alcove)
-    // A ruleset that handles writing to files and allows none: landlock(7).
+    // A Landlock ruleset that handles writing to files and allows none (landlock(7)).
     const landlock = `
 import ctypes, struct
 call = ctypes.CDLL(None, use_errno=True).syscall
@@ -80,7 +80,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     assert.equal(await box.run('echo $IS_SANDBOX'), '1')
   })
 
-  test('ping works through a socket that needs no capability, for root and for the user', async () => {
+  test('ping works through a socket that needs no capability, for root and the user', async () => {
     const ping =
       'import socket, struct\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, socket.IPPROTO_ICMP); s.settimeout(10)\n' +
       's.sendto(struct.pack("!BBHHH", 8, 0, 0, 0, 1) + b"hello", ("127.0.0.1", 0)); print(s.recv(100)[-5:].decode())'
@@ -90,7 +90,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     }
   })
 
-  test('its disk is read and written no faster than the limit, of which it sees its own', async (t) => {
+  test('its disk is no faster than the limit, and the sandbox sees its own limit', async (t) => {
     await using box = await createBox(alcove)
     const files = '/sys/fs/cgroup/blkio/blkio.throttle.*_bps_device /sys/fs/cgroup/io.max'
     const limits = (await box.try(`cat ${files} 2>/dev/null | grep -o '[0-9]*:[0-9]* .*'`)).result.trim()
@@ -102,7 +102,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     )
   })
 
-  test('the timeline of one that ran out of memory and lives on says so', async () => {
+  test('the timeline reports a sandbox that ran out of memory and survived', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
     const isTold = async () => (await eventsOf(box)).some(({ from, to }) => from === to)
@@ -113,10 +113,10 @@ except PermissionError: print("held", open("/tmp/f").read())
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('the timeline says who killed the first process, and not that memory ran out before', async () => {
+  test('the timeline says who killed PID 1, and does not blame an earlier lack of memory', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
-    // Only a host can: inside, the kernel lets no signal through to it.
+    // Only the host can kill it: the kernel lets no signal from inside through to PID 1.
     await box.run('sudo kill -9 1 || kill -9 1 || true')
     assert.equal(await box.run('echo alive'), 'alive')
     const pid = (await alcove.leftovers())
@@ -134,7 +134,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     assert.deepEqual(end?.cause, { detail: end?.reason })
   })
 
-  test('the timeline names who stopped, started and deleted it, after it is gone too', async () => {
+  test('the timeline names who stopped, started and deleted it, even after the delete', async () => {
     const box = await createBox(alcove)
     await alcove.api('POST', `/sandbox/${box.id}/stop`)
     await becomes(box, 'stopped')

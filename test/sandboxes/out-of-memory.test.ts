@@ -1,4 +1,4 @@
-// What a caller hears when the kernel has killed for want of memory: by each way to run something in a real sandbox.
+// The answer to a caller when the kernel kills for lack of memory, for each way to run a program in a real sandbox.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, createBox, until } from './box.ts'
@@ -21,8 +21,8 @@ const fill = 'a = bytearray(3 << 30)'
 const command = `echo before; python3 -c '${fill}'`
 const line = /\n\[out of memory: a process was killed at the limit of 1 GiB of this sandbox\]\n$/
 
-suite('a process that is killed for want of memory', () => {
-  test('execute: 200 with 137, what was printed, a line with the limit, and the mark', async () => {
+suite('a process that is killed for lack of memory', () => {
+  test('execute: 200 with 137, the output, a line with the limit, and the field', async () => {
     const { status, body } = await box.toolbox('POST', '/process/execute', { command, timeout: 60 })
     assert.deepEqual([status, body['exitCode'], body['oom']], [200, 137, true])
     assert.match(String(body['result']), /^before\n/)
@@ -61,7 +61,7 @@ suite('a process that is killed for want of memory', () => {
     return reply.text()
   }
 
-  test('session, without waiting: command and list have the mark, and logs end with the line, for all SDKs', async () => {
+  test('session, asynchronous: command and list have the field, and logs end with the line, for all SDKs', async () => {
     const { body } = await box.toolbox('POST', '/process/session/s/exec', { command, runAsync: true })
     const id = String(body['cmdId'])
     const shown = async () => (await box.toolbox('GET', `/process/session/s/command/${id}`)).body
@@ -102,7 +102,7 @@ suite('a process that is killed for want of memory', () => {
     assert.equal(JSON.parse(await logsOf(before!)).oom, undefined)
   })
 
-  test('a child of a command that goes on and ends well: the mark alone, since programs read the output', async () => {
+  test('a killed child of a successful command: only the field, because programs read the output', async () => {
     const lived = `python3 -c '${fill}' 2>/dev/null; echo lived`
     const { body } = await box.toolbox('POST', '/process/execute', { command: lived, timeout: 60 })
     assert.deepEqual([body['exitCode'], body['oom']], [0, true])
@@ -118,7 +118,7 @@ suite('a process that is killed for want of memory', () => {
     assert.match(stderr, line)
   })
 
-  test('a terminal whose shell is killed: the SDK has the reason', async () => {
+  test('a terminal whose shell is killed: the SDK gets the reason', async () => {
     await using daytona = connectTo(alcove)
     const { process } = await daytona.get(box.id)
     const pty = await process.createPty({ id: 'memory', onData: () => {} })
@@ -127,7 +127,7 @@ suite('a process that is killed for want of memory', () => {
     assert.deepEqual([exitCode, error], [137, 'out of memory: the limit is 1 GiB'])
   })
 
-  test('a command that fails for another reason says nothing of memory', async () => {
+  test('a command that fails for another reason does not mention memory', async () => {
     const { body } = await box.toolbox('POST', '/process/execute', { command: 'kill -9 $$' })
     assert.deepEqual([body['exitCode'], body['oom'], body['result']], [137, undefined, ''])
   })

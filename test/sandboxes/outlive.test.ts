@@ -1,4 +1,4 @@
-// What runs in a sandbox outlives our own programs: through the public SDK, they are killed in the middle.
+// Processes in a sandbox survive a kill of our own programs, checked through the public SDK.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, PtyHandle, Sandbox } from '@daytona/sdk'
@@ -21,7 +21,7 @@ suite('kill -9 of gate, runner and control', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /** Asks again while the platform comes back. */
+  /** Repeats a call while the platform restarts. */
   const answered = async <T>(ask: () => Promise<T>): Promise<T> => {
     let answer: T | undefined
     await until(
@@ -35,7 +35,7 @@ suite('kill -9 of gate, runner and control', () => {
     return answer!
   }
 
-  test('a session: the command is still there, its log is whole, and it goes on', async () => {
+  test('a session: the command still exists, its log is whole, and it continues', async () => {
     await sandbox.process.createSession('work')
     await sandbox.process.executeSessionCommand('work', { command: 'cd /tmp; X=kept' })
     const { cmdId } = await sandbox.process.executeSessionCommand('work', {
@@ -84,7 +84,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await sandbox.process.getSessionCommand('work', cmdId)).exitCode, 0)
   })
 
-  test('a terminal: the same shell goes on: what ran is running, what was shown is shown again', async () => {
+  test('a terminal: the same shell continues, with its programs and its earlier output', async () => {
     const before = new Screen()
     const pty = await sandbox.process.createPty({ id: 'kept', cols: 90, onData: before.take })
     await pty.sendInput('echo "shell <$$>"; kept=value\n')
@@ -117,7 +117,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await again!.wait()).exitCode, 137)
   })
 
-  test('the interpreter: contexts keep what they know; a run in flight goes on, and the next waits for it', async () => {
+  test('the interpreter: contexts keep their state; a run in progress continues, and the next one waits', async () => {
     const interpreter = sandbox.codeInterpreter
     const context = await interpreter.createContext('/tmp')
     const begin = 'import os, time\nstate = [os.getpid()]\nprint(state[0])'
@@ -140,7 +140,7 @@ suite('kill -9 of gate, runner and control', () => {
     )
   })
 
-  test('the runner alone: commands, terminals, interpreters and previews go on, and new ones begin', async () => {
+  test('runner only: commands, terminals, interpreters and previews continue, and new ones start', async () => {
     const { process: inside, codeInterpreter } = sandbox
     const port = 3123
     await inside.createSession('server')
@@ -153,7 +153,7 @@ suite('kill -9 of gate, runner and control', () => {
     await sandbox.fs.uploadFile(Buffer.from(serve), '/tmp/serve.py')
     await inside.executeSessionCommand('server', { command: 'python3 /tmp/serve.py', runAsync: true })
     const { url, token } = await sandbox.getPreviewLink(port)
-    // By its path, as Node does not resolve the preview's own name.
+    // Use the preview's path, because Node does not resolve its host name.
     const path = `http://127.0.0.1:${new URL(url).port}/preview/${sandbox.id}/${port}/`
     const visit = () => fetch(path, { headers: { 'x-daytona-preview-token': token } })
     let preview: Response | undefined

@@ -1,5 +1,5 @@
-// Previews in a real browser, below a real domain name, over TLS: what a page of one sandbox gets of another one's preview with
-// its visitor's cookie is nothing, and what the visitor themselves should see in a frame of another site is there.
+// Previews in a real browser, below a real domain name, over TLS. A page of one sandbox gets nothing of another one's preview
+// through its visitor's cookie. A frame of another site shows the visitor everything that it should.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { BrowserContext, Page } from 'playwright-core'
@@ -7,7 +7,7 @@ import { type Box, createBox } from './box.ts'
 import { domain, foreign, openBrowser } from './browser.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** Says its name, counts what it is sent, agrees to WebSockets and serves a service worker. */
+/** A server that names itself, counts its calls, accepts WebSockets and has a service worker. */
 const server = `
 import base64, hashlib, http.server, sys
 name, calls = sys.argv[1], []
@@ -101,7 +101,7 @@ suite('previews in Chromium', () => {
     }
   }
 
-  /** A visitor who has opened both, and now looks at the attacker's page. */
+  /** A visitor who has opened both previews, and now looks at the attacker's page. */
   const visitBoth = (see: (page: Page, context: BrowserContext) => Promise<void>) =>
     surf(async (page, context) => {
       await page.goto(await addressOf(victim))
@@ -112,7 +112,7 @@ suite('previews in Chromium', () => {
       await see(page, context)
     })
 
-  /** What a fetch in this page answers, or that it failed. */
+  /** The answer to a fetch in this page, or that it failed. */
   const fetched = (page: Page, url: string, more: object = {}) =>
     page.evaluate(
       ([at, options]) =>
@@ -123,7 +123,7 @@ suite('previews in Chromium', () => {
       [url, { credentials: 'include', ...more }] as const,
     )
 
-  test('a fetch of a neighbour’s page is not made in the visitor’s name, its own is', async () => {
+  test('a fetch from a neighbour’s page lacks the visitor’s access, one from its own page has it', async () => {
     await visitBoth(async (page) => {
       for (const more of [{}, { mode: 'no-cors' }, { method: 'POST', mode: 'no-cors', body: 'x' }]) {
         assert.doesNotMatch(await fetched(page, `${originOf(victim.id)}/fetched`, more), /secret/)
@@ -133,7 +133,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /fetched/)
   })
 
-  test('a form of a neighbour’s page is not sent in the visitor’s name', async () => {
+  test('a form from a neighbour’s page lacks the visitor’s access', async () => {
     await visitBoth(async (page) => {
       await Promise.all([
         page.waitForNavigation(),
@@ -149,7 +149,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /formed/)
   })
 
-  test('a WebSocket of a neighbour’s page is not opened in the visitor’s name, one of its own page is', async () => {
+  test('a WebSocket from a neighbour’s page lacks the visitor’s access, one from its own page has it', async () => {
     const hear = (page: Page, url: string) =>
       page.evaluate(
         (at) =>
@@ -168,7 +168,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /socket/)
   })
 
-  test('a service worker of one sandbox rules over its own origin only, and names and paths are none of it', async () => {
+  test('a service worker controls only its own sandbox’s origin, and no address by name or path', async () => {
     await visitBoth(async (page, context) => {
       const install = (script: string) =>
         page.evaluate(
@@ -180,7 +180,7 @@ suite('previews in Chromium', () => {
       assert.equal(await page.textContent('#said'), 'secret of victim')
       await page.goto(`${originOf(attacker.id)}/other`)
       assert.equal(await page.textContent('body'), 'taken by attacker')
-      // A host that looks like the victim's, and a path that is the attacker's.
+      // A host that resembles the victim's, and a path of the attacker's.
       const other = await context.newPage()
       const path = `/preview/${attacker.id}/3000/?DAYTONA_SANDBOX_AUTH_KEY=${await tokenOf(attacker)}`
       for (const origin of [`https://${victim.id}.${domain}:${surfing.port}`, originOf(victim.id)]) {
@@ -190,7 +190,7 @@ suite('previews in Chromium', () => {
     })
   })
 
-  test('a frame of a neighbour’s page shows no private preview', async () => {
+  test('a frame in a neighbour’s page shows no private preview', async () => {
     await visitBoth(async (page) => {
       await page.evaluate(`new Promise((resolve) => {
         const frame = document.createElement('iframe')
@@ -202,14 +202,14 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /framed/)
   })
 
-  test('a frame of another site shows a private preview by its token, with all that the page itself calls', async () => {
+  test('a frame of another site shows a private preview by its token, with all calls of its page', async () => {
     await surf(async (page) => {
       await page.goto(foreignPage(await addressOf(victim)))
       const frame = page.frameLocator('#preview')
       assert.equal(await frame.locator('#said').textContent(), 'secret of victim')
       const own = page.frames().find((one) => one.url().startsWith(originOf(victim.id)))!
       assert.match(await own.evaluate(() => fetch('/own').then((answer) => answer.text())), /secret of victim/)
-      // What was set in the frame is for frames of that site: elsewhere the visitor is nobody.
+      // The frame's cookie applies only in frames of that site: elsewhere the visitor is unknown.
       await page.goto(originOf(victim.id))
       assert.match((await page.textContent('body')) ?? '', /401/)
     })
@@ -241,7 +241,7 @@ suite('previews in Chromium', () => {
     }
   })
 
-  test('a page that waits for its server shows it as soon as it is there', async () => {
+  test('the gate’s waiting page shows the server as soon as it listens', async () => {
     await using late = await createBox(alcove)
     await surf(async (page) => {
       await page.goto(await addressOf(late))

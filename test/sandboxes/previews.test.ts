@@ -9,7 +9,7 @@ import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
-/** Tells what it sees, counts what it is sent, answers slowly, and echoes WebSocket frames. */
+/** A server that returns the request it got, counts its calls, answers slowly, and echoes WebSocket frames. */
 const server = `
 import base64, hashlib, http.server, json, os, threading
 
@@ -121,7 +121,7 @@ suite('previews', () => {
   const withToken = () => ({ 'x-daytona-preview-token': token })
   const seenBy = (answer: Answer) => JSON.parse(answer.text) as { path: string; headers: Record<string, string> }
 
-  test('a server on 127.0.0.1 inside is seen by its host name and by its path, and sees no credential', async () => {
+  test('a server on 127.0.0.1 inside can be reached by host name and by path, and gets no credential', async () => {
     for (const headers of [bearer(), withToken()] as Record<string, string>[]) {
       const named = await ask('/a?b=c', headers)
       assert.equal(named.status, 200, named.text)
@@ -134,7 +134,7 @@ suite('previews', () => {
     }
   })
 
-  test('a name leads to the id, for those who may see it', async () => {
+  test('a name redirects to the id, for callers who have access', async () => {
     await using other = await createBox(alcove, { name: `shop-${Date.now()}` })
     const host = hostOf(String(other.record['name']))
     const { status, headers } = await ask('/a?b=c', bearer(), { host })
@@ -143,7 +143,7 @@ suite('previews', () => {
     assert.equal((await ask('/a', {}, { host })).status, 401)
   })
 
-  test('no sandbox is named like the id or token of another, and none answers in the place of another', async () => {
+  test('no sandbox can have a name like another’s id or token, and none answers for another', async () => {
     for (const name of [box.id, box.id.toUpperCase(), box.id.replaceAll('-', ''), 'abcdefghijklmn01']) {
       assert.equal((await alcove.api('POST', '/sandbox', { name })).status, 400, name)
     }
@@ -153,11 +153,11 @@ suite('previews', () => {
     )
   })
 
-  test('a label lets servers be called localhost, which many dev servers want', async () => {
+  test('a label makes servers get the host localhost, which many dev servers require', async () => {
     await alcove.api('PUT', `/sandbox/${box.id}/labels`, { labels: { 'preview-host': 'localhost' } })
     try {
       const called = async () => seenBy(await ask('/', bearer())).headers
-      // What was said of a sandbox may be a second old.
+      // The answer about a sandbox may be a second old.
       for (let tries = 0; tries < 50 && (await called())['host'] !== 'localhost:3000'; tries++)
         await new Promise((resolve) => setTimeout(resolve, 100))
       const { host, 'x-forwarded-host': real } = await called()
@@ -184,7 +184,7 @@ suite('previews', () => {
     assert.match(said, /42/)
   })
 
-  test('the links that the SDK gets by a key with an expiry open preview and toolbox, and end with the key', async () => {
+  test('links that the SDK gets by a key with an expiry open preview and toolbox, and end with the key', async () => {
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
     const made = await alcove.api('POST', '/api-keys', { name: 'for-an-hour', permissions: [], expiresAt })
     await using daytona = connectTo({ url: alcove.url, key: String(made.body['value']) })
@@ -201,13 +201,13 @@ suite('previews', () => {
     ]
     assert.deepEqual(await statuses(), [200, 200, 200, 200])
     await alcove.api('DELETE', '/api-keys/for-an-hour')
-    // What was said of a caller may be a second old.
+    // The answer about a caller may be a second old.
     for (let tries = 0; tries < 50 && (await statuses()).slice(0, 3).some((status) => status === 200); tries++)
       await new Promise((resolve) => setTimeout(resolve, 100))
     assert.deepEqual(await statuses(), [401, 401, 401, 200])
   })
 
-  test('a signed preview of port 2280 is the toolbox without any other credential, until it is ended', async () => {
+  test('a signed preview of port 2280 is the toolbox without another credential, until it is revoked', async () => {
     const path = `/sandbox/${box.id}/ports/2280/signed-preview-url`
     const { body } = await alcove.api('GET', path)
     const { host } = new URL(String(body['url']))
@@ -221,7 +221,7 @@ suite('previews', () => {
     assert.equal((await ask('/work-dir', {}, { host })).status, 401)
   })
 
-  test('the address that the API gives is the one that is served, and what /config says', async () => {
+  test('the address from the API is the one that is served, and the one in /config', async () => {
     const { body } = await alcove.api('GET', `/sandbox/${box.id}/ports/3000/preview-url`)
     const { host, pathname } = new URL(String(body['url']))
     assert.equal((await ask(pathname, withToken(), { host })).status, 200)
@@ -230,7 +230,7 @@ suite('previews', () => {
     assert.equal(fromTemplate, body['url'])
   })
 
-  test('401 without a credential and with a wrong one; 502 where nothing listens; 403 for reserved ports', async () => {
+  test('401 for a missing or wrong credential; 502 if nothing listens; 403 for reserved ports', async () => {
     assert.equal((await ask('/')).status, 401)
     assert.equal((await ask('/', { authorization: 'Bearer dtn_wrong' })).status, 401)
     assert.equal((await ask('/', { 'x-daytona-preview-token': 'wrong' })).status, 401)
@@ -254,7 +254,7 @@ suite('previews', () => {
     assert.equal((await ask(`/toolbox/${open.id}/work-dir`, {}, asProxy())).status, 401)
   })
 
-  test('the token in a query becomes a cookie, for people by a redirect', async () => {
+  test('the token in a query becomes a cookie; people are redirected', async () => {
     const { status, headers } = await ask(`/page?a=b&DAYTONA_SANDBOX_AUTH_KEY=${token}`, { accept: 'text/html' })
     assert.deepEqual([status, headers.location], [303, '/page?a=b'])
     const [cookie = ''] = headers['set-cookie'] ?? []
@@ -266,7 +266,7 @@ suite('previews', () => {
     assert.deepEqual([direct.status, seenBy(direct).path], [200, '/'])
   })
 
-  test('a signed address opens its port by itself, until it is ended or has expired', async () => {
+  test('a signed address opens its port without a credential, until it is revoked or expires', async () => {
     const sign = async (seconds: number) =>
       (await alcove.api('GET', `/sandbox/${box.id}/ports/3000/signed-preview-url?expiresInSeconds=${seconds}`)).body
     const signed = await sign(600)
@@ -282,7 +282,7 @@ suite('previews', () => {
     for (const ended of [host, short]) await untilStatus(() => ask('/x', {}, { host: ended }), 401)
   })
 
-  test('a WebSocket passes, by host name with a key and by path with the token that a browser would send', async () => {
+  test('a WebSocket works by host name with a key, and by path with the token of a browser', async () => {
     const url = `ws://${proxy.host}`
     for (const open of [
       () => new WebSocket(`${url}/ws`, { headers: { host: hostOf(box.id), ...bearer() } }),
@@ -300,25 +300,25 @@ suite('previews', () => {
     assert.match(String(error), /401/)
   })
 
-  test('50 MiB pass in, whole', async () => {
+  test('an upload of 50 MiB arrives whole', async () => {
     const body = Buffer.alloc(50 * 1024 * 1024)
     for (let at = 0; at < body.length; at += 4) body.writeUInt32LE((at * 2654435761) >>> 0, at)
     const { text } = await ask('/', bearer(), { method: 'POST', body })
     assert.equal(text, createHash('sha256').update(body).digest('hex'))
   })
 
-  test('what a server says slowly arrives piece by piece', async () => {
+  test('a slow answer arrives piece by piece', async () => {
     const outgoing = open('/slow', { host: hostOf(box.id), ...bearer() }).end()
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
     const pieces = answer.setEncoding('utf8')[Symbol.asyncIterator]()
     assert.equal((await pieces.next()).value, 'data: first\n\n')
-    // Only now may the server go on: nothing before us waited for the whole.
+    // The server continues only now, so no part of the platform can have waited for the whole answer.
     assert.equal((await ask('/go', bearer())).text, 'went')
     assert.equal((await pieces.next()).value, 'data: last\n\n')
     assert.equal((await pieces.next()).done, true)
   })
 
-  test('a start makes another preview token', async () => {
+  test('every start makes a new preview token', async () => {
     await using other = await createBox(alcove)
     const tokenNow = async () =>
       String((await alcove.api('GET', `/sandbox/${other.id}/ports/80/preview-url`)).body['token'])
@@ -332,7 +332,7 @@ suite('previews', () => {
     assert.equal((await at(await tokenNow())).status, 502)
   })
 
-  test('a signed file URL is let in until the signing key is another', async () => {
+  test('a signed file URL works until the signing key changes', async () => {
     const sign = (key: string, path: string, expires: number) => {
       const mac = createHmac('sha256', key).update(`v1:files:GET:${path}:${expires}`).digest('base64url')
       return `/toolbox/${box.id}/files/download?${new URLSearchParams({ path, expires: String(expires), signature: `v1_${mac}` })}`
@@ -350,7 +350,7 @@ suite('previews', () => {
     assert.equal((await ask(sign(await keyNow(), '/tmp/signed', 0), {}, asProxy())).status, 200)
   })
 
-  /** What was let in a moment ago may be for a second more. */
+  /** A call that was just let in may be let in for one more second. */
   const untilStatus = async (call: () => Promise<Answer>, status: number) => {
     for (let tries = 0; tries < 100; tries++) {
       if ((await call()).status === status) return

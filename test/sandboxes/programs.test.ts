@@ -1,4 +1,4 @@
-// What somebody gets who takes over one of our programs without privileges: its own files and connections, and no more.
+// An attacker who takes over one of our unprivileged programs gets its own files and connections, and no more.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ const uidOf = (pid: number) => {
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
 
-/** Runs a script where the program is, with its view of files and networks: as its user without rights, or as root. */
+/** Runs a script with the program's view of files and networks: as its unprivileged user, or as root. */
 const runInside = ({ pid }: Running, uid: number, script: string): string => {
   const there = ['nsenter', '-t', `${pid}`, '--mount', '--net', '--root', '--wd=/', '--']
   const asIt = [
@@ -45,7 +45,7 @@ suite('the programs of a running server', () => {
 
   before(async () => {
     alcove = await platform()
-    // A list of domains makes the runner start the resolver.
+    // A domain list makes the runner start the resolver.
     box = await createBox(alcove, { domainAllowList: 'example.com' })
     const names = ['postgres', 'control', 'gate'] as const
     running = await Promise.all(names.map(async (name) => ({ name, pid: await alcove.pidOf(name) })))
@@ -61,7 +61,7 @@ suite('the programs of a running server', () => {
 
   const uid = ({ name }: Running) => users[name as keyof typeof users]
 
-  test('each has a user of its own, no capabilities, no way to gain any, and a filter', () => {
+  test('each has its own user, no capabilities, no way to gain any, and a system call filter', () => {
     assert.equal(new Set(Object.values(users)).size, Object.keys(users).length)
     for (const each of running) {
       const status = statusOf(each.pid)
@@ -85,12 +85,12 @@ suite('the programs of a running server', () => {
         `for path in ${places.join(' ')}; do test ! -e $path || echo $path; done`,
       )
       assert.equal(found, '', each.name)
-      // Positive control: the script runs there, and sees what is there.
+      // Positive control: the script runs there, and sees the things that must be visible.
       assert.equal(runInside(each, uid(each), 'test -e /usr/bin && id -u'), `${uid(each)}`, each.name)
     }
   })
 
-  test('none sees a socket that is not meant for it', () => {
+  test('none sees a socket of another program, except those that are meant for it', () => {
     const sockets = 'find / -type s 2>/dev/null'
     const seen = (name: string) => {
       const program = running.find((each) => each.name === name)!
@@ -100,7 +100,7 @@ suite('the programs of a running server', () => {
     assert.deepEqual(seen('control'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('postgres'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('resolver'), [])
-    // The sockets of other servers' runners on this host lie beside it.
+    // The sockets of other servers' runners on this host are in the same directory.
     const ofRunners = seen('gate')
     assert.ok(ofRunners.includes(runnerSocket), ofRunners.join(' '))
     const places = [dirname(runnerSocket), dirname(agentSockets)]
@@ -138,7 +138,7 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('what the compiler leaves is no process, and TypeScript still runs', async () => {
+  test('the compiler leaves no process behind, and TypeScript still runs', async () => {
     const { body } = await box.toolbox('POST', '/process/code-run', {
       code: 'const four: number = 2 + 2\nconsole.log(four)',
       language: 'typescript',

@@ -1,4 +1,4 @@
-// Terminals in real sandboxes, driven by the public SDK as its users drive it.
+// Terminals in real sandboxes, driven through the public SDK.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, PtyHandle, Sandbox } from '@daytona/sdk'
@@ -52,7 +52,7 @@ suite('terminals of the SDK', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   })
 
-  test('a second client sees and types; leaving ends nothing; kill ends it for both', async () => {
+  test('a second client sees output and types; leaving ends nothing; kill ends the shell for both', async () => {
     const first = await create({ id: 'c' })
     await first.pty.sendInput('echo first$((1))\n')
     await first.screen.shows(/first1/)
@@ -71,7 +71,7 @@ suite('terminals of the SDK', () => {
     await assert.rejects(sandbox.process.connectPty('c', { onData: screen.take }), /no PTY session/)
   })
 
-  test('an id that is there, and a directory that is not, are errors of the SDK', async () => {
+  test('a taken id and a missing directory are errors of the SDK', async () => {
     const { pty } = await create({ id: 'd' })
     await assert.rejects(create({ id: 'd' }))
     await assert.rejects(create({ id: 'e', cwd: '/nowhere' }), /cannot be used/)

@@ -1,4 +1,4 @@
-// What the README and the user's guide show is run here as it stands there.
+// Runs the examples of the README and the user's guide exactly as they are printed.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -32,7 +32,7 @@ const run = async (command: string, args: string[], options: { cwd: string; env:
 
 suite('the README', () => {
   let server: Platform
-  /** Where a reader would be: a directory with the SDK installed, and nothing of ours. */
+  /** A reader's directory: the SDK is installed, and nothing of ours. */
   const desk = mkdtempSync(join(tmpdir(), 'alcove-readme-'))
   before(async () => {
     server = await platform()
@@ -44,7 +44,7 @@ suite('the README', () => {
     await server?.[Symbol.asyncDispose]()
   })
 
-  /** The reader's server is not at the default place, so only the place is changed. */
+  /** Replaces only the address, because the test's server is not at the default one. */
   const here = (text: string) =>
     text
       .replaceAll('http://127.0.0.1:4600', server.url)
@@ -71,7 +71,7 @@ suite('the README', () => {
     await server.api('DELETE', `/sandbox/${sandbox.id}`)
   })
 
-  test('its SDK script runs as it stands with the key that its line before sets, and ends by itself', async () => {
+  test('its SDK script runs unchanged with the key from the line before, and ends by itself', async () => {
     const [script] = blocks('js')
     assert.ok(script)
     const [setKey] = /(?<=`)export [^`]+(?=`)/.exec(readme) ?? []
@@ -84,7 +84,7 @@ suite('the README', () => {
     assert.match(output, /^Linux .*\n\n?42\n/m)
   })
 
-  test('the code of the guide for a first agent, put into one file, prints what the guide shows', async () => {
+  test('the code of the first-agent guide, in one file, prints the output in the guide', async () => {
     const file = join(desk, 'agent.mjs')
     writeFileSync(file, blocks('js', guide).join('\n'))
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
@@ -100,7 +100,7 @@ suite('the README', () => {
     }
   })
 
-  test('the lines of the guide for the second day limit an organization', async () => {
+  test('the commands of the second-day guide limit an organization', async () => {
     const [lines] = blocks('sh', dayTwo)
     assert.ok(lines)
     const made = await server.api('POST', '/organizations', { name: 'tenant', defaultRegionId: 'local' })
@@ -127,14 +127,14 @@ suite('the README', () => {
     )
   })
 
-  test('examples/first-day.mjs finds nothing that a client would stumble over', async () => {
+  test('examples/first-day.mjs finds no obstacle for a client', async () => {
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
     const { code, output } = await run(process.execPath, ['examples/first-day.mjs'], { cwd: root, env })
     assert.equal(code, 0, output)
     assert.ok((output.match(/^ok /gm) ?? []).length >= 28, output)
   })
 
-  test('every command that it names is one', async () => {
+  test('every command that it names exists', async () => {
     const { code, output } = await run(join(root, 'alcove'), ['--help'], { cwd: desk, env: {} })
     assert.equal(code, 0, output)
     const named = [...readme.matchAll(/^\| `\.\/alcove (\w+)`/gm)].map(([, name]) => name ?? '')

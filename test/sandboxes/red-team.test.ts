@@ -1,4 +1,4 @@
-// The attacks of `alcove test --red-team`: each holds, and the table says so when a defence is gone.
+// The attacks of `alcove test --red-team`: every defence holds, and the report says so when one is missing.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
 import { suite, test } from 'node:test'
@@ -13,7 +13,7 @@ import { platform } from './harness.ts'
 const soon = () => ({ untilMs: Date.now() + 180_000 })
 
 suite('the red team', () => {
-  test('tries every boundary of SECURITY.md, and all hold', async () => {
+  test('tries every boundary of SECURITY.md, and all of them hold', async () => {
     assert.deepEqual(
       boundaries.filter((boundary) => !attacks.some((attack) => attack.boundary === boundary)),
       [],
@@ -30,7 +30,7 @@ suite('the red team', () => {
     )
   })
 
-  test('says "not held" where the firewall is gone', async () => {
+  test('reports "not held" if the firewall is missing', async () => {
     await using alcove = await platform({ own: true })
     await using box = await createBox(alcove)
     await using root = await createBox(alcove, { user: 'root' })
@@ -40,7 +40,7 @@ suite('the red team', () => {
       const tables = spawnSync('nft', ['list', 'tables'], { encoding: 'utf8' }).stdout.match(shape) ?? []
       for (const table of tables) spawnSync('nft', ['delete', ...table.split(' ')])
     }
-    // The runner puts its table back, so it is taken again and again while the attack goes on.
+    // The runner restores its table, so the test removes it repeatedly during the attack.
     const taking = setInterval(takeFirewall, 100)
     try {
       const network = attacks.filter(({ boundary }) => boundary === 'sandbox → network')
@@ -51,7 +51,7 @@ suite('the red team', () => {
     }
   })
 
-  test('says "not held" where commands of a sandbox have no system call filter', async () => {
+  test('reports "not held" if commands of a sandbox have no system call filter', async () => {
     await using alcove = await platform()
     await using root = await createBox(alcove, { user: 'root' })
     const mark = `600.${process.pid}`
@@ -60,7 +60,7 @@ suite('the red team', () => {
     let pid = await findPid()
     for (; pid === undefined; pid = await findPid()) await pause(50)
     const inside = ['-t', `${pid}`, '--all', '--', '/bin/sh', '-c']
-    // They run in its namespaces, and did not come through what filters.
+    // These commands run in the sandbox's namespaces, but did not pass through the filter.
     const run = async (command: string) => spawnSync('nsenter', [...inside, command], { encoding: 'utf8' }).stdout
     const unfiltered = { ...root, run, try: async (command: string) => ({ exitCode: 0, result: await run(command) }) }
     const calls = attacks.filter(({ name }) => name === 'system calls that open more of the kernel')
@@ -68,7 +68,7 @@ suite('the red team', () => {
     assert.match(`${row?.result}: ${row?.sentence}`, /^not held: .*there is no filter; .*keyctl/)
   })
 
-  test('says what a program has too much where it is not confined', async () => {
+  test('reports the excess rights of a program that is not confined', async () => {
     await using alcove = await platform()
     const loose = spawn('sleep', ['600'], { stdio: 'ignore' })
     try {
@@ -82,7 +82,7 @@ suite('the red team', () => {
     }
   })
 
-  test('says "could not be tried" of an attack that fails by itself, and of all when the time is over', async () => {
+  test('reports "could not be tried" for a failing attack, and for all after the time limit', async () => {
     const failing = { ...attacks[0]!, try: () => Promise.reject(new Error('no tool for it')) }
     const ground = {} as Parameters<typeof runAttacks>[1]
     const [row] = await runAttacks([failing], ground, soon())

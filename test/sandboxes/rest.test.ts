@@ -1,10 +1,10 @@
-// Sandboxes that are paused, resized, archived and kept as snapshots, through HTTP, on the real platform.
+// Pause, resize, archive and snapshot through HTTP, on the real platform.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { boxOf, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
-suite('the rest of the life of a sandbox', () => {
+suite('pause, resize, archive and snapshot', () => {
   let alcove: Platform
   before(async () => {
     alcove = await platform()
@@ -21,7 +21,7 @@ suite('the rest of the life of a sandbox', () => {
   const becomes = (id: string, state: string) =>
     until(`${id} is ${state}`, async () => (await recordOf(id))['state'] === state, 60)
 
-  test('pause keeps what runs; its toolbox says so at once, and start goes on with it', async () => {
+  test('pause keeps processes; the toolbox reports it at once, and start continues them', async () => {
     await using box = await createBox(alcove)
     await box.run(
       'setsid sh -c "i=0; while :; do i=\\$((i+1)); echo \\$i > /dev/shm/n; done" >/dev/null 2>&1 & sleep 0.2',
@@ -33,13 +33,13 @@ suite('the rest of the life of a sandbox', () => {
     assert.match(String(answer.body['message']), /paused/)
     await asks(box.id, 'start')
     await becomes(box.id, 'started')
-    // For a moment at each count the file is empty.
+    // The file is empty for a moment at each count.
     const count = async () => Number(await box.run('n=; while [ -z "$n" ]; do read n < /dev/shm/n; done; echo $n'))
     const from = await count()
     await until('it counts on', async () => (await count()) > from)
   })
 
-  test('new sizes are there at once; memory that is in use is not taken away, and the caller reads why', async () => {
+  test('new sizes apply at once; memory in use is not taken away, and the caller gets the reason', async () => {
     await using box = await createBox(alcove)
     await asks(box.id, 'resize', { cpu: 2, memory: 2 })
     await becomes(box.id, 'started')
@@ -55,7 +55,7 @@ suite('the rest of the life of a sandbox', () => {
     assert.equal(await box.run(limit), String(2 * 1024 ** 3))
   })
 
-  test('a start while it is being archived is taken, and nothing is lost', async () => {
+  test('a start during an archive is accepted, and nothing is lost', async () => {
     await using box = await createBox(alcove)
     await box.run('echo kept > file; head -c 40M /dev/urandom > big; sha256sum big > sum')
     for (let round = 0; round < 2; round++) {
@@ -66,7 +66,7 @@ suite('the rest of the life of a sandbox', () => {
     }
   })
 
-  test('an archived sandbox is off its host, and comes back as it was', async () => {
+  test('an archived sandbox leaves its host, and comes back unchanged', async () => {
     await using box = await createBox(alcove)
     await box.run('echo kept > file; head -c 5M /dev/urandom > big')
     const before = await box.run('sha256sum file big; cat /etc/machine-id')
@@ -83,7 +83,7 @@ suite('the rest of the life of a sandbox', () => {
     assert.equal(await box.run('sha256sum file big; cat /etc/machine-id'), before)
   })
 
-  test('a snapshot of a sandbox starts others as it was then', async () => {
+  test('a snapshot starts other sandboxes in the state of its moment', async () => {
     await using box = await createBox(alcove)
     await box.run('echo then > file')
     await asks(box.id, 'snapshot', { name: 'as-it-was' })

@@ -1,5 +1,5 @@
-// The behaviour rules 1 to 5 of the toolbox, as the interface numbers them, each clause by its own test in a real sandbox. What
-// else each endpoint promises stands beside its code, in src/toolbox.
+// Rules 1 to 5 of the toolbox, in the numbering of the API, each clause tested in a real sandbox. The tests of each endpoint's
+// other promises are beside its code, in src/toolbox.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, before, suite, test } from 'node:test'
@@ -13,7 +13,7 @@ import { connectTo } from './sdk-client.ts'
 let alcove: Platform
 let daytona: Daytona
 let sandbox: Sandbox
-/** This sandbox, by plain HTTP. */
+/** Calls the sandbox by plain HTTP. */
 let box: Box
 
 before(async () => {
@@ -66,7 +66,7 @@ suite('rule 2: stateless code', () => {
     })
   }
 
-  test('rule 2: without a language it is the sandbox’s', async () => {
+  test('rule 2: the default language is the sandbox’s', async () => {
     const typescript = await daytona.create({ language: 'typescript' })
     const other = boxOf(alcove, (await alcove.api('GET', `/sandbox/${typescript.id}`)).body)
     const code = 'const n: number = 7; console.log(n)'
@@ -84,7 +84,7 @@ suite('rule 3: stateful code', () => {
     await box.toolbox('DELETE', `/process/interpreter/context/${made.body['id']}`)
   })
 
-  test('rule 3: variables and imports stay in a context; without one the shared default is used', async () => {
+  test('rule 3: variables and imports stay in a context; without one the shared default context is used', async () => {
     const { codeInterpreter } = sandbox
     const context = await codeInterpreter.createContext()
     await codeInterpreter.runCode('import math\nx = 20', { context })
@@ -95,7 +95,7 @@ suite('rule 3: stateful code', () => {
     await codeInterpreter.deleteContext(context)
   })
 
-  test('rule 3: created contexts are listed and deleted; the default one is neither', async () => {
+  test('rule 3: created contexts can be listed and deleted; the default one cannot', async () => {
     const { codeInterpreter } = sandbox
     await codeInterpreter.runCode('pass')
     const context = await codeInterpreter.createContext()
@@ -111,7 +111,7 @@ suite('rule 3: stateful code', () => {
 })
 
 suite('rule 4: sessions', () => {
-  test('rule 4: each is a shell of its own whose state stays across commands', async () => {
+  test('rule 4: each session is a shell of its own that keeps its state between commands', async () => {
     const { process } = sandbox
     for (const id of ['one', 'other']) await process.createSession(id)
     const run = async (id: string, command: string) => (await process.executeSessionCommand(id, { command })).stdout
@@ -126,7 +126,7 @@ suite('rule 4: sessions', () => {
 
   test('rule 4: with runAsync the call returns at once with a cmdId; logs and status are read separately', async () => {
     await sandbox.process.createSession('async')
-    // It ends only with what it is given after the call has returned.
+    // The command ends only with input that comes after the call has returned.
     const exec = { command: 'echo begun; read line; echo "got $line"; exit_code=4; (exit $exit_code)', runAsync: true }
     const { status, body } = await box.toolbox('POST', '/process/session/async/exec', exec)
     assert.deepEqual([status, Object.keys(body)], [202, ['cmdId']])
@@ -139,8 +139,8 @@ suite('rule 4: sessions', () => {
     await sandbox.process.deleteSession('async')
   })
 
-  // The entrypoint that is configured runs in it: entrypoint.test.ts, with images that have one.
-  test('rule 4: each sandbox has an entrypoint session, not listed, and empty where nothing is configured', async () => {
+  // The configured entrypoint runs in this session: see entrypoint.test.ts, which has images with one.
+  test('rule 4: each sandbox has an entrypoint session, not listed, and empty if none is configured', async () => {
     assert.deepEqual(await sandbox.process.getEntrypointSession(), { sessionId: 'entrypoint', commands: [] })
     assert.deepEqual(await sandbox.process.listSessions(), [])
   })
@@ -169,7 +169,7 @@ suite('rule 5: terminals', () => {
     await pty.kill()
   })
 
-  test('rule 5: closing the connection does not kill the shell; killing does', async () => {
+  test('rule 5: closing the connection does not end the shell; a kill does', async () => {
     const { pty, screen } = await open('closed')
     await pty.sendInput('echo "<$$>"\n')
     await screen.shows(/<\d+>/)
@@ -184,7 +184,7 @@ suite('rule 5: terminals', () => {
     assert.deepEqual(await sandbox.process.listPtySessions(), [])
   })
 
-  test('rule 5: after its end the exit code is there, and an error message unless it is 0', async () => {
+  test('rule 5: after the end the exit code is sent, and an error message unless it is 0', async () => {
     for (const [line, exitCode, error] of [
       ['exit 0', 0, undefined],
       ['exit 7', 7, 'non-zero exit'],
@@ -197,7 +197,7 @@ suite('rule 5: terminals', () => {
     }
   })
 
-  test('rule 5: resize changes the size of a session that is active', async () => {
+  test('rule 5: resize changes the size of an active session', async () => {
     const { pty, screen } = await open('size')
     await pty.resize(133, 44)
     await pty.sendInput('echo "<$(stty size)>"\n')

@@ -1,6 +1,6 @@
 import { until } from './box.ts'
 
-/** What a terminal has shown. */
+/** The output of a terminal. */
 export class Screen {
   text = ''
   readonly #decoder = new TextDecoder()

@@ -1,4 +1,4 @@
-// The public SDK in front of a platform, as its users have it.
+// The public SDK as a client of a platform.
 import { Daytona } from '@daytona/sdk'
 import type { Platform } from './harness.ts'
 

@@ -1,4 +1,4 @@
-// The public SDK from npm, unmodified, driven as its users drive it: our first real client.
+// The unmodified public SDK from npm, used as its users do.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,7 +9,7 @@ import { Daytona as LegacySdk } from '@daytonaio/sdk'
 import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** Opens a URL as a browser does, to which every name below `localhost` is this machine. */
+/** Opens a URL as a browser does, for which every name below `localhost` is this machine. */
 const open = async (url: string, headers: OutgoingHttpHeaders = {}): Promise<[status: number, text: string]> => {
   const { host, port, pathname, search } = new URL(url)
   const asking = request({ host: '127.0.0.1', port, path: pathname + search, headers: { ...headers, host } }).end()
@@ -72,7 +72,7 @@ for (const [name, Sdk] of [
       }
     })
 
-    test('shows a port by its link and by a signed URL, until that is taken back; keeps a repository', async () => {
+    test('shows a port by its link and by a signed URL until it is revoked; keeps a repository', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create()
       await sandbox.process.createSession('web')
@@ -100,7 +100,7 @@ for (const [name, Sdk] of [
       await sandbox.delete()
     })
 
-    test('shows what a sandbox uses, now and over time', async () => {
+    test('shows the use of a sandbox, now and over time', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create()
       const now = await sandbox.getMetricsLatest()
@@ -117,7 +117,7 @@ for (const [name, Sdk] of [
       await sandbox.delete()
     })
 
-    test('a command beyond its timeout is an error of the SDK', async () => {
+    test('a command that exceeds its timeout is an error of the SDK', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create()
       await assert.rejects(sandbox.process.executeCommand('sleep 30', undefined, undefined, 1), /timeout/i)
@@ -143,7 +143,7 @@ suite('a script of the SDK', () => {
       child.stdout.on('data', (data) => {
         printed += data
       })
-      // The SDK's own reconnect timers would hold it for 180 s if the event channel were missing; far less is asked here.
+      // Without the event channel the SDK's reconnect timers would keep the script alive for 180 s; the limit here is far lower.
       const late = setTimeout(() => child.kill('SIGKILL'), 90_000)
       const code = await new Promise((resolve) => child.on('exit', resolve))
       clearTimeout(late)

@@ -1,4 +1,4 @@
-// Sessions in real sandboxes: through the public SDK as its users use it, and through the death of our own programs.
+// Sessions in real sandboxes, through the public SDK, also when our own programs are killed.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -46,7 +46,7 @@ suite('sessions of the SDK', () => {
     await assert.rejects(sandbox.process.getSession('state'), { statusCode: 404 })
   })
 
-  test('an asynchronous command: followed by callbacks, given input, its end seen by polling', async () => {
+  test('an asynchronous command: callbacks follow it, it gets input, and polling shows its end', async () => {
     await sandbox.process.createSession('async')
     const { cmdId } = await sandbox.process.executeSessionCommand('async', {
       command: 'echo ready; read -r line; echo "got $line"; echo bad >&2; exit 4',
@@ -75,7 +75,7 @@ suite('sessions of the SDK', () => {
     await sandbox.process.deleteSession('async')
   })
 
-  test('a server left in the background keeps its own log, and goes when the session is deleted', async () => {
+  test('a background server keeps its own log, and ends when the session is deleted', async () => {
     await sandbox.process.createSession('server')
     const { cmdId } = await sandbox.process.executeSessionCommand('server', {
       command: 'python3 -u -m http.server 8123 --bind 127.0.0.1 &',
@@ -100,7 +100,7 @@ suite('sessions of the SDK', () => {
     )
   })
 
-  test('following what is not there is an error', async () => {
+  test('following an unknown command is an error', async () => {
     const ignore = () => undefined
     await assert.rejects(sandbox.process.getSessionCommandLogs('none', 'none', ignore, ignore))
   })

@@ -1,5 +1,5 @@
-// Whoever shares an inode can watch the others by it (inotify), wait for their locks and see when they read it. So no file that a
-// sandbox can open is one that another sandbox, or the host, has too.
+// A process that shares an inode with others can watch them by inotify, wait for their locks and see their reads. So no file that
+// a sandbox can open is shared with another sandbox or the host.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, suite, test } from 'node:test'
@@ -12,7 +12,7 @@ const inodesIn = (listing: string) =>
   new Map(listing.split('\n').flatMap((line) => (line.includes(' ') ? [line.split(' ', 2) as [string, string]] : [])))
 const list = `( ${places.replace('\n', '; ')} ) 2>/dev/null | tr '\\n' '\\0' | xargs -0 stat -L -c '%d:%i %n' 2>/dev/null || true`
 
-/** Prints `ready`, and then the path of each file that something happens to. */
+/** Prints `ready`, and then the path of each file with an inotify event. */
 const watcher = `import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 queue = libc.inotify_init1(0)
@@ -63,13 +63,13 @@ suite('files of two sandboxes', () => {
       '/proc/self/ns/time_for_children',
     ])
       assert.ok([...mine.values()].includes(path), path)
-    // The host has a name for the network namespace of each sandbox.
+    // The host names the network namespace of each sandbox.
     ofHost.delete([...mine].find(([, path]) => path === '/proc/self/ns/net')?.[0] ?? '')
     const shared = (others: ReadonlyMap<string, string>) => [...mine].filter(([inode]) => others.has(inode))
     assert.deepEqual([shared(theirs), shared(ofHost)], [[], []])
   })
 
-  test('tell nothing of programs that others start', async () => {
+  test('reveal nothing about programs that others start', async () => {
     const touched = ['/dev/zero', '/dev/random', '/dev/urandom', '/dev/.alcove/agent', '/sys/devices/system/cpu/online']
     const mine = '/dev/full'
     await one.run(`cat > /tmp/watch.py <<'END'\n${watcher}END`)
@@ -80,21 +80,21 @@ suite('files of two sandboxes', () => {
     await other.run(`for each in ${touched.join(' ')}; do head -c1 $each | wc -c; done`)
     await using third = await createBox(alcove, { user: 'root' })
     await third.run('true')
-    // Events come in order, so this one is behind all that the others could have caused.
+    // Events come in order, so this event comes after all that the other sandboxes could have caused.
     await one.run(`head -c1 ${mine} | wc -c`)
     await until('its own event', async () => (await one.run('cat /tmp/seen')).includes(mine))
     const seen = new Set((await one.run('cat /tmp/seen; kill $(cat /tmp/pid)')).split('\n'))
     assert.deepEqual([...seen], ['ready', mine])
   })
 
-  test('have locks of their own', async () => {
+  test('have separate locks', async () => {
     const locked = '/dev/zero /dev/.alcove/agent /proc/self/ns/time /sys/devices/system/cpu/online'
     await one.run(`for each in ${locked}; do setsid flock $each sleep 60 < /proc/version > /tmp/out 2>&1 & done`)
     await until('they are locked', async () => (await one.try(`flock --nonblock /dev/zero true`)).exitCode !== 0)
     for (const each of locked.split(' ')) await other.run(`flock --exclusive --nonblock ${each} true`)
   })
 
-  test('are not written where they tell of the host: the cgroup directory is read-only and has its own only', async () => {
+  test('are read-only if they describe the host: the cgroup directory shows only the sandbox’s own', async () => {
     assert.match((await one.try('touch /sys/fs/cgroup/file')).result, /Read-only file system/)
     const names = await one.run('find /sys/fs/cgroup -mindepth 1 -type d -name "*alcove*" -o -name "*sandbox*" -type d')
     assert.equal(names, '')

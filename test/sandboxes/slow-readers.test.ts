@@ -1,4 +1,4 @@
-// What our programs hold for readers that do not keep up: bounded, and the same after a second as after many.
+// The memory of our programs for slow readers is limited, and the same after one second as after many.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -9,13 +9,13 @@ import { type Platform, platform } from './harness.ts'
 const readers = 100
 const mostGrowthBytes = 50_000_000
 const programs = ['runner', 'gate'] as const
-/** Each, which is several times what is on the way to its reader, and more than its reader takes. */
+/** Output per reader: several times the bytes that are under way, and more than the reader takes. */
 const secondsBusy = 6
 const busy = `for i in $(seq ${secondsBusy}); do head -c 1000000 /dev/zero; sleep 1; done`
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-suite('readers that are slower than what they follow', () => {
+suite('readers that are slower than the output', () => {
   let alcove: Platform
   let box: Box
   before(async () => {
@@ -32,7 +32,7 @@ suite('readers that are slower than what they follow', () => {
     return String(body['cmdId'])
   }
 
-  /** Has asked for a WebSocket and takes nothing of it yet: a client of the library would take all that comes. */
+  /** A raw socket that has requested a WebSocket and reads nothing: a client library would read everything. */
   const follow = async (session: string, commandId: string): Promise<Socket> => {
     const { hostname, port, pathname } = new URL(String(box.record['toolboxProxyUrl']))
     const socket = connect(Number(port), hostname)
@@ -66,7 +66,7 @@ suite('readers that are slower than what they follow', () => {
     for (const session of sessions) sockets.push(await follow(session, await execute(session, busy, true)))
     const most = [...before]
     let takenBytes = 0
-    // Half of the readers take a little at a time, the others nothing.
+    // Half of the readers take a little at a time, the others take nothing.
     for (const end = Date.now() + (secondsBusy + 2) * 1000; Date.now() < end; await pause(100)) {
       for (const socket of sockets.slice(readers / 2)) {
         takenBytes += (socket.read(Math.min(socket.readableLength, 8192)) as Buffer | null)?.length ?? 0
@@ -78,7 +78,7 @@ suite('readers that are slower than what they follow', () => {
       const growthBytes = most[index]! - before[index]!
       assert.ok(growthBytes < mostGrowthBytes, `${program} grew by ${growthBytes} bytes`)
     }
-    // Nobody was cut off for that.
+    // No reader was cut off.
     assert.ok(sockets.every(({ destroyed }) => !destroyed))
     for (const socket of sockets) socket.destroy()
   })

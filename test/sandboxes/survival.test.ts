@@ -1,4 +1,4 @@
-// Any program may be killed at any instruction: the sandboxes run on, answer again, and leave nothing behind when deleted.
+// Any program may be killed at any instruction: the sandboxes keep running, answer again, and a delete leaves nothing behind.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, boxOf, createBox, until } from './box.ts'
@@ -23,7 +23,7 @@ suite('kill -9', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /** What a command inside printed; `undefined` while the platform does not answer. */
+  /** The output of a command inside; `undefined` while the platform does not answer. */
   const ask = async (command: string): Promise<string | undefined> => {
     const reply = await boxOf(alcove, box.record)
       .toolbox('POST', '/process/execute', { command })
@@ -31,7 +31,7 @@ suite('kill -9', () => {
     return reply?.status === 200 ? String(reply.body['result']).trim() : undefined
   }
 
-  /** The counter moves on, in the very process that was started before anything was killed, and the record says so. */
+  /** Checks that the counter continues in the same process that was started before the kill, and that the record agrees. */
   const countsOn = async (before: number) => {
     await until(
       'the sandbox answers, and the counter moved on',
@@ -76,7 +76,7 @@ suite('kill -9', () => {
     await countsOn(before)
   })
 
-  test('during a create: the sandbox ends in one settled state, with no second one beside it', async () => {
+  test('during a create: the sandbox ends in a resting state, and there is no second one', async () => {
     const creating = alcove.api('POST', '/sandbox', { name: 'interrupted' }).catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, 20))
     await alcove.kill('runner')

@@ -1,5 +1,5 @@
-// What programs with telemetry send to a receiver while a sandbox is made and used: one trace for each call of a client, the
-// numbers of /metrics, and nothing secret.
+// Telemetry that the programs send while a sandbox is created and used: one trace for each client call, the numbers of /metrics,
+// and no secrets.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, suite, test } from 'node:test'
@@ -38,7 +38,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver?.[Symbol.asyncDispose]()
   })
 
-  /** Calls as a client does that is in a trace of its own. */
+  /** Makes a call as a client that has a trace of its own. */
   const call = async (method: string, url: string, body: unknown, traceparent?: string) => {
     const traceId = randomBytes(16).toString('hex')
     const parentId = randomBytes(8).toString('hex')
@@ -63,7 +63,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver.until(names.join('; '), () => missing().length === 0)
     return spansOf(traceId)
   }
-  /** From a span up to the client. */
+  /** The chain of spans from this one up to the client. */
   const wayUp = (spans: SeenSpan[], from: string): string[] => {
     const span = spans.find(({ spanId }) => spanId === from)
     return span === undefined ? [] : [`${span.service} ${span.name}`, ...wayUp(spans, span.parentSpanId)]
@@ -71,7 +71,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
   const wayUpFrom = (spans: SeenSpan[], service: string, name: string) =>
     wayUp(spans, spans.find((one) => one.service === service && one.name === name)?.spanId ?? '')
 
-  test('a create is one trace from its client over control to the steps of the runner, and back', async () => {
+  test('a create is one trace from its client through control to the steps of the runner, and back', async () => {
     const { traceId, parentId, record } = await call('POST', `${server.url}/api/sandbox?token=in-a-query`, {
       env: { SECRET: secrets[0] },
     })
@@ -113,8 +113,8 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
       traceparent,
     )
 
-  test('an execute is one trace over the gate, control and the toolbox', async () => {
-    // Until then the gate asks nothing: it was answered with the create.
+  test('an execute is one trace through the gate, control and the toolbox', async () => {
+    // Until then the gate asks control nothing: the create already brought the answer.
     await pause(accessKeptMs + 100)
     const { traceId, parentId, record } = await execute()
     assert.equal(record['result'], secrets[2])
@@ -135,7 +135,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual([served?.parentSpanId, served?.attributes['alcove.sandbox']], [parentId, sandboxId])
   })
 
-  test('calls of a toolbox are counted once each, by the toolbox’s routes', async () => {
+  test('toolbox calls are counted once each, by the toolbox’s routes', async () => {
     const rows = () =>
       receiver
         .metrics()
@@ -150,7 +150,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual(rows(), [[executeRoute, 1]])
   })
 
-  test('a traceparent that is none is no obstacle, and begins a trace of ours', async () => {
+  test('an invalid traceparent is ignored, and a new trace begins', async () => {
     const before = new Set(receiver.spans().map(({ spanId }) => spanId))
     const { traceId } = await execute(`00-${'z'.repeat(32)}-nonsense-01`)
     const isNew = ({ service, name, spanId }: SeenSpan) =>
@@ -160,7 +160,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual([served?.parentSpanId, served?.traceId === traceId], ['', false])
   })
 
-  test('a refusal is told with its status and its code, without what was asked for', async () => {
+  test('a refusal has its status and code in the trace, without the request’s contents', async () => {
     const asked = `${server.url}/api/preview/${randomBytes(12).toString('hex')}/nowhere`
     secrets.push(new URL(asked).pathname)
     assert.equal((await fetch(asked)).status, 404)
@@ -171,7 +171,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.equal(refused?.isFailure, false)
   })
 
-  test('what /metrics says is sent, with durations of calls in each program and of verbs in the runner', async () => {
+  test('the numbers of /metrics are sent, with durations of calls per program and of the runner’s verbs', async () => {
     const reply = await fetch(`${server.url}/api/metrics`, { headers: { authorization: `Bearer ${server.key}` } })
     const printed = [...(await reply.text()).matchAll(/^# TYPE (\S+) (\w+)$/gm)].map(([, name]) => name!)
     assert.ok(printed.includes('alcove_sandboxes'))
@@ -193,7 +193,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver.until('the sandbox to be counted', () => started() === 1)
   })
 
-  test('every program sends its log, and nothing that is sent holds a secret', async () => {
+  test('every program sends its log, and nothing that is sent contains a secret', async () => {
     const programs = [control, gate, runner]
     const seen = () => new Set(receiver.lines().map(({ service }) => service))
     await receiver.until('lines of each program', () => programs.every((one) => seen().has(one)))
@@ -202,7 +202,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     for (const secret of [...secrets, server.key, 'in-a-query']) assert.ok(!all.includes(secret), secret)
   })
 
-  test('a receiver that has gone keeps nobody waiting, and a stop is a stop', async () => {
+  test('a receiver that has gone delays no call, and a stop still ends in time', async () => {
     await receiver[Symbol.asyncDispose]()
     const { record } = await execute()
     assert.equal(record['result'], secrets[2])

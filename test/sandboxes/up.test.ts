@@ -1,4 +1,4 @@
-// `./alcove up` as an operator meets it: twice, on a taken port, stopped, killed, and started again.
+// `./alcove up` for an operator: run twice, on a taken port, stopped, killed, and started again.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -32,7 +32,7 @@ suite('alcove up', () => {
   })
   const programs = () => findUpState(dataDirectoryAt(server.data).stateFile)?.programs ?? []
 
-  test('a second one on the same data is refused, and names the process of the first', async () => {
+  test('a second `up` on the same data is refused, and names the first one’s process', async () => {
     const { code, stderr } = await alcove('up', '--data', server.data, '--port', String(await freePorts(2)))
     const first = findUpState(dataDirectoryAt(server.data).stateFile)
     assert.equal(code, 1)
@@ -44,7 +44,7 @@ suite('alcove up', () => {
     ['the port itself', 0],
     ['the port above, which the gate needs', 1],
   ] as const) {
-    test(`a taken port is refused by its number: ${what}`, async () => {
+    test(`a taken port is refused, and its number is named: ${what}`, async () => {
       const port = await freePorts(2)
       const other: Server = createServer()
       await new Promise<void>((listening) => other.listen(port + offset, '127.0.0.1', listening))
@@ -61,7 +61,7 @@ suite('alcove up', () => {
     })
   }
 
-  test('key prints the key alone, and it works', async () => {
+  test('key prints only the key, and the key works', async () => {
     const { code, stdout } = await alcove('key', '--data', server.data)
     assert.deepEqual([code, stdout], [0, `${server.key}\n`])
     const reply = await fetch(`${server.url}/api/api-keys/current`, {
@@ -84,7 +84,7 @@ suite('alcove up', () => {
     assert.deepEqual(status.sandboxes, {})
   })
 
-  test('doctor tells what this host offers', async () => {
+  test('doctor reports what this host offers', async () => {
     const { stdout } = await alcove('doctor', '--data', server.data)
     for (const word of [/kernel/i, /cgroup/i, /user namespaces/i, /overlay/i, /crun/i, /kvm/i])
       assert.match(stdout, word)
@@ -137,7 +137,7 @@ suite('alcove up', () => {
     assert.equal((await server.api('GET', '/sandbox')).status, 200)
   })
 
-  test('after SIGKILL of up its programs end by themselves, and the next up serves', async () => {
+  test('after SIGKILL of up its programs end by themselves, and the next up works', async () => {
     const running = programs().filter(({ name }) => name !== 'postgres')
     await server.kill('up')
     await until('its programs are gone', () => !running.some((program) => isAlive(program)))
@@ -145,7 +145,7 @@ suite('alcove up', () => {
     assert.equal((await server.api('GET', '/sandbox')).status, 200)
   })
 
-  test('after SIGKILL of everything at once the next up serves', async () => {
+  test('after SIGKILL of everything at once the next up works', async () => {
     await server.killAll()
     await server.start()
     assert.equal((await server.api('GET', '/sandbox')).status, 200)

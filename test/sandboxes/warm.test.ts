@@ -1,4 +1,4 @@
-// Sandboxes that were started before anybody wanted them: a caller cannot tell them from others, but by how soon they are there.
+// Sandboxes that were started ahead: callers cannot tell them from others, except that they are ready sooner.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'
@@ -17,7 +17,7 @@ suite('a warm sandbox', () => {
   const list = async (query: string) =>
     (await alcove.api('GET', `/sandbox?${query}`)).body['items'] as { id: string; state: string; warmPoolId?: string }[]
 
-  /** Keeps one ready, and answers its id. */
+  /** Keeps one warm sandbox ready, and returns its id. */
   const ready = async (): Promise<string> => {
     let found: { id: string; state: string } | undefined
     await until(
@@ -32,7 +32,7 @@ suite('a warm sandbox', () => {
     return found!.id
   }
 
-  test('is what its caller asked for, down to the limits and the network', async () => {
+  test('is exactly as its caller requested, down to the limits and the network', async () => {
     await alcove.api('POST', '/warm-pools', { snapshot: 'default', pool: 1 })
     const id = await ready()
     await using box = await createBox(alcove, {
@@ -47,7 +47,7 @@ suite('a warm sandbox', () => {
     assert.equal(await box.run('echo $COLOUR'), 'blue')
     const code = await box.toolbox('POST', '/process/code-run', { code: 'console.log(typeof process)' })
     assert.equal(String(code.body['result']).trim(), 'object')
-    // The sandbox has the memory that was asked for, not what it was started with.
+    // The sandbox has the requested memory, not the memory that it was started with.
     const inMemory = (mebibytes: number) => `python3 -c 'len(bytearray(${mebibytes} << 20))'`
     assert.equal((await box.try(inMemory(1500))).exitCode, 0)
     assert.notEqual((await box.try(inMemory(2500))).exitCode, 0)
@@ -67,11 +67,11 @@ suite('a warm sandbox', () => {
     })
   })
 
-  test('is kept by the server itself once its snapshot is in demand, and is claimed by its users', async () => {
+  test('is kept by the server once its snapshot is in demand, and is claimed by its users', async () => {
     const { body: pools } = await alcove.api('GET', '/warm-pools')
     for (const { id } of pools as unknown as { id: string }[]) await alcove.api('DELETE', `/warm-pools/${id}`)
     await using _first = await createBox(alcove)
-    // Nobody's, so nobody sees them but by what becomes of them.
+    // Warm sandboxes have no owner, so callers cannot list them: a claim shows that one existed.
     const isClaimed = async () => {
       await using next = await createBox(alcove)
       assert.equal(await next.run('echo here'), 'here')

@@ -55,7 +55,7 @@ suite('previews: the warning', () => {
     }
   })
 
-  test('without a warning, the acceptance field is passed to the server, and no cookie is set', async () => {
+  test('without a warning, the acceptance field sets no cookie, and the server answers', async () => {
     await using sides = await startSides()
     const answer = await visit(sides, { method: 'POST', path: '/?ALCOVE_ACCEPT_PREVIEW=true' })
     assert.deepEqual([answer.status, answer.headers['set-cookie']], [200, undefined])

@@ -74,7 +74,7 @@ export class GitRoom {
     this.git(join(this.directory, 'seed'), 'push', 'origin', 'HEAD:main')
   }
 
-  /** Git as a person would run it, beside the API. */
+  /** Runs git directly, beside the API. */
   git(directory: string, ...args: string[]): string {
     return execFileSync('git', args, {
       cwd: directory,
@@ -100,7 +100,7 @@ export class GitRoom {
     return this.git(directory, 'rev-parse', 'HEAD').trim()
   }
 
-  /** Somebody else commits on a branch of the upstream. */
+  /** Commits to a branch of the upstream, as another user. */
   advance(files: Record<string, string>, branch = 'main'): string {
     const seed = join(this.directory, 'seed')
     const hash = this.commit(seed, files, `to ${branch}`)
@@ -139,7 +139,7 @@ export class GitRoom {
     return path
   }
 
-  /** The files below the home that hold these bytes. */
+  /** The files below the home that contain these bytes. */
   filesWith(secret: string): string[] {
     return readdirSync(this.home, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())

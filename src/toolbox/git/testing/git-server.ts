@@ -1,4 +1,4 @@
-// For tests: repositories by HTTP on loopback, behind a name and a password, served by git's own CGI program.
+// For tests: repositories over HTTP on loopback, with a user name and a password, served by git's own CGI program.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -11,9 +11,9 @@ const expected = `Basic ${Buffer.from(`${account.username}:${account.password}`)
 
 export class GitServer {
   readonly url: string
-  /** How many requests came with the right credentials. */
+  /** The number of requests with the right credentials. */
   admitted = 0
-  /** What was sent as credentials, right or wrong. */
+  /** The credentials that were sent, right or wrong. */
   readonly authorizations: string[] = []
   /** Called before an admitted request is served; the request waits for it. */
   beforeServing: () => Promise<void> | void = () => {}
