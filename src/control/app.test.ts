@@ -60,7 +60,7 @@ suite('control as a server', () => {
     assert.match(String(reply.headers['access-control-expose-headers']), /X-RateLimit-Remaining-sandbox-create/)
   })
 
-  test('calls that no page makes are answered without CORS headers, but say that they vary by origin', async () => {
+  test('calls from outside a page get no CORS headers, but still `Vary: Origin`', async () => {
     await using app = await startControl()
     for (const headers of [{}, { origin: '' }]) {
       const reply = await app.as('owner').get('/users/me', { headers })

@@ -37,14 +37,14 @@ suite('the first start', () => {
     )
   })
 
-  test('without a first key makes nobody; a later start with one does', async () => {
+  test('makes no user without a first key; a later start with a key does', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     assert.equal(await bootstrap(partsOf(opened), undefined), false)
     assert.equal(await bootstrap(partsOf(opened), newKey()), true)
   })
 
-  test('a new first key replaces the old one; a deleted one stays deleted, however often it is given', async () => {
+  test('a new first key replaces the old one; a deleted first key stays deleted at every later start', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)
@@ -68,7 +68,7 @@ suite('the first start', () => {
     assert.deepEqual(await hashes(), [hashKey(theirs)])
   })
 
-  test('of a server that was started before first keys were remembered, none is made again', async () => {
+  test('a database older than the table of first keys gets no first key again', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const parts = partsOf(opened)

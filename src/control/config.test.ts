@@ -37,7 +37,7 @@ suite('the settings of control', () => {
     assert.equal(own.decrypt('a', encryption.encrypt('a', 'text')), 'text')
   })
 
-  test('a key that is no key is complained of without being shown', () => {
+  test('an invalid key is reported without being shown', () => {
     for (const wrong of [{ ALCOVE_ENCRYPTION_KEY: 'hunter2' }, { ALCOVE_OLDER_ENCRYPTION_KEYS: 'hunter2' }]) {
       assert.throws(
         () => loadConfig({ ...good, ...wrong }),
@@ -70,14 +70,14 @@ suite('the settings of control', () => {
     assert.throws(() => loadConfig(wrong), /ALCOVE_ALLOW_PRIVATE_TARGETS is not usable/)
   })
 
-  test('the audit log is kept for 90 days by default, and for no time that is no number of days', () => {
+  test('the audit log is kept for 90 days by default; a setting that is no number of days is refused', () => {
     const daysOf = (given?: string) =>
       loadConfig({ ...good, ...(given === undefined ? {} : { ALCOVE_AUDIT_DAYS: given }) }).settings.auditDays
     assert.deepEqual([daysOf(), daysOf('7')], [90, 7])
     for (const wrong of ['0', '-1', '1.5', 'ever', '99999']) assert.throws(() => daysOf(wrong), /ALCOVE_AUDIT_DAYS/)
   })
 
-  test('what sandboxes used is kept for two days by default', () => {
+  test('the samples of use are kept for two days by default', () => {
     const hoursOf = (given?: string) =>
       loadConfig({ ...good, ...(given === undefined ? {} : { ALCOVE_METER_HOURS: given }) }).settings.meterHours
     assert.deepEqual([hoursOf(), hoursOf('168')], [48, 168])

@@ -197,7 +197,7 @@ suite('endpoints', () => {
       })
     })
 
-    test('looks to a stranger as if what its path names did not exist, and changes nothing', async () => {
+    test('answers a stranger as if the thing in the path did not exist, and changes nothing', async () => {
       const before = await everything(app.database.sql, ['audit_log'])
       await walk(async (route) => {
         if (!route.path.includes(':') || route.needs === 'public') return
@@ -233,7 +233,7 @@ suite('endpoints', () => {
       })
     })
 
-    test('answers 404 or 400, never the page of something else, on a path that goes on', async () => {
+    test('answers 404 or 400 to a path with more segments, never the answer of another route', async () => {
       await walk(async (route) => {
         const path = `${pathOf(route, { ...ours, sandboxId })}/and/more/of/it`
         assert.equal((await app.as(allowed(route)).send(route.method, path)).status, 404)

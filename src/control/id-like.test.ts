@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import { isIdLike, isTokenLike, looksLikeId } from './id-like.ts'
 
 suite('names that read like ids or tokens', () => {
-  test('every way to write a UUID is one: case, separators, none, braces, a URN, wide or invisible letters', () => {
+  test('a UUID is found in every spelling: case, separators or none, braces, URN, wide or invisible letters', () => {
     const id = randomUUID()
     const wide = id.replaceAll(/[0-9a-f]/g, (letter) => String.fromCodePoint(letter.codePointAt(0)! + 0xfee0))
     for (const name of [
@@ -29,7 +29,7 @@ suite('names that read like ids or tokens', () => {
     }
   })
 
-  test('letters that only look like an id’s make a name that is refused, and found where it exists', () => {
+  test('a name in letters that look like an id is refused when new, and found where it exists', () => {
     const id = '01230123-abcd-4ef6-8abc-deadbeef0001'
     for (const [from, to] of [
       ['a', '\u0430'],
@@ -60,7 +60,7 @@ suite('names that read like ids or tokens', () => {
     for (const name of words) assert.equal(looksLikeId(name), false, name)
   })
 
-  test('a name that has an id in it is none, nor is one that is longer or shorter', () => {
+  test('a name that contains an id, or is longer or shorter than an id, is not like an id', () => {
     const id = randomUUID()
     for (const name of [`agent-${id}`, `${id}-2`, id.slice(1), `${id}0`, 'box', '', 'feed-beef-1']) {
       assert.equal(isIdLike(name), false, name)

@@ -88,7 +88,7 @@ suite('the program control', () => {
     assert.doesNotMatch(said, /hidden/)
   })
 
-  test('says everything that is missing and ends with 1', async () => {
+  test('reports all missing settings and exits with 1', async () => {
     const child = start({})
     await using _ended = ending(child)
     let said = ''

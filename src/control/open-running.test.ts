@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 
-suite('what control does from time to time', () => {
-  test('is done although some of it fails, and says what did', async () => {
+suite('the periodic tasks of control', () => {
+  test('all run although some fail, and the failures are reported', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await sql`

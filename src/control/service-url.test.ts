@@ -15,7 +15,7 @@ suite('the address of a service', () => {
     for (const url of urls) assert.equal(readServiceUrl('endpoint', ` ${url}\n`), url)
   })
 
-  test('is refused where it is none, has credentials, or leads to link-local or metadata addresses', () => {
+  test('is refused if it is no URL, has credentials, or names a link-local or metadata address', () => {
     const urls = [
       '',
       'example.com',

@@ -19,7 +19,7 @@ const make = async (app: TestControl, name: string, { by, expiresAt }: { by?: st
 
 const statusOf = async (app: TestControl, key: string) => (await app.with(key).get('/users/me')).status
 
-suite('a key that a key has made', () => {
+suite('a key made by another key', () => {
   test('ends when its maker expires, where no expiry is asked for', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
@@ -105,7 +105,7 @@ suite('a chain of as many keys as a user may have', () => {
   })
 })
 
-suite('what else a key has made ends with it', () => {
+suite('other credentials that a key has made end with it', () => {
   type End = [string, (app: TestControl) => Promise<unknown>]
   const ends: End[] = [
     ['it is deleted', (app) => app.as('owner').delete('/api-keys/maker')],
@@ -256,7 +256,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     'GET /metrics',
   ]
 
-  test('every endpoint whose answer may hold a credential says how that ends', async () => {
+  test('every endpoint whose answer may hold a credential is listed with how the credential ends', async () => {
     await using app = await startControl()
     type Shape = { type?: string; properties?: Record<string, Shape>; items?: Shape; anyOf?: Shape[] }
     const isCalledSo = (name: string) => /token|secret|password|credential|(?:api|access)Key|^value$|^url$/i.test(name)

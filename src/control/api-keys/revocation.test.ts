@@ -141,7 +141,7 @@ suite('a key that ends is refused within a second', () => {
       await assert.rejects(desk.ask(question), { code: 'unauthorized' })
     }))
 
-  test('by a process that was not told: what it keeps is a second old at most', (context) =>
+  test('by a process that missed the announcement: its cached answers are at most a second old', (context) =>
     setUp(context, async ({ app, second, person, pass }) => {
       const me = () => second.statusOf(person.key, 'GET', '/users/me')
       assert.equal(await me(), 200)

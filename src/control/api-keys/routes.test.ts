@@ -65,7 +65,7 @@ suite('POST /api-keys', () => {
     assert.equal((await app.with(managing).post('/api-keys', { name: 'child', permissions: [] })).status, 201)
   })
 
-  test('400 for what is no name, no permission or no future', async () => {
+  test('400 for an invalid name, an unknown permission, or an expiry that is not in the future', async () => {
     await using app = await startControl()
     const bodies: unknown[] = [
       {},
@@ -272,7 +272,7 @@ suite('DELETE /api-keys/{name}', () => {
     assert.equal((await app.as('owner').delete('/api-keys/doomed')).status, 404)
   })
 
-  test('204 for a key that ends itself, whatever it may do otherwise', async () => {
+  test('204 for a key that deletes itself, whatever its permissions', async () => {
     await using app = await startControl()
     assert.equal((await app.as('viewer').delete('/api-keys/viewer')).status, 204)
     assert.equal((await app.as('viewer').get('/users/me')).status, 401)
@@ -287,7 +287,7 @@ suite('DELETE /api-keys/{name}', () => {
 })
 
 suite('DELETE /api-keys/{userId}/{name}', () => {
-  test('204 for whoever manages keys, and it ends at once', async () => {
+  test('204 for a caller who manages keys, and the key ends at once', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').get('/users/me')).status, 200)
     assert.equal((await app.as('owner').delete(`/api-keys/${userId('member')}/member`)).status, 204)

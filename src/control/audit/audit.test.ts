@@ -45,7 +45,7 @@ const untilPending = async (app: TestControl) => {
 }
 
 suite('the trail of a write', () => {
-  test('says who, by which key, from where, in which organization, what to what, and how it ended', async () => {
+  test('has the actor, key, origin, organization, action, targets and outcome', async () => {
     await using app = await startControl()
     const headers = { 'user-agent': 'curl/8' }
     const reply = await app.as('owner').post('/api-keys', { name: 'robot', permissions: [] }, { headers })
@@ -389,7 +389,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     }
   })
 
-  test('400 for a cursor of somewhere else, a limit out of bounds, and what is no time', async () => {
+  test('400 for a foreign cursor, a limit out of bounds, and an invalid time', async () => {
     await using app = await startControl()
     const listing = Buffer.from(JSON.stringify(['name', 'desc', 'a', 'b'])).toString('base64url')
     const forged = Buffer.from(JSON.stringify(['audit', 'desc', '2026-01-01T00:00:00.000Z', '1; drop'])).toString(
@@ -433,7 +433,7 @@ suite('GET /audit', () => {
 })
 
 suite('the audit log in time', () => {
-  test('forgets what is older than the operator wants it kept', async () => {
+  test('deletes rows that are older than the operator’s setting', async () => {
     await using app = await startControl({ settings: { auditDays: 2 } })
     await app.as('owner').post('/api-keys', { name: 'old', permissions: [] })
     app.clock.advance({ hours: 24 })

@@ -16,7 +16,7 @@ suite('what a request says about its caller', () => {
     assert.ok(!isJwt(`dtn_${'0'.repeat(64)}`))
   })
 
-  test('either header names the organization; two that agree are one, two that differ are refused', () => {
+  test('either header names the organization; two equal ones count as one, two different ones are refused', () => {
     assert.equal(readOrganizationHeader({}), undefined)
     assert.equal(readOrganizationHeader({ 'x-service-organization-id': 'a' }), 'a')
     assert.equal(readOrganizationHeader({ 'x-daytona-organization-id': 'b' }), 'b')

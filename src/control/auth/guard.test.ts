@@ -26,7 +26,7 @@ suite('who may call', () => {
     assert.equal((await app.as('owner').get('/users/me')).status, 401)
   })
 
-  test('401 to the key of somebody who is no member any more', async () => {
+  test('401 to the key of a former member', async () => {
     await using app = await startControl()
     await app.database.sql`delete from members where user_id = ${userId('member')}`
     assert.equal((await app.as('member').get('/users/me')).status, 401)
@@ -75,7 +75,7 @@ suite('who may call', () => {
   })
 })
 
-suite('what is known of a key', () => {
+suite('the cached answer about a key', () => {
   test('is dropped at once in every process when the key is deleted in one of them', async () => {
     await using app = await startControl()
     const made = await app.as('owner').post('/api-keys', { name: 'short-lived', permissions: [] })

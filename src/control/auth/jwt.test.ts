@@ -38,7 +38,7 @@ suite('a JWT lets in', () => {
     assert.notEqual(first.body.id, second.body.id)
   })
 
-  test('of clients that put the user into `uid` and the address into `sub`', async () => {
+  test('of issuers that put the user into `uid` and the address into `sub`', async () => {
     await using app = await startControl()
     const reply = await app.asNewcomer({ cid: 'client', uid: '00u1', sub: 'ada@example.com' }).get('/users/me')
     assert.deepEqual([reply.status, reply.body.email], [200, 'ada@example.com'])
@@ -46,7 +46,7 @@ suite('a JWT lets in', () => {
     assert.equal(again.body.id, reply.body.id)
   })
 
-  test('until it ends, however short a time it was kept; clocks may differ by half a minute', async () => {
+  test('until it expires, also when its answer is cached; clocks may differ by half a minute', async () => {
     await using app = await startControl()
     const now = app.clock.now()
     const seconds = Math.floor(now.getTime() / 1000)
@@ -70,7 +70,7 @@ suite('a JWT lets in', () => {
     assert.equal(await statusOf(app, before), 401)
   })
 
-  test('while the issuer is away, as long as its keys are known', async () => {
+  test('while the issuer is unreachable, as long as its keys are known', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     assert.equal(await statusOf(app, await issuer.token(ada)), 200)
@@ -163,7 +163,7 @@ suite('401 to a JWT', () => {
     const { kid } = await issuer.publicJwk()
     return await forgedBy(issuer, () => ({ kid }))
   })
-  test('that names where its key is, and nobody goes there: jku', async () => {
+  test('with a `jku` header, whose URL is never fetched', async () => {
     await using evil = await startIssuer()
     const forged = await evil.token({ ...ada, iss: issuer.url }, { header: { jku: `${evil.url}/keys` } })
     assert.equal(await statusOf(app, forged), 401)
@@ -233,7 +233,7 @@ suite('503 to a JWT, and never anything else, while its issuer', () => {
     for (const issuer of issuers.values()) await issuer[Symbol.asyncDispose]()
   })
 
-  test('is away, and it is not asked by every request', async () => {
+  test('is unreachable, and not every request asks it again', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     issuer.misbehave((_, response) => response.destroy())
@@ -254,11 +254,11 @@ test('an unknown key id makes control ask for keys once in the cooldown, not wit
   assert.equal(issuer.asked.length, before)
 })
 
-suite('where somebody who is signed in stands', () => {
+suite('the organization of a signed-in user', () => {
   const { ours, theirs } = organizations
   const ask = async (client: ReturnType<TestControl['asUser']>, path: string) => (await client.get(path)).status
 
-  test('in their personal organization unless they name one, by path or header', async () => {
+  test('is the personal one by default, or the one named by path or header', async () => {
     await using app = await startControl()
     const personal = await app.asNewcomer(ada).get('/organizations')
     assert.deepEqual(

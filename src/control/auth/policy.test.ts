@@ -140,7 +140,7 @@ suite('who may do what', () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('every endpoint answers everybody who comes by a key, or by none, as the grid says', async () => {
+  test('every endpoint answers callers with any key, or with none, as the grid says', async () => {
     assert.deepEqual(
       Object.keys(callers).filter((caller) => !byKey.has(caller as GridCaller)),
       ['operator'],
@@ -148,7 +148,7 @@ suite('who may do what', () => {
     assert.deepEqual(await differences(byKey), [])
   })
 
-  test('every endpoint answers everybody who is signed in as the grid says', async () => {
+  test('every endpoint answers every signed-in caller as the grid says', async () => {
     assert.equal(signedIn.size, 4 + globalRoles.length)
     assert.deepEqual(await differences(signedIn), [])
   })
@@ -161,7 +161,7 @@ suite('who may do what', () => {
     }
   })
 
-  test('whatever the server serves is a row of the grid, or is named in policy.ts with who decides instead', () => {
+  test('every route of the server is in the grid, or policy.ts names who decides about it', () => {
     const inGrid = new Set(app.app.routes.map(({ method, path }) => `${method} ${unnamed(path)}`))
     const served = servedBy(app.app.server)
     assert.deepEqual(
@@ -184,7 +184,7 @@ suite('who may do what', () => {
     assert.deepEqual(asText(rows), asText(globalRoles))
   })
 
-  test('what is said to be decided inside is said of endpoints that exist', () => {
+  test('`decidedInside` names only endpoints that exist', () => {
     const titles = app.app.routes.map(titleOf)
     assert.deepEqual(
       Object.keys(decidedInside).filter((title) => !titles.includes(title)),

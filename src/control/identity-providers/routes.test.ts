@@ -96,7 +96,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     assert.deepEqual(reply.body.emailDomains, ['example.com', 'xn--bcher-kva.example'])
   })
 
-  test('400 for what is no domain', async () => {
+  test('400 for an invalid domain', async () => {
     await using app = await start()
     for (const domain of [
       '',
@@ -213,7 +213,7 @@ suite('claims of domains', () => {
     assert.deepEqual((await app.as('stranger').get(theirs)).body, [])
   })
 
-  test('of twenty who claim two domains at once, in either order, exactly one has them', async () => {
+  test('of twenty concurrent claims of two domains, in either order, exactly one succeeds', async () => {
     await using app = await start()
     await addPerson(app, { email: 'a@second.example' })
     await addPerson(app, { email: 'b@second.example', organizationId: organizations.theirs })
@@ -352,7 +352,7 @@ suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
     assert.deepEqual((await app.as('owner').get(path)).body.defaultAssignedRoleIds, [developer])
   })
 
-  test('400 where nobody could sign in any more, and for values that create refuses', async () => {
+  test('400 for changes after which nobody could sign in, and for values that create refuses', async () => {
     await using app = await start()
     const { id } = await create(app)
     const path = `${providers}/${id}`

@@ -82,7 +82,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.deepEqual([owner.role, owner.assignedRoles], ['owner', []])
   })
 
-  test('409 for a member and for who is invited, in any case of the address; not for who was', async () => {
+  test('409 for a member or an invited address in any letter case; not for a former one', async () => {
     await using app = await startControl()
     const ask = async (email: string) => (await app.as('owner').post(invitations, { email })).status
     assert.equal(await ask('Member@EXAMPLE.com'), 409)
@@ -99,7 +99,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal((await app.as('owner').post(`${invitations}/${id}/cancel`)).status, 403)
   })
 
-  test('409 to all but one of those who invite the same address at once', async () => {
+  test('409 to all but one of several concurrent invitations to the same address', async () => {
     const { transport, sent } = remembering()
     await using app = await startControl({ transport })
     const replies = await Promise.all(
@@ -177,7 +177,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
 })
 
 suite('GET /organizations/{organizationId}/invitations', () => {
-  test('200 shows members those that can still be accepted, and none of another organization', async () => {
+  test('200 shows members the open invitations, and none of another organization', async () => {
     await using app = await startControl()
     await invite(app, { email: 'first@example.com', expiresAt: new Date(app.clock.now().getTime() + day) })
     app.clock.advance({ seconds: 1 })
@@ -195,7 +195,7 @@ suite('GET /organizations/{organizationId}/invitations', () => {
 })
 
 suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
-  test('200 changes what it gives to whoever accepts from then on, and until when', async () => {
+  test('200 changes the role that accepting gives from then on, and the expiry', async () => {
     const { transport, sent } = remembering()
     await using app = await startControl({ transport })
     const guest = await addGuest(app)
@@ -249,7 +249,7 @@ suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
 })
 
 suite('POST /organizations/{organizationId}/invitations/{invitationId}/cancel', () => {
-  test('204 closes it, also for who has the letter; a letter that has not been sent is not', async () => {
+  test('204 closes the invitation, also for a receiver of the mail; unsent mail is withdrawn', async () => {
     const sent: OutgoingMail[] = []
     let isAway = true
     const transport: MailTransport = {
@@ -298,7 +298,7 @@ suite('GET /organizations/invitations, GET /organizations/invitations/count', ()
     assert.deepEqual([(await asGuest.get(own)).body, (await asGuest.get(`${own}/count`)).body], [[], 0])
   })
 
-  test('200 shows nothing to who has not verified the address, or only at the provider of some organization', async () => {
+  test('200 shows nothing for an unverified address, or one that only an SSO provider verified', async () => {
     await using app = await startControl()
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
       const guest = await addGuest(app, { email: `${Object.keys(how)}@example.com`, ...how })
@@ -364,7 +364,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await rolesHere(app, guest.id)).length, 1)
   })
 
-  test('once settled it stays so: of accept, decline and cancel at one moment exactly one happens', async () => {
+  test('of concurrent accept, decline and cancel exactly one succeeds, and its result stays', async () => {
     await using app = await startControl()
     for (let round = 0; round < 5; round += 1) {
       const guest = await addGuest(app)
@@ -407,7 +407,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.deepEqual(await rolesHere(app, late.id), [])
   })
 
-  test('403 to who has not verified the address, whether or not there is such an invitation', async () => {
+  test('403 for an unverified address, whether or not the invitation exists', async () => {
     await using app = await startControl()
     // An address that only an organization's own identity provider has verified gives no access elsewhere.
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
@@ -444,7 +444,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await app.as('owner').get(invitations)).body.length, 1)
   })
 
-  test('200 gives no role that has ended meanwhile', async () => {
+  test('200 gives no role that was deleted meanwhile', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const role = { name: 'Short', description: 'x', permissions: ['write:snapshots'] }

@@ -119,7 +119,7 @@ suite('the embedded issuer', () => {
     assert.equal((await tokens({ grant_type: 'refresh_token', refresh_token: refresh })).status, 400)
   })
 
-  test('of ten who come with one code at once, at most one is given tokens', async () => {
+  test('of ten concurrent uses of one code, at most one gets tokens', async () => {
     const { verifier, challenge } = startPkce()
     const code = (await getCode(openBrowser(base), challenge)).get('code')!
     const replies = await Promise.all(Array.from({ length: 10 }, () => exchange(code, verifier)))
@@ -272,7 +272,7 @@ suite('the embedded issuer', () => {
     assert.equal((await poll()).status, 400)
   })
 
-  test('nothing that it keeps can be used by whoever reads the database', async () => {
+  test('nothing that is stored can be used by a reader of the database', async () => {
     const { verifier, challenge } = startPkce()
     const code = (await getCode(openBrowser(base), challenge)).get('code')!
     const { body } = await exchange(code, verifier)
@@ -326,7 +326,7 @@ suite('the embedded issuer', () => {
     assert.ok((await longest()) > 11 * 60)
   })
 
-  test('what a device says of itself is not kept', async () => {
+  test('the data that a device sends about itself is not stored', async () => {
     const { sql } = app.database
     const lengthFor = async (agent: string) => {
       await sql`delete from issuer_records where model = 'DeviceCode'`
@@ -441,7 +441,7 @@ test('is not there where the operator names another issuer', async () => {
   assert.equal(reply.statusCode, 404)
 })
 
-test('what strangers send wrong while signing in is a line of the log only at level debug', async () => {
+test('wrong requests of strangers during sign-in are logged only at level debug', async () => {
   const lines: { level: number; msg: string }[] = []
   const log = createLog('control', 'debug', { write: (line) => void lines.push(JSON.parse(line)) })
   await using own = await startControl({ log, settings: { identity: testSettings.identity } })

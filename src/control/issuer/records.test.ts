@@ -4,7 +4,7 @@ import { startControl } from '#test/control/harness.ts'
 import { testSettings } from '#test/control/test-settings.ts'
 import { beginFrom, recordsIn } from './records.ts'
 
-suite('what the embedded issuer remembers', () => {
+suite('the records of the embedded issuer', () => {
   test('bounds records that are nobody’s yet: the oldest goes, and what is somebody’s never does', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
@@ -26,7 +26,7 @@ suite('what the embedded issuer remembers', () => {
     assert.deepEqual(await found(), [true, true, true, true])
   })
 
-  test('is taken from the network that has begun most: whoever begins them all loses their own', async () => {
+  test('the network that has begun the most loses its own records', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 5)('Session')
@@ -44,7 +44,7 @@ suite('what the embedded issuer remembers', () => {
     assert.equal(row?.['count'], 5)
   })
 
-  test('is counted by the address that the server has found, through a proxy too', async () => {
+  test('a record counts for the client address that the server has found, also behind a proxy', async () => {
     await using app = await startControl({ settings: { identity: testSettings.identity } })
     const { server } = app.app
     await server.inject({ method: 'GET', url: '/oidc/device', remoteAddress: '198.51.100.7' })

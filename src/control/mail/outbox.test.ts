@@ -76,7 +76,7 @@ suite('mail by SMTP', () => {
     assert.equal(await post.waiting(), 0)
   })
 
-  test('is not sent for what was not committed, and not for what was taken back', async () => {
+  test('is not sent if its transaction did not commit, or if it was withdrawn', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     const { database } = post.opened
@@ -169,7 +169,7 @@ suite('mail by SMTP', () => {
     await other.close()
   })
 
-  test('of many goes out once each, whichever of two processes sends it', async () => {
+  test('each of many mails is sent once, whichever of two processes sends it', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     for (let mail = 0; mail < 20; mail += 1) await post.queue({ subject: `number ${mail}` })
@@ -185,7 +185,7 @@ suite('mail by SMTP', () => {
 })
 
 suite('no header', () => {
-  test('is ended by what stands in a recipient or a subject', async () => {
+  test('cannot be broken by its recipient or its subject', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     for (const end of ['\r\n', '\n', '\r', '\u2028', '\u0085', '\0']) {

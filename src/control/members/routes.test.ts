@@ -76,7 +76,7 @@ suite('GET /organizations/{organizationId}/users', () => {
 suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
   const access = (who: string) => `${users}/${who}/access`
 
-  test('200 answers the member as they are now; their keys do with the next call what they may', async () => {
+  test('200 answers the changed member, and their keys have the new rights with the next call', async () => {
     await using app = await startControl()
     const reply = await app
       .as('owner')
@@ -90,7 +90,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual((await app.as('member').get('/api-keys/current')).body.permissions, [])
   })
 
-  test('200 makes an owner, whom roles are taken from, and who may do what owners do', async () => {
+  test('200 makes an owner, who loses all roles and can do what owners do', async () => {
     await using app = await startControl()
     const reply = await app
       .as('owner')
@@ -102,7 +102,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.equal((await app.as('member').post(`${organization}/roles`, { ...role, name: 'Other' })).status, 403)
   })
 
-  test('200 demotes an owner, whose keys keep only what their roles give, for good', async () => {
+  test('200 demotes an owner, whose keys permanently keep only what the new roles give', async () => {
     await using app = await startControl()
     const other = await addPerson(app, { role: 'owner' })
     await app.as('owner').post(access(other.id), { role: 'member', assignedRoleIds: [developerRoleId] })
@@ -143,7 +143,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.equal((await all.post(access(userId('viewer')), { role: 'owner', assignedRoleIds: [] })).status, 200)
   })
 
-  test('404 for who is no member here, 400 for a role of nobody or of another organization', async () => {
+  test('404 for a user who is no member, 400 for an unknown role or one of another organization', async () => {
     await using app = await startControl()
     const body = { role: 'member', assignedRoleIds: [] }
     for (const id of [userId('stranger'), 'no-such'])
@@ -160,7 +160,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.equal((await app.as('viewer').post('/sandbox', {})).status, 403)
   })
 
-  test('400 for what is no access', async () => {
+  test('400 for an invalid body', async () => {
     await using app = await startControl()
     const bodies = [
       {},
@@ -206,7 +206,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
-  test('204 ends the membership and the keys here with the next call; what else they have stays', async () => {
+  test('204 ends the membership and its keys with the next call; other memberships stay', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into members (organization_id, user_id, role) values (${organizations.theirs}, ${userId('member')}, 'member')`

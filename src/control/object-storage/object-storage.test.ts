@@ -127,7 +127,7 @@ suite('GET /runners/contexts', () => {
       assert.equal(await imageOf([one]), images[1])
     }))
 
-  test('400 for what is no hash', async () => {
+  test('400 for an invalid hash', async () => {
     await using app = await startControl()
     for (const hash of ['x', '../../theirs', `${one}/..`]) {
       const buildInfo = { dockerfileContent, contextHashes: [hash] }

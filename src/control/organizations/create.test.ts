@@ -62,7 +62,7 @@ suite('POST /organizations', () => {
     }
   })
 
-  test('404 for a region that is not there, or is not for everybody', async () => {
+  test('404 for a region that does not exist or is not shared', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into regions (id, name, organization_id, region_type) values

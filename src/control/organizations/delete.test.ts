@@ -70,7 +70,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.deepEqual([...(await sql`select * from deleted_organizations`)], [])
   })
 
-  test('204 while the runner is away: nothing is forgotten before the runner has said that it is gone', async () => {
+  test('204 while the runner is away: its sandboxes are kept until the runner reports them gone', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', {})).body
@@ -120,7 +120,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.equal((await deleted.reply).status, 204)
   })
 
-  test('204 to one of many who ask at once, and to the others that it is gone', async () => {
+  test('204 to one of many concurrent callers, 401 or 404 to the others', async () => {
     await using app = await startControl()
     const replies = await Promise.all(Array.from({ length: 20 }, () => app.as('owner').delete(path)))
     const statuses = replies.map(({ status }) => status)

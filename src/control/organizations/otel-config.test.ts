@@ -23,7 +23,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.deepEqual(await asCollector(app), config)
   })
 
-  test('204 what was shown can be sent back: asterisks keep the value that is stored, others replace it', async () => {
+  test('204 for an answer that is sent back: asterisks keep the stored value, other values replace it', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     const headers = { 'X-Api-Key': '******', 'X-Tenant': 'eight', 'x-new': 'a*b' }
@@ -46,7 +46,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.deepEqual(await asCollector(app), config)
   })
 
-  test('400 for what is no address, no header, or asterisks with nothing behind them', async () => {
+  test('400 for an invalid URL, an invalid header, or asterisks without a stored value', async () => {
     await using app = await startControl()
     const { endpoint } = config
     const bodies = [
@@ -97,7 +97,7 @@ suite('GET /organizations/{organizationId}/otel-config', () => {
     assert.equal((await app.as('collector').get(path)).status, 401)
   })
 
-  test('what is moved to another organization cannot be read there', async () => {
+  test('a setting that is copied to another organization cannot be decrypted there', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     await app.database.sql`

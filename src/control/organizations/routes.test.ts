@@ -83,7 +83,7 @@ suite('GET /organizations/{organizationId}', () => {
     assert.equal(foreign.body.message, missing.body.message)
   })
 
-  test('200 the path says which one: a header that names another moves nothing', async () => {
+  test('200 for the organization of the path; a header that names another is ignored', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').get(`/organizations/${ours}`, {
       headers: { 'X-Daytona-Organization-ID': theirs },

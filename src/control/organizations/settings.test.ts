@@ -18,7 +18,7 @@ const checkOnlyOperators = async (app: TestControl, path: string, body: object) 
 }
 
 suite('PATCH /organizations/{organizationId}/default-region', () => {
-  test('204 sets it where there is none; the same again changes nothing', async () => {
+  test('204 sets a missing default region; setting it again changes nothing', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set default_region_id = null where id = ${ours}`
     assert.equal((await see(app)).defaultRegionId, undefined)
@@ -28,7 +28,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     assert.equal((await see(app)).defaultRegionId, 'local')
   })
 
-  test('409 for another region once there is one, unless the operator allows it', async () => {
+  test('409 for another region once one is set, unless the operator allows changes', async () => {
     const ask = async (defaultRegionMayChange: boolean) => {
       await using app = await startControl({ settings: { defaultRegionMayChange } })
       await app.database.sql`
@@ -40,7 +40,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     assert.deepEqual(await ask(true), [204, 'ours_1'])
   })
 
-  test('404 for a region of others and for none look alike; 400 without one', async () => {
+  test('the same 404 for a foreign region and for an unknown one; 400 without a region', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into regions (id, name, organization_id, region_type) values ('theirs_1', 'cellar', ${theirs}, 'custom')`
@@ -81,7 +81,7 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
     }
   })
 
-  test('400 for what is no object, for the reserved "otel", and for what cannot be kept', async () => {
+  test('400 for a value that is no object, for the reserved "otel", and for text that cannot be stored', async () => {
     await using app = await startControl()
     for (const payload of [
       '[]',
@@ -123,7 +123,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.deepEqual([create.status, create.body.message], [403, 'This organization is suspended.'])
   })
 
-  test('204 with a reason, an end and a grace; it lifts itself; a second one moves only the end', async () => {
+  test('204 with a reason, an end and a grace period; lifts itself; a second call moves only the end', async () => {
     await using app = await startControl()
     const begin = app.clock.now()
     const inSeconds = (seconds: number) => new Date(begin.getTime() + seconds * 1000).toISOString()
@@ -176,7 +176,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
 })
 
 suite('POST /organizations/{organizationId}/unsuspend', () => {
-  test('204 clears all of it; where nothing was suspended too', async () => {
+  test('204 clears the suspension; also 204 without one', async () => {
     await using app = await startControl()
     const until = new Date(app.clock.now().getTime() + 3_600_000).toISOString()
     await app.as('admin').post(at('suspend'), { reason: 'x', until, suspensionCleanupGracePeriodHours: 1 })

@@ -109,7 +109,7 @@ const thinkOf = (random: Random, rows: readonly Row[]): Ask => {
 }
 
 suite('quotas under concurrency', () => {
-  test('of a hundred creates at one moment exactly as many get through as fit', { timeout: 120_000 }, async () => {
+  test('of a hundred concurrent creates exactly as many succeed as fit', { timeout: 120_000 }, async () => {
     await using two = await startTwo()
     await using runner = await connectRunner(two.app)
     const make = { method: 'POST', path: '/sandbox', body: { cpu: 1 } } as const
@@ -120,7 +120,7 @@ suite('quotas under concurrency', () => {
     assert.equal((await checkSettled(two.app, await settle(two.app, runner))).cpu, quota.cpu)
   })
 
-  test('whatever is done by whom, in whichever order', { timeout: 240_000 }, async (t) => {
+  test('random calls of many callers, in any order', { timeout: 240_000 }, async (t) => {
     await using two = await startTwo()
     const { app, ask } = two
     await using runner = await connectRunner(app)

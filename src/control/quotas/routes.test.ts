@@ -19,7 +19,7 @@ const usage = async (app: TestControl) => (await app.as('viewer').get(`/organiza
 const wrongNumbers = [-1, 1.5, 1e308, 2 ** 31, 2 ** 53, '5', true, [], {}, 'NaN']
 
 suite('PATCH /organizations/{organizationId}/quota', () => {
-  test('204 changes what is given; what is absent or null stays', async () => {
+  test('204 changes the given fields; absent or null fields stay', async () => {
     await using app = await startControl()
     const before = (await app.as('owner').get(`/organizations/${ours}`)).body
     const reply = await app.as('admin').patch(quotaPath(), {
@@ -57,7 +57,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
     assert.deepEqual([sandboxCreateRateLimit, maxDiskPerSandbox], [null, 0])
   })
 
-  test('400 for what is no amount, and nothing changes', async () => {
+  test('400 for an invalid amount, and nothing changes', async () => {
     await using app = await startControl()
     for (const field of ['maxCpuPerSandbox', 'snapshotQuota', 'volumeQuota', 'authenticatedRateLimitTtlSeconds']) {
       for (const value of wrongNumbers) {
@@ -107,7 +107,7 @@ suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
     assert.equal((await app.as('stranger').get(`/organizations/${theirs}/usage`)).body.regionUsage.length, 1)
   })
 
-  test('400 for what is no amount, class or gpu', async () => {
+  test('400 for an invalid amount, class or GPU', async () => {
     await using app = await startControl()
     const bodies = [
       ...wrongNumbers.map((totalCpuQuota) => ({ totalCpuQuota })),
@@ -137,7 +137,7 @@ suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
 })
 
 suite('GET /organizations/{organizationId}/usage', () => {
-  test('200 tells for each region and class what may be had and what is', async () => {
+  test('200 answers quota and use for each region and class', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 2, memory: 3, disk: 4 } },
     })

@@ -41,7 +41,7 @@ export const findRegionQuota = async (
   return row
 }
 
-/** Whether this organization can get a quota in the region: it has no owner or is its own. Blocks its deletion meanwhile. */
+/** Whether this organization can get a quota in the region: it has no owner or is its own. Blocks deletes until commit. */
 export const holdRegion = async (
   transaction: Transaction,
   organizationId: string,

@@ -60,7 +60,7 @@ suite('the quota of a region', () => {
     assert.deepEqual(await used(app), [3, 2, 6])
   })
 
-  test('what stops gives cpu and memory back but no disk; a start needs them again', async () => {
+  test('a stop gives back cpu and memory but no disk; a start needs them again', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 2, totalDiskQuota: 6 })
@@ -281,7 +281,7 @@ suite('checkTotals', () => {
   })
 })
 
-suite('what one sandbox may have', () => {
+suite('the limits of one sandbox', () => {
   test('403 by the region where that says something, else by the organization', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
@@ -315,7 +315,7 @@ suite('what one sandbox may have', () => {
     assert.equal((await ask(app, 'kept/autodelete/5')).status, 200)
   })
 
-  test('400 for no end, or a later one than the region allows; without a wish it is that', async () => {
+  test('400 for no end or a later one than the region allows; that limit is the default', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const eternal = await create(app, 'eternal')

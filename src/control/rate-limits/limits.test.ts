@@ -25,7 +25,7 @@ const headersOf = ({ headers }: Reply, bucket: string) => {
 }
 
 suite('rate limits', () => {
-  test('there are none unless an operator sets them, and no headers that speak of any', async () => {
+  test('there are no limits and no limit headers by default', async () => {
     await using app = await startControl()
     const reply = await app.as('member').get('/sandbox')
     assert.deepEqual(
@@ -103,7 +103,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('member').get('/sandbox')).status, 200)
   })
 
-  test('429 for an address that was wrong too often, whatever it brings then; our own programs go on', async () => {
+  test('429 for an address with too many failures, even with a right key; our own programs go on', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     assert.equal((await app.with('dtn_wrong').get('/sandbox')).status, 401)
     const second = await app.as('nobody').get('/sandbox')
@@ -144,7 +144,7 @@ suite('rate limits', () => {
     }
   })
 
-  test('a wrong credential at an event socket is one like any other', async () => {
+  test('a wrong credential at an event socket counts like any other', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     const base = await app.listen()
     const signIn = async (token: string) => {
@@ -179,7 +179,7 @@ suite('rate limits', () => {
     )
   })
 
-  test('the public SDK tells that it is this, and when to come again', async () => {
+  test('the public SDK reports a rate limit, and when to retry', async () => {
     await using app = await startLimited({ authenticated: minute(1) })
     const base = await app.listen()
     await using daytona = new Daytona({ apiKey: keys.member, apiUrl: `${base}/api` })

@@ -81,7 +81,7 @@ suite('POST /regions', () => {
     assert.equal((await app.as('stranger').post('/regions', { name: 'cellar' })).status, 201)
   })
 
-  test('400 for names and addresses that are none', async () => {
+  test('400 for invalid names and URLs', async () => {
     await using app = await startControl()
     const names = [
       '',
@@ -146,7 +146,7 @@ suite('PATCH /regions/{id}', () => {
     assert.equal((await patch({})).status, 200)
   })
 
-  test('400 for addresses that are none, and nothing is changed', async () => {
+  test('400 for invalid URLs, and nothing is changed', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     for (const url of [...badUrls, 5]) {
@@ -264,7 +264,7 @@ suite('POST /regions/{id}/regenerate-snapshot-manager-credentials', () => {
 })
 
 suite('DELETE /regions/{id}', () => {
-  test('204 takes it away; where it was the default there is none any more', async () => {
+  test('204 deletes the region; if it was the default, there is none afterwards', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     await app.database.sql`update organizations set default_region_id = ${id} where id = ${ours}`

@@ -53,7 +53,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     assert.equal(theirs.status, 201)
   })
 
-  test('409 to all but one of those who make the same name at once', async () => {
+  test('409 to all but one of several concurrent calls with the same name', async () => {
     await using app = await startControl()
     const replies = await Promise.all(Array.from({ length: 12 }, () => app.as('owner').post(roles, builder)))
     const statuses = replies.map(({ status }) => status).sort()
@@ -120,7 +120,7 @@ suite('GET /organizations/{organizationId}/roles', () => {
 })
 
 suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
-  test('200 replaces it, and its members hold what it says now with their next call', async () => {
+  test('200 replaces the role, and its members have the new permissions with their next call', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     const { key } = await addBuilder(app, id)
@@ -171,7 +171,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
-  test('204 takes it from everybody, whose keys lose what it gave and keep the rest', async () => {
+  test('204 takes the role from all members; their keys lose its permissions and keep the rest', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     const { id: user, key } = await addPerson(app, {

@@ -34,7 +34,7 @@ const begin = async (sso: SsoControl): Promise<string> => {
 }
 
 suite('GET /users/me/pending-sso-links', () => {
-  test('200 answers what waits for the caller, and nobody else’s', async () => {
+  test('200 lists the links that wait for the caller, and nobody else’s', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     assert.deepEqual((await app.as('member').get(pending)).body, [])
@@ -55,7 +55,7 @@ suite('GET /users/me/pending-sso-links', () => {
     assert.equal((await app.as('nobody').get(pending)).status, 401)
   })
 
-  test('one that waits stays the same, however often its sign-in is tried', async () => {
+  test('a waiting link stays the same, however often its sign-in is tried', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     sso.app.clock.advance({ hours: 1 })
@@ -163,7 +163,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await app.as('member').post(confirm(next))).status, 204)
   })
 
-  test('of a confirmation and a rejection at once exactly one counts', async () => {
+  test('of a concurrent confirmation and rejection exactly one counts', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     const replies = await Promise.all([

@@ -64,14 +64,14 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.match(secure, /^__Host-alcove-sso=[\w-]{43}; Path=\/; Max-Age=600; HttpOnly; SameSite=Lax; Secure$/)
   })
 
-  test('what a caller adds to the address leads nowhere else', async () => {
+  test('extra query parameters cannot change where the browser is sent', async () => {
     await using sso = await startSso(provider)
     const evil = 'redirect_uri=https://evil.example&returnTo=https://evil.example&scope=openid+admin'
     const { location } = await new Browser(sso.app).go(`${sso.startUrl}?${evil}`)
     assert.doesNotMatch(location!, /evil|admin/)
   })
 
-  test('404 for an organization without providers, and the same for one that is none', async () => {
+  test('404 for an organization without providers, as for one that does not exist', async () => {
     await using sso = await startSso(provider)
     const ask = (id: string) => sso.app.as('nobody').get(`/auth/sso/org/${id}`)
     const [without, none] = [await ask(organizations.theirs), await ask('no-such')]
@@ -79,7 +79,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.deepEqual([none.status, none.body.message], [404, without.body.message])
   })
 
-  test('of several the one that is named signs in, or else the oldest that is enabled', async () => {
+  test('the named provider signs in; by default the oldest enabled one', async () => {
     await using other = await startProvider({ clientId: 'other' })
     await using sso = await startSso(provider)
     const path = `/organizations/${organizations.ours}/identity-providers`
@@ -113,7 +113,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
   })
 })
 
-suite('who is new', () => {
+suite('a new person', () => {
   test('becomes a user, verified by sso, and a member with the default roles, and is signed in', async () => {
     await using sso = await startSso(provider)
     const page = await sso.signIn('ada')
@@ -160,7 +160,7 @@ suite('who is new', () => {
     assert.equal(await countUsers(sso), users)
   })
 
-  test('is one user, however many browsers they begin with', async () => {
+  test('becomes one user, however many browsers start at once', async () => {
     await using sso = await startSso(provider)
     const users = await countUsers(sso)
     const pages = await Promise.all(Array.from({ length: 5 }, () => sso.signIn('ada')))
@@ -432,7 +432,7 @@ suite('providers as they differ', () => {
     assert.equal((await sso.signIn('ada')).body.userId, id)
   })
 
-  test('one whose ID token names no address is asked for it at its userinfo', async () => {
+  test('the userinfo endpoint is asked if the ID token has no address', async () => {
     await provider.setClaimsInToken(false)
     await using sso = await startSso(provider)
     assert.equal((await sso.signIn('ada')).status, 200)
@@ -441,7 +441,7 @@ suite('providers as they differ', () => {
     await refused(sso, 'eve', 'email_not_verified')
   })
 
-  test('one that wants the client secret in the body gets it there', async () => {
+  test('the client secret goes into the body if the provider wants that', async () => {
     await using other = await startProvider({ authMethod: 'client_secret_post' })
     await other.setAccounts({ ada })
     await using sso = await startSso(other)

@@ -44,8 +44,8 @@ const makeAnew = async ({ app, providerId }: SsoControl, more: object = {}) => {
   assert.equal(reply.status, 201, reply.text)
 }
 
-suite('who was made by single sign-on', () => {
-  test('comes in again as themselves when the provider was made anew', async () => {
+suite('a user made by single sign-on', () => {
+  test('signs in again as the same user after the provider was recreated', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     await makeAnew(sso)
@@ -90,7 +90,7 @@ suite('who was made by single sign-on', () => {
     assert.equal(await end(sso), id)
   })
 
-  test('link_refused by a provider whose domain it is not, though it allows any', async () => {
+  test('link_refused by a provider that does not list the domain, even if it allows any', async () => {
     await using sso = await startSso(provider)
     await end(sso)
     await makeAnew(sso, { emailDomains: [], allowAnyDomain: true })

@@ -22,7 +22,7 @@ const verifiedBy = async (app: TestControl, email: string) => {
   return row?.by
 }
 
-suite('whoever is seen for the first time', () => {
+suite('a person who signs in for the first time', () => {
   test('becomes one user with one personal organization, also by 50 requests at once', async () => {
     await using app = await startControl()
     const replies = await Promise.all(Array.from({ length: 50 }, () => app.asNewcomer(ada).get('/organizations')))
@@ -40,7 +40,7 @@ suite('whoever is seen for the first time', () => {
     )
   })
 
-  test('is what the token says, with the issuer as the one who vouches for the address', async () => {
+  test('gets name and address from the token, and the issuer vouches for the address', async () => {
     await using app = await startControl()
     const { id, ...me } = await meOf(app, ada)
     assert.ok(id)
@@ -56,7 +56,7 @@ suite('whoever is seen for the first time', () => {
     assert.equal(await verifiedBy(app, 'bob@example.com'), null)
   })
 
-  test('401 without an address, or with what is none', async () => {
+  test('401 without an address, or with an invalid one', async () => {
     await using app = await startControl()
     for (const email of [
       undefined,
@@ -102,7 +102,7 @@ suite('whoever is seen for the first time', () => {
 })
 
 suite('an address that only the identity provider of an organization vouches for', () => {
-  test('goes to whoever the issuer verifies it for; the account that had it stays, as one without', async () => {
+  test('goes to the person whom the issuer verifies; the former account stays, without an address', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -124,7 +124,7 @@ suite('an address that only the identity provider of an organization vouches for
   })
 })
 
-suite('whoever was seen before', () => {
+suite('a person who has signed in before', () => {
   test('has the name and the address that the newest token says', async () => {
     await using app = await startControl()
     const { id } = await meOf(app, ada)
@@ -160,7 +160,7 @@ suite('whoever was seen before', () => {
     assert.deepEqual([me.name, me.email, me.emailVerified], ['Eve', 'ada@example.com', true])
   })
 
-  test('keeps what is known when a token says less', async () => {
+  test('keeps the stored claims when a token says less', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })
