@@ -1,4 +1,4 @@
-// The shapes of what sandboxes used, and what a runner says of it.
+// The shapes of usage samples, as runners report them and as callers read them.
 import Type, { type Static } from 'typebox'
 import { DateTime } from '#src/http/shapes.ts'
 import { mostSamples } from '#src/wire/meter-reading.ts'

@@ -1,4 +1,4 @@
-// What sandboxes used lately: kept as runners say it, shown as series of points, forgotten after some hours.
+// Recent usage of sandboxes: stored as runners report it, shown as series of points, deleted after some hours.
 import type { Parts } from '#src/control/parts.ts'
 import { getSandbox } from '#src/control/sandboxes/service.ts'
 import { Problem } from '#src/problems.ts'
@@ -8,7 +8,7 @@ import { deleteSamples, insertSamples, listMeans, type MeterRow } from './store.
 
 type MeterParts = Pick<Parts, 'database' | 'clock' | 'settings'>
 
-/** Their names on the wire, as clients know them. */
+/** The metric names that clients expect. */
 const series = {
   'daytona.sandbox.cpu.limit': 'cpuCount',
   'daytona.sandbox.cpu.utilization': 'cpuUsedPct',
@@ -19,13 +19,13 @@ const series = {
   'daytona.sandbox.filesystem.usage': 'diskUsed',
 } as const satisfies Record<string, Exclude<keyof MeterRow, 'at'>>
 
-/** Where there are more, each point is the mean of as many as it takes. */
+/** Most points per series. If there are more samples, each point is the mean of several. */
 const mostPoints = 1000
 const rowsPerSweep = 50_000
 
 const keptSince = ({ clock, settings }: MeterParts) => new Date(clock.now().getTime() - settings.meterHours * 3_600_000)
 
-/** At the time when they arrive: the clock of a runner may be wrong. */
+/** Stores samples with the time of their arrival, because the clock of a runner may be wrong. */
 export const keepSamples = async (
   { database, clock }: MeterParts,
   runnerId: string,
@@ -51,7 +51,7 @@ export const listSeries = async (
   const to = wantedTo === undefined ? parts.clock.now() : new Date(wantedTo)
   const asked = wantedFrom === undefined ? created_at : new Date(wantedFrom)
   if (asked > to) throw new Problem('bad_request', 'query.from must not be after query.to')
-  // What one that was started ahead did before it was somebody's is nobody's business.
+  // Usage of a warm sandbox from before its claim is not shown.
   const from = new Date(Math.max(asked.getTime(), created_at.getTime(), keptSince(parts).getTime()))
   const seconds = Math.max(1, Math.ceil((to.getTime() - from.getTime() + 1) / 1000 / mostPoints))
   const rows = from > to ? [] : await listMeans(sql, id, { from, to, seconds })

@@ -1,13 +1,13 @@
-// The SQL of what sandboxes used.
+// The SQL of usage samples.
 import type { Sql } from '#src/control/storage/database.ts'
 import type { MeterReading, MeterSample } from '#src/wire/meter-reading.ts'
 
-/** What a runner says more often than this is not kept. */
+/** Least time between two stored samples of a sandbox. Samples that come sooner are dropped. */
 const leastSeconds = 5
 
 const ago = (now: Date, seconds: number) => new Date(now.getTime() - seconds * 1000)
 
-/** Stores samples of sandboxes that this runner has, and of no others. */
+/** Stores samples. Samples of sandboxes that are not on this runner are ignored. */
 export const insertSamples = async (
   sql: Sql,
   runnerId: string,
@@ -29,7 +29,7 @@ export const insertSamples = async (
 
 export type MeterRow = Omit<MeterReading, 'diskUsed'> & { at: Date; diskUsed: number | null }
 
-/** Each row stands for the samples of `seconds` seconds: their mean, at the time of the last. */
+/** Each row is the mean of the samples within `seconds` seconds, at the time of the last sample. */
 export const listMeans = (
   sql: Sql,
   sandboxId: string,
@@ -41,7 +41,7 @@ export const listMeans = (
   where sandbox_id = ${sandboxId}::uuid and at between ${from} and ${to}
   group by floor(extract(epoch from at - ${from}::timestamptz) / ${seconds}::float8) order by 1`
 
-/** Answers how many there were. */
+/** Returns how many samples were deleted. */
 export const deleteSamples = async (sql: Sql, before: Date, most: number): Promise<number> => {
   const { count } = await sql`
     delete from sandbox_meters where (sandbox_id, at) in (
