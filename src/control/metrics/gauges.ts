@@ -1,4 +1,4 @@
-// What is true of the whole server now, asked of the database. No other room has these questions, which cross all of them.
+// Gauges of the whole server, read from the database. Their queries are here because they cross the borders of many rooms.
 
 import { Gauge, type Registry } from 'prom-client'
 import {
@@ -52,7 +52,7 @@ const measureRunners = (sql: Sql, now: Date): Promise<RunnerRow[]> => sql`
     left join sandboxes held on held.runner_id = runners.id
   group by runners.id, runners.state, runners.cpu, runners.memory_gib, runners.disk_gib, last_heartbeat_at`
 
-/** Answers what brings them up to date. */
+/** Registers the gauges. Returns the function that updates them. */
 export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Promise<void>) => {
   const gauge = (name: string, help: string, labelNames: string[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] })
@@ -85,7 +85,7 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
     }
   }
   const showRunners = (rows: readonly RunnerRow[]) => {
-    // Runners that are gone are not shown any more.
+    // Reset, so that removed runners are not shown any more.
     for (const each of [capacity, promised, ready, silent]) each.reset()
     for (const row of rows) {
       const { id: runner } = row

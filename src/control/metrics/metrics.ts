@@ -1,4 +1,4 @@
-// The numbers of this process, and when the database is asked for the others.
+// The metrics of this process. The gauges of the whole server are read from the database at a scrape.
 import type { FastifyInstance } from 'fastify'
 import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import type { Parts } from '#src/control/parts.ts'
@@ -8,7 +8,7 @@ import { adoptMetrics } from '#src/kit/telemetry/telemetry.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { registerGauges } from './gauges.ts'
 
-/** How long what the database said is good enough for the next scrape. */
+/** Scrapes within this time reuse the last values from the database. */
 const freshMilliseconds = 5_000
 
 const requestBuckets = [0.005, 0.02, 0.05, 0.1, 0.25, 1, 5, 30]
@@ -17,19 +17,19 @@ const stateBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300,
 
 export type Metrics = {
   contentType: string
-  /** Everything as text, in Prometheus' own format. */
+  /** All metrics in Prometheus' text format. */
   print: () => Promise<string>
   /** Counts the requests of a server. Call before it listens. */
   follow: (server: FastifyInstance) => void
-  /** Shows this process too: memory, event loop, garbage; and gives all to telemetry. Once in a process. */
+  /** Adds metrics of this process (memory, event loop, garbage collection), and exports all to telemetry. Once per process. */
   includeProcess: () => void
   close: () => void
 }
 
-/** Whose step a state is: the first verb that leads through it. */
+/** The verb that a state is counted for: the first verb that passes through it. */
 const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
 
-/** Where a sandbox that somebody has now came from. */
+/** How the caller's new sandbox was made, or undefined if the change gives no caller a sandbox. */
 const sourceOf = ({ from, to, row }: Change): string | undefined => {
   if (row === undefined || row.warm_pool_id !== null) return undefined
   if (isClaim(from, to)) return 'warm'
@@ -63,7 +63,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
 
   const stopHearing = changes.hear((change) => {
     const { from, to, row } = change
-    // Another process counts what it has done itself.
+    // Without a row the change was made by another process, which counts it.
     if (row === undefined) return
     const source = sourceOf(change)
     if (source !== undefined) creates.inc({ source })
@@ -81,7 +81,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
     if (asked === undefined || at - asked.at > freshMilliseconds) {
       const asking = { at, done: refresh(database.sql, clock.now()) }
       asked = asking
-      // What failed is asked again by the next scrape.
+      // After a failure, the next scrape asks again.
       asking.done.catch(() => {
         if (asked === asking) asked = undefined
       })
@@ -97,7 +97,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
     },
     follow: (server) => {
       server.addHook('onResponse', (request, reply, done) => {
-        // A socket's duration says nothing; a path that is no route is somebody's guess.
+        // WebSockets are not timed, because their duration means nothing. Unknown paths are not counted: callers can invent any.
         const { url } = request.routeOptions
         if (!request.ws && url !== undefined) {
           const route = url.replace(/^\/api(?=\/)/, '')
