@@ -1,4 +1,4 @@
-// The connections of control. Rows come as they are stored, in snake_case; each store reads them into our words.
+// The database connections of control. Rows have the columns' snake_case names; each store maps them to its own types.
 import postgres from 'postgres'
 import { span } from '#src/kit/telemetry/telemetry.ts'
 import { connectionFrom } from '#src/postgres/url.ts'
@@ -8,24 +8,24 @@ import { readTextArray, writeTextArray } from './text-array.ts'
 
 type Types = { bigint: number; textArray: string[] }
 
-/** What a store asks its questions with: the pool, or one transaction of it. */
+/** What a store runs its queries with: the pool, or one transaction. */
 export type Sql = postgres.ISql<Types>
 export type Transaction = postgres.TransactionSql<Types>
-/** A piece of a question, to be put into another. */
+/** A fragment of SQL to insert into a query. */
 export type Piece = postgres.Fragment
 
 /** A pool of connections. */
 type Asking = {
   sql: postgres.Sql<Types>
-  /** All or nothing. `work` must ask through the transaction that it is given. */
+  /** Runs `work` in one transaction. `work` must send all its queries through the given transaction. */
   transaction: <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>
 }
 
 export type Database = Asking & {
   /**
-   * Plans each question once for a connection, whatever is asked with it: right for those that find their rows by a key.
-   * With the other pool a plan is made for the very values, at least five times for each connection, which of one
-   * sandbox takes longer than carrying it out.
+   * Plans each query once per connection, for any values: right for queries that find their rows by a key.
+   * The other pool plans for the given values, at least the first five times per connection. For a query about one sandbox,
+   * planning takes longer than execution.
    */
   keyed: Asking
   listen: Listener['listen']
@@ -36,24 +36,24 @@ const pool = {
   max: 8,
   /** Seconds. */
   connect_timeout: 10,
-  // The driver (3.4.9) does not keep a connection for a transaction whose BEGIN is the last of as many questions as may wait
-  // on it (`execute()` in connection.js): others then ask in the middle of that transaction. So there is no such number.
+  // Practically no limit. In the driver (3.4.9), a BEGIN that reaches this limit does not reserve its connection (`execute()` in
+  // connection.js), and other queries then run inside that transaction.
   max_pipeline: 2 ** 30,
-  // A connection is closed by trouble and nothing else: see replaceable.ts.
+  // Connections are never closed for age or idleness, only after a failure: see `replaceable.ts`.
   idle_timeout: 0,
   max_lifetime: null,
-  // Seconds until the next attempt after a lost connection; the driver's own grows to 20 s.
+  // Seconds until the next attempt after a lost connection, at most 0.5. The driver's default grows to 20 s.
   backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 0.5),
 }
 
-/** No question of ours takes long; one that does is a mistake or an attack, and its caller has gone. Milliseconds. */
+/** Milliseconds. None of our queries is slow: one that exceeds this is a bug or an attack, and its caller has given up. */
 const limits = {
   statement_timeout: 15_000,
   lock_timeout: 5_000,
   idle_in_transaction_session_timeout: 15_000,
 }
 
-/** `max` bounds the connections of each of the two pools of this process. */
+/** `max`: most connections in each of the two pools of this process. */
 export const openDatabase = (databaseUrl: string, { max = pool.max }: { max?: number } = {}): Database => {
   const { url, connection } = connectionFrom(databaseUrl)
   const open = (settings: object) =>
@@ -92,13 +92,13 @@ export const openDatabase = (databaseUrl: string, { max = pool.max }: { max?: nu
   }
 }
 
-/** Throws, in a sentence for the operator that never shows a password, if the database cannot be asked. */
+/** Throws if the database cannot be reached. The message is for the operator and never contains the password. */
 export const checkReachable = async ({ sql }: Asking, databaseUrl: string): Promise<void> => {
   const { connection } = connectionFrom(databaseUrl)
   const { hostname, port } = new URL(databaseUrl)
   const name = connection.host ? `at ${connection.host}` : `of DATABASE_URL (${hostname}:${port || 5432})`
   await sql`select`.catch((error) => {
-    // Where a name has several addresses only the parts of the error have words.
+    // If the host name has several addresses, only the nested errors have a message.
     const why = error.message || error.errors?.[0]?.message || error.code
     throw new Error(`the database ${name} cannot be reached: ${why}`, { cause: error })
   })
@@ -114,20 +114,20 @@ const asking = (sql: Asking['sql']): Asking => ({
 
 const sqlState = (error: unknown) => (error as { code?: unknown } | null)?.code
 
-/** Somebody else has this name. */
+/** A unique constraint failed: the value is taken. */
 export const isDuplicate = (error: unknown): boolean => sqlState(error) === '23505'
 
-/** What it refers to is not there, or is gone by now. */
+/** A foreign key failed: the referenced row does not exist, or was deleted meanwhile. */
 export const isDangling = (error: unknown): boolean => sqlState(error) === '23503'
 
-/** Two waited for each other, and this one was sent away. */
+/** A deadlock: PostgreSQL aborted this transaction. */
 export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P01'
 
-/** It waited for others, or took, longer than any question of ours may: lock_not_available, query_canceled. */
+/** The query exceeded `lock_timeout` or `statement_timeout`: lock_not_available, query_canceled. */
 export const isOverdue = (error: unknown): boolean => sqlState(error) === '55P03' || sqlState(error) === '57014'
 
 const unreachable: readonly unknown[] = [
-  // A socket that PostgreSQL has just made is its own for a moment, and may be asked by more than it lets wait.
+  // A new Unix socket of PostgreSQL is briefly closed to others (EACCES), and its backlog can be full (EAGAIN).
   'EACCES',
   'EAGAIN',
   'EAI_AGAIN',
@@ -149,5 +149,5 @@ const unreachable: readonly unknown[] = [
   '53300', // too_many_connections
 ]
 
-/** The database is not there now; the same question may succeed in a moment. */
+/** The database is unreachable now. A retry may succeed in a moment. */
 export const isUnreachable = (error: unknown): boolean => unreachable.includes(sqlState(error))

@@ -1,21 +1,21 @@
-// Small secrets that control has to read again, such as the password of somebody else's service, as they lie in the
-// database: AES-256-GCM under a key that the database never sees. What need not be read again is stored as a hash.
+// Encrypts small secrets that control must read again, such as the password of an external service. They are stored in the
+// database with AES-256-GCM, under a key that the database never sees. Secrets that are only compared are stored as hashes.
 //
 //   v1.<which key>.<base64url of nonce, ciphertext, tag>
 //
-// Each is bound to its purpose, such as `otel-config:<organizationId>`: put into another row, it cannot be read there.
-// Every key that is known reads; the first one writes. That is how a key is replaced, see `isCurrent`.
+// Each secret is bound to its purpose, such as `otel-config:<organizationId>`: copied into another row, it cannot be read.
+// All known keys decrypt; only the first one encrypts. This is how a key is replaced, see `isCurrent`.
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
 
 export type Encryption = {
   encrypt: (purpose: string, text: string) => string
   /** Throws `UnreadableSecret` for anything that was not encrypted for this purpose by one of our keys. */
   decrypt: (purpose: string, secret: string) => string
-  /** Whether the first key wrote it. One that an older key wrote is to be written again. */
+  /** Whether the secret was encrypted with the first key. A secret under an older key should be encrypted again. */
   isCurrent: (secret: string) => boolean
 }
 
-/** The key was lost, or the row was tampered with. An operator has to know; no caller can help it. */
+/** The key was lost, or the row was tampered with. Only the operator can act on this, no caller. */
 export class UnreadableSecret extends Error {
   constructor(purpose: string, why: string, options?: ErrorOptions) {
     super(`The secret of ${purpose} cannot be read: ${why}.`, options)
@@ -37,11 +37,11 @@ export const readEncryptionKey = (text: string): Buffer | undefined => {
   return key.length === keyBytes ? key : undefined
 }
 
-/** Says which key it is and nothing about the key. */
+/** Identifies a key without revealing it. */
 const nameOf = (key: Buffer) =>
   createHash('sha256').update('alcove encryption key').update(key).digest('hex').slice(0, 8)
 
-/** The first key writes; older ones only read. */
+/** The first key encrypts and decrypts; older keys only decrypt. */
 export const createEncryption = ([current, ...older]: readonly [Buffer, ...Buffer[]]): Encryption => {
   const keys = new Map([current, ...older].map((key) => [nameOf(key), key]))
   const currentName = nameOf(current)

@@ -1,5 +1,5 @@
-// Rows that tell what happened grow with everything that is done, and whoever may do something may do it all day long. So each
-// table of them has a bound by number besides the one by age.
+// Bounds of history tables. These tables grow with every action, and a caller can repeat an action without end.
+// So each table is bounded by number of rows, in addition to age.
 import type { Piece, Sql } from './database.ts'
 
 /** Tables whose rows have an `organization_id`, each with the column that says when a row was written. */
@@ -12,9 +12,9 @@ const timeColumns = {
 
 type History = keyof typeof timeColumns
 
-/** Deleted at once, so that nobody waits for it for long. */
+/** Rows deleted per statement, so that no other query waits long. */
 const rowsAtOnce = 5_000
-/** Tell well enough who has the most. */
+/** Rows that are sampled to find the organization with the most rows. */
 const sampledRows = 10_000
 
 export const deleteOld = async (sql: Sql, history: History, before: Date): Promise<void> => {
@@ -31,7 +31,7 @@ const guessCount = async (sql: Sql, history: History): Promise<number> => {
   return row.count
 }
 
-/** The organization that has the most of about so many rows, as far as a sample shows; null: what belongs to none. */
+/** The organization with the most rows, estimated from a sample of about `count` rows. Null: rows without an organization. */
 const findLargest = async (sql: Sql, history: History, count: number) => {
   const percent = Math.min(100, (100 * sampledRows) / count)
   const [row] = await sql<{ organizationId: string | null }[]>`
@@ -41,8 +41,8 @@ const findLargest = async (sql: Sql, history: History, count: number) => {
 }
 
 /**
- * Where there are more than so many rows, the organization that has the most loses its oldest: nobody can push out another's.
- * `mayGo`: a condition that keeps some of them. Default: none.
+ * If the table has more than `most` rows, the organization with the most rows loses its oldest rows. So no organization can
+ * push out the rows of another. `mayGo`: only rows that match this condition are deleted. Default: all.
  */
 export const deleteBeyond = async (
   sql: Sql,
@@ -55,7 +55,7 @@ export const deleteBeyond = async (
   const largest = await findLargest(sql, history, count)
   if (largest === undefined) return
   const { organizationId } = largest
-  // An index serves either question, and not both as one.
+  // Two separate conditions, because the index cannot serve a combined one.
   const isTheirs = organizationId === null ? sql`organization_id is null` : sql`organization_id = ${organizationId}`
   await sql`
     delete from ${sql(history)} where ctid = any(array(

@@ -1,5 +1,5 @@
-// Hears NOTIFY on a connection of its own, and takes it up again for as long as it takes when the database was away:
-// the driver's own `listen` gives up at the first attempt that fails.
+// Listens for NOTIFY on its own connection, and reconnects until the database is back. The driver's `listen` gives up at the
+// first attempt that fails.
 import { setTimeout as pause } from 'node:timers/promises'
 import postgres, { type Options } from 'postgres'
 import { openReplaceable } from './replaceable.ts'
@@ -8,8 +8,8 @@ type Listening = { onMessage: (payload: string) => void; onGap: () => void }
 
 export type Listener = {
   /**
-   * Hears what any process says on a channel by `select pg_notify(channel, payload)`. After a lost connection `onGap`
-   * runs, because something may have been missed. Notifications only wake; the tables are the truth.
+   * Receives what any process sends with `select pg_notify(channel, payload)`. After a lost connection `onGap` runs,
+   * because notifications may have been missed. Notifications are only hints; the tables are the truth.
    */
   listen: (channel: string, onMessage: (payload: string) => void, onGap?: () => void) => Promise<void>
   close: () => Promise<void>
@@ -54,7 +54,7 @@ export const createListener = (url: string, connection: Options<never>): Listene
     isCatchingUp = true
     while (!isClosed) {
       try {
-        // A connection lost between two channels comes back by itself, but without the first one.
+        // If the connection is lost between two LISTENs, the driver reconnects without the first channel, so start again.
         const before = closes
         for (const channel of channels.keys()) await ask(channel)
         if (closes === before) break

@@ -1,4 +1,4 @@
-// Brings a database forward to what this version of the code expects. Never backward: an operator restores a backup.
+// Migrates a database forward to the schema of this version. Never backward: for that, an operator restores a backup.
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Database } from './database.ts'
@@ -7,10 +7,10 @@ type Migration = { number: number; name: string; text: string }
 
 const ownMigrations = join(import.meta.dirname, 'migrations')
 
-/** Any number, as long as nobody else locks the same one. */
+/** Key of an advisory lock: any number that no other code uses. */
 const lock = 7_305_520
 
-/** Reads `0001_name.sql`, `0002_name.sql`, …; a gap or a double number is a mistake of ours, found at once. */
+/** Reads `0001_name.sql`, `0002_name.sql`, …. Throws on a gap or a duplicate number. */
 export const readMigrations = async (directory = ownMigrations): Promise<Migration[]> => {
   const names = (await readdir(directory)).filter((name) => name.endsWith('.sql')).sort()
   return await Promise.all(
@@ -23,7 +23,7 @@ export const readMigrations = async (directory = ownMigrations): Promise<Migrati
   )
 }
 
-/** Applies what is missing, all of it or nothing; several processes may call this at once. Answers what it applied. */
+/** Applies the missing migrations, all or none. Several processes may call this concurrently. Returns the applied names. */
 export const migrate = async (database: Database, directory = ownMigrations): Promise<string[]> => {
   const migrations = await readMigrations(directory)
   return await database.transaction(async (transaction) => {

@@ -1,8 +1,8 @@
-// The other control processes of this database, and what they are told of what was done here.
+// The other control processes of this database, and the news that this process sends them.
 //
-// Mostly there is none, and then nothing is sent: PostgreSQL lets transactions with a NOTIFY commit one after the other, so one
-// in every write would make each wait for the disk of all before it. What is told is told after the commit, and a process
-// that dies in between tells nothing: whoever is told must also look by itself.
+// Usually there are no others, and then nothing is sent. PostgreSQL commits transactions with a NOTIFY one after the other, so
+// a NOTIFY in every write would make each write wait for the disk. News is sent after the commit, and a process that dies
+// in between sends none. So receivers must not rely on news: they also have to check the tables by themselves.
 import { randomUUID } from 'node:crypto'
 import Type from 'typebox'
 import Value from 'typebox/value'
@@ -11,11 +11,11 @@ import type { Database } from './database.ts'
 
 const Said = Type.Object({ from: Type.String(), news: Type.Array(Type.Unknown()) })
 
-/** How often a process says that it is there, and for how long it counts as there after that. Milliseconds. */
+/** Milliseconds between two hellos of a process, and how long a process counts as present after a hello. */
 const helloEvery = 10_000
 const thereFor = 35_000
 
-/** Most news that wait to be sent; more is dropped. */
+/** Most news items that wait to be sent. Further news is dropped. */
 const mostUntold = 10_000
 /** PostgreSQL takes less than 8000 bytes in one NOTIFY. */
 const mostBytes = 7_500
@@ -24,14 +24,14 @@ type PeersParts<News> = {
   database: Pick<Database, 'sql' | 'listen'>
   channel: string
   log: Logger
-  /** What another process has told; of no shape that was checked. */
+  /** Receives news of another process. Its shape is not validated. */
   onNews: (news: News) => void
 }
 
 export class Peers<News extends object> {
   readonly #parts: PeersParts<News>
   readonly #self = randomUUID()
-  /** When each was heard last. */
+  /** When each other process was last heard. */
   readonly #heardAt = new Map<string, number>()
   #untold: string[] = []
   #isTelling = false
@@ -41,10 +41,10 @@ export class Peers<News extends object> {
     this.#parts = parts
   }
 
-  /** Settles when others are heard and have been told of us. For a while it is taken for sure that there are some. */
+  /** Resolves when this process is listening and has said hello. For a while it then assumes that there are other processes. */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)
-    // Who has just begun, or may have missed something, does not know that there is nobody.
+    // After a start, or after a gap, this process cannot know yet that it is alone.
     const begin = () => {
       peers.#heardAt.set('somebody', performance.now())
       return hello()
@@ -56,7 +56,7 @@ export class Peers<News extends object> {
     return peers
   }
 
-  /** Does not wait. Where there is nobody else, or nobody can be reached, nothing is sent. */
+  /** Sends news without waiting. Nothing is sent if there is no other process, or if the database is unreachable. */
   tell(news: News): void {
     if (!this.#hasCompany() || this.#untold.length >= mostUntold) return
     this.#untold.push(JSON.stringify(news))
@@ -95,7 +95,7 @@ export class Peers<News extends object> {
     if (said === undefined || said.from === this.#self) return
     const isNew = !this.#heardAt.has(said.from)
     this.#heardAt.set(said.from, performance.now())
-    // A new process is to know of us at once, too.
+    // Answer a new process at once, so that it knows this process.
     if (isNew) void this.#send([[]])
     for (const news of said.news) this.#parts.onNews(news as News)
   }

@@ -1,6 +1,6 @@
-// PostgreSQL's `text[]` as it stands on the wire (manual §8.15.6). The driver would ask the server for its array types on
-// every new connection, in a question that nobody waits for: when the connection broke just then, its error ended the whole
-// program. Our tables have arrays of text and no others.
+// PostgreSQL's `text[]` in its wire format (manual §8.15.6). By default the driver queries the array types on every new
+// connection, and no code awaits that query: a connection that broke at that moment ended the whole program.
+// Our tables have only arrays of text.
 
 /** `{"a","b \"c\""}`: every item quoted, so that none is taken for NULL or split. */
 export const writeTextArray = (items: readonly string[]): string =>
