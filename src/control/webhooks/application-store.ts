@@ -1,4 +1,4 @@
-// The SQL of applications: what stands for an organization at its webhook provider.
+// The SQL of applications. An application represents an organization at the webhook provider.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import type { ProviderKind } from './queue.ts'
 
@@ -26,14 +26,14 @@ export const findApplication = async (sql: Sql, organizationId: string): Promise
   return row
 }
 
-/** Locks an application: no endpoint is added or taken away until the transaction ends. */
+/** Locks an application, so that no endpoint is added or removed until the transaction ends. */
 export const lockApplication = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`select 1 from webhook_applications where organization_id = ${organizationId} for no key update`
 }
 
 export type Initialized = { applicationId: string } | { error: string; retryAt: Date }
 
-/** A first success counts 0; every further attempt, and every failure, one more. */
+/** The retry count is 0 if the first attempt succeeds. Every failure and every further attempt adds 1. */
 export const writeInitialization = async (
   sql: Sql,
   { organizationId, provider }: { organizationId: string; provider: ProviderKind },
@@ -74,7 +74,7 @@ export const listToRetry = (
     from webhook_applications join organizations on organizations.id = organization_id
     where retry_at <= ${now} and provider = ${provider} order by retry_at limit 20`
 
-/** Whoever moves it on is the one who tries. */
+/** Moves the retry time forward. Only the process that succeeds in this makes the attempt. */
 export const takeRetry = async (sql: Sql, organizationId: string, now: Date, next: Date): Promise<boolean> => {
   const rows = await sql`
     update webhook_applications set retry_at = ${next}
@@ -98,7 +98,7 @@ export const writeLastError = async (sql: Sql, organizationId: string, error: st
     update webhook_applications set last_error = ${error}, updated_at = ${now} where organization_id = ${organizationId}`
 }
 
-/** Notes for the embedded sender which events are listened to. Call it in the transaction that changed the endpoints. */
+/** Stores whether any endpoint is active. Call it in the transaction that changed the endpoints. */
 export const writeListening = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`
     update webhook_applications set is_listening = exists (
@@ -106,7 +106,7 @@ export const writeListening = async (transaction: Transaction, organizationId: s
     where organization_id = ${organizationId}`
 }
 
-/** The operator may have chosen another provider: nothing is kept for applications that are not this one's. */
+/** Stops queueing messages for applications of another provider, in case the operator has changed the provider. */
 export const listenFor = async (sql: Sql, provider: ProviderKind | undefined): Promise<void> => {
   await sql`
     update webhook_applications set is_listening = wanted

@@ -4,17 +4,17 @@ import type { Message } from './event.ts'
 export type Delivery = {
   id: number
   endpointId: string
-  /** How often it has been attempted, this time included. */
+  /** Number of attempts, including this one. */
   attempts: number
   message: Message
 }
 
-/** How an attempt ended. `gone`: there is no use in ever trying again. */
+/** How an attempt ended. `gone`: the endpoint wants no more messages; do not retry. */
 export type Outcome =
   | { kind: 'delivered'; status: number | null }
   | { kind: 'failed'; status: number | null; error: string | null }
   | { kind: 'gone'; status: number; error: string }
 
-/** What is wrong, as a sentence for whoever reads the attempts. */
+/** The failure as a sentence for the list of attempts. */
 export const sentenceOf = ({ status, error }: { status: number | null; error: string | null }): string =>
   error ?? `It answered ${status}.`

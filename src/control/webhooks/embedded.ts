@@ -1,4 +1,4 @@
-// The embedded sender: posts each message itself, signed, to the endpoints that an organization has named.
+// The embedded sender: posts each message, signed, to the endpoints of the organization.
 import { OutboundError } from '#src/control/outbound/error.ts'
 import type { Delivery, Outcome } from './delivery.ts'
 import { findEndpointById } from './endpoint-store.ts'
@@ -16,7 +16,7 @@ export const createEmbedded = (parts: Omit<WebhookParts, 'provider'>): WebhookPr
   kind: 'embedded',
   initialize: async ({ id }) => `app_${id}`,
   openPortal: (_applicationId, who) => openLink(parts, who),
-  // What is in the database is never out of date.
+  // The endpoints are in our own database, so the answer is never out of date.
   hasEndpoints: async (_applicationId, organizationId) => {
     const [row] = await parts.database.sql<[{ found: boolean }]>`
       select exists (select from webhook_endpoints
@@ -31,7 +31,7 @@ const post = async (parts: WebhookParts, { endpointId, message }: Delivery): Pro
   const endpoint = await findEndpointById(database.sql, endpointId)
   if (endpoint === undefined) return { kind: 'failed', status: null, error: 'The endpoint is no longer there.' }
   const body = JSON.stringify(payloadOf(message))
-  // The time of this attempt by the clock on the wall: receivers refuse what is older than a few minutes.
+  // The real time of this attempt, because receivers refuse timestamps older than a few minutes.
   const at = new Date()
   const headers = {
     'content-type': 'application/json',
@@ -41,7 +41,7 @@ const post = async (parts: WebhookParts, { endpointId, message }: Delivery): Pro
   try {
     const { status } = await outbound.send({ method: 'POST', url: endpoint.url, headers, body, timeoutMilliseconds })
     if (status >= 200 && status < 300) return { kind: 'delivered', status }
-    // By Standard Webhooks: it wants no more of them.
+    // In Standard Webhooks, 410 means that the endpoint wants no more messages.
     if (status === 410) return { kind: 'gone', status, error: 'It answered 410: nothing is to be sent there any more.' }
     const error = status >= 300 && status < 400 ? `It answered ${status}: redirects are not followed.` : null
     return { kind: 'failed', status, error }

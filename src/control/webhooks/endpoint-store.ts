@@ -7,9 +7,9 @@ export type Endpoint = {
   organizationId: string
   url: string
   description: string
-  /** Empty: every kind. */
+  /** Empty: all kinds of events. */
   events: WebhookEvent[]
-  /** Encrypted, as `previousSecret` is. */
+  /** Encrypted, like `previousSecret`. */
   secret: string
   previousSecret: string | null
   previousSecretUntil: Date | null
@@ -63,7 +63,7 @@ export const insertEndpoint = async (transaction: Transaction, endpoint: Endpoin
       ${endpoint.secret}, ${endpoint.createdAt}, ${endpoint.updatedAt})`
 }
 
-/** Columns by their names. */
+/** `columns`: new values by column name. */
 export const updateEndpoint = async (sql: Sql, id: string, columns: Row, now: Date): Promise<void> => {
   await sql`update webhook_endpoints set ${sql({ ...columns, updated_at: now })} where id = ${id}`
 }
@@ -85,7 +85,7 @@ export type AttemptRow = {
   isDelivered: boolean
 }
 
-/** Newest first; `before` is the id of one of them. */
+/** Lists attempts, newest first. `before`: the id of the attempt where the previous page ended. */
 export const listAttempts = (
   sql: Sql,
   endpointId: string,

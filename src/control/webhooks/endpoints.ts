@@ -22,7 +22,7 @@ import { ensureInitialized } from './service.ts'
 import { newSecret } from './signature.ts'
 
 const mostEndpoints = 20
-/** After a rotation the old secret signs too, so that receivers may change theirs in their own time. */
+/** After a rotation the old secret signs too for this long, so that receivers can switch when they like. */
 const oldSecretHours = 24
 
 const secretPurpose = (endpointId: string) => `webhook-secret:${endpointId}`
@@ -39,7 +39,7 @@ export const asEndpointView = (endpoint: Endpoint) => ({
   updatedAt: endpoint.updatedAt.toISOString(),
 })
 
-/** With another provider they are kept there and not here. */
+/** Throws if there is another provider, because then that provider stores the endpoints. */
 const checkEmbedded = ({ provider }: WebhookParts): void => {
   if (provider?.kind === 'embedded') return
   if (provider === undefined) throw new Problem('unavailable', 'This server has no webhook provider.')
@@ -69,7 +69,7 @@ export const viewEndpoints = async (parts: WebhookParts, organizationId: string)
   return await listEndpoints(parts.database.sql, organizationId)
 }
 
-/** The secret is told now and never again. */
+/** Creates an endpoint. Its secret is returned only this once. */
 export const createEndpoint = async (
   parts: WebhookParts,
   organization: { id: string; name: string },
@@ -107,7 +107,7 @@ export const createEndpoint = async (
   return { endpoint, secret }
 }
 
-/** Nothing is sent to it any more, and what waited is given up. */
+/** Disables an endpoint and gives up its waiting deliveries. */
 export const disable = async (
   transaction: Transaction,
   endpoint: Pick<Endpoint, 'id' | 'organizationId'>,
@@ -156,7 +156,7 @@ export const removeEndpoint = async (parts: WebhookParts, organizationId: string
   })
 }
 
-/** The new secret is told now and never again. */
+/** Makes a new secret, which is returned only this once. */
 export const rotateSecret = async (parts: WebhookParts, organizationId: string, id: string): Promise<string> => {
   const { database, clock, encryption } = parts
   const { secret } = await getEndpoint(parts, organizationId, id)
@@ -171,7 +171,7 @@ export const rotateSecret = async (parts: WebhookParts, organizationId: string, 
   return made
 }
 
-/** What signs now, the newest first. */
+/** The secrets that sign now, newest first. */
 export const secretsOf = ({ encryption }: WebhookParts, endpoint: Endpoint, now: Date): string[] => {
   const { id, secret, previousSecret, previousSecretUntil } = endpoint
   const isOldKept = previousSecret !== null && previousSecretUntil !== null && previousSecretUntil > now
@@ -207,7 +207,7 @@ export const resend = async (
   const { database, clock } = parts
   await getEndpoint(parts, organizationId, id)
   const isFound = await database.transaction(async (transaction) => {
-    // It may be deleted or disabled at this moment, and nothing would ever take what is queued for it after that.
+    // Lock first: if the endpoint were deleted or disabled meanwhile, the delivery would stay in the queue forever.
     await lockQueue(transaction)
     const endpoint = await findEndpoint(transaction, organizationId, id)
     if (endpoint === undefined) throw new Problem('not_found', 'There is no such webhook endpoint.')

@@ -1,4 +1,4 @@
-// The kinds of events and what each says: docs/reference/webhooks.md.
+// The kinds of events and their payloads: docs/reference/webhooks.md.
 import type { Cause } from '#src/wire/runner-link.ts'
 
 export const webhookEvents = [
@@ -8,7 +8,7 @@ export const webhookEvents = [
   'snapshot.created',
   'snapshot.state.updated',
   'snapshot.removed',
-  // Nothing makes these until there are volumes.
+  // Never sent, because there are no volumes yet.
   'volume.created',
   'volume.state.updated',
 ] as const
@@ -20,25 +20,25 @@ export const isWebhookEvent = (word: string): word is WebhookEvent =>
 
 export type Message = {
   id: number
-  /** What receivers know it by; the same in every attempt. */
+  /** The id of the message that receivers see. All attempts share it. */
   publicId: string
   organizationId: string
   event: WebhookEvent
-  /** The sandbox or the snapshot. */
+  /** Id of the sandbox or the snapshot. */
   subjectId: string
   name: string | null
   sandboxClass: string | null
   oldState: string | null
   state: string | null
   at: Date
-  /** Null for snapshots, and in messages of before an upgrade to this; so are the cause and the labels. */
+  /** Null for snapshots, and in messages from before this field existed. The cause and the labels likewise. */
   by: { kind: string; id: string } | null
   reason: string | null
   cause: Cause | null
   labels: Record<string, string> | null
 }
 
-/** The payload of a message: equal byte by byte in every attempt. */
+/** The payload of a message: identical in every attempt, byte by byte. */
 export const payloadOf = (message: Message): Record<string, unknown> => {
   const at = message.at.toISOString()
   return {
@@ -50,7 +50,7 @@ export const payloadOf = (message: Message): Record<string, unknown> => {
   }
 }
 
-/** What is known of who did it and why, as in the timeline. */
+/** The author and the reason of the change, as in the timeline. */
 const whyOf = ({ by, reason, cause, labels }: Message) => ({
   ...(labels === null ? {} : { labels }),
   ...(by === null ? {} : { by }),

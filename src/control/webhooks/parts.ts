@@ -5,6 +5,6 @@ import type { WebhookProvider } from './provider.ts'
 
 export type WebhookParts = Parts & {
   outbound: Outbound
-  /** Absent: the operator wants none. */
+  /** Undefined: the operator has turned webhooks off. */
   provider: WebhookProvider | undefined
 }

@@ -1,23 +1,23 @@
-// Who sends webhooks for an organization: the embedded sender, or somebody with the API of Svix.
+// The sender of webhooks: the embedded sender, or a server with the API of Svix.
 import type { Delivery, Outcome } from './delivery.ts'
 import type { ProviderKind } from './queue.ts'
 
-/** A failure of the provider, in a sentence that the organization may see. */
+/** A failure of the provider, with a message that the organization may see. */
 export class ProviderFailed extends Error {}
 
 export type PortalAccess = { token: string; url: string }
 
 export type WebhookProvider = {
   kind: ProviderKind
-  /** Finds the application of an organization there, or makes it. Answers what the provider calls it; may fail. */
+  /** Finds or creates the organization's application at the provider. Returns the provider's id of it; may throw. */
   initialize: (organization: { id: string; name: string }) => Promise<string>
-  /** Opens the portal of an application that was initialized. `makerHash`: the hash of the API key that asks, if one does. */
+  /** Makes a link to the portal of an initialized application. `makerHash`: hash of the calling API key, if it is a key. */
   openPortal: (
     applicationId: string,
     who: { organizationId: string; userId: string; makerHash: string | null },
   ) => Promise<PortalAccess>
-  /** Whether there is anybody to send to, as the provider knows it now. */
+  /** Whether the application has endpoints at the provider now. */
   hasEndpoints: (applicationId: string, organizationId: string) => Promise<boolean>
-  /** Makes an attempt. Never throws for what the other side does. */
+  /** Makes one attempt. Failures of the receiver are returned, not thrown. */
   attempt: (delivery: Delivery) => Promise<Outcome>
 }

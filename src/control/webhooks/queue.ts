@@ -1,6 +1,6 @@
-// The queue of deliveries, shared by every control process. It has no watermark: a message waits until it is marked as
-// dispatched, so one whose transaction commits late is simply found late. Claims are leases: what a dead process had
-// claimed is due again when its lease has passed. Within a lane only the first delivery that waits has a `due_at`.
+// The queue of deliveries, shared by all control processes. A message waits until it is marked as dispatched; there is no
+// watermark, so a message whose transaction commits late is found late. Claims are leases: deliveries claimed by a dead
+// process are due again when the lease is over. Within a lane only the first waiting delivery has a `due_at`.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { deleteBeyond } from '#src/control/storage/history.ts'
 import type { Delivery, Outcome } from './delivery.ts'
@@ -10,26 +10,26 @@ import { deadAfterSeconds, waitAfter } from './schedule.ts'
 
 export type ProviderKind = 'embedded' | 'svix'
 
-/** Any number, as long as nobody else locks the same one. */
+/** Key of an advisory lock: any number that no other code uses. */
 export const queueLock = 7_305_540
 
 const messagesAtOnce = 500
 const perEndpointAtOnce = 4
-/** Longer than an attempt can take. */
+/** Must be longer than an attempt can take. */
 const leaseSeconds = 20
 
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
 
-/** For whatever adds to lanes or ends them as a whole; deliveries that end meanwhile wait a moment. */
+/** Take this lock to add to lanes or to end whole lanes. Deliveries that finish meanwhile wait a moment. */
 export const lockQueue = async (transaction: Transaction): Promise<void> => {
   await transaction`select pg_advisory_xact_lock(${queueLock})`
 }
 
-/** Makes deliveries of messages, for who wants them now. Answers how many messages it took; fewer than all may be left. */
+/** Makes deliveries of new messages for the present endpoints. Returns how many messages it took; more may be left. */
 export const dispatch = async (transaction: Transaction, provider: ProviderKind, now: Date): Promise<number> => {
   const [found] = await transaction`select 1 from webhook_messages where not is_dispatched limit 1`
   if (found === undefined) return 0
-  // A lock lets processes work one at a time, in the order of ids: lanes are filled in the order of events.
+  // The lock lets one process work at a time, in the order of ids, so that lanes are filled in the order of events.
   await lockQueue(transaction)
   const rows = await transaction`
     with batch as (
@@ -61,16 +61,16 @@ export const dispatch = async (transaction: Transaction, provider: ProviderKind,
 type ClaimedRow = Message & { endpointId: string; attempts: number; messageId: number }
 
 export type Claim = {
-  /** In all, and of one organization, at most. */
+  /** Most deliveries to claim: in total, and per organization. */
   room: number
   share: number
-  /** Nothing is taken of these. */
+  /** Endpoints and organizations to skip. */
   busyEndpoints: readonly string[]
   busyOrganizations: readonly string[]
   now: Date
 }
 
-/** Takes deliveries that are due, a few of each endpoint, with all endpoints and organizations in no order. */
+/** Claims due deliveries, a few per endpoint. Endpoints and organizations are taken in random order. */
 export const claim = async (
   sql: Sql,
   provider: ProviderKind,
@@ -121,8 +121,9 @@ export const claim = async (
 export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: number }
 
 /**
- * Writes how an attempt ended, and lets the next of its lane go when it was the last. Nothing is written when the lease
- * has passed and somebody else has it. Answers why the endpoint counts as dead, if it does now.
+ * Stores the outcome of an attempt. If it was the last attempt, the next delivery of the lane becomes due.
+ * Writes nothing if the lease is over and another process has claimed the delivery.
+ * Returns why the endpoint counts as dead, if it now does.
  */
 export const finish = async (
   transaction: Transaction,
@@ -169,14 +170,14 @@ const letNextGo = async (transaction: Transaction, endpointId: string, lane: str
       order by message_id limit 1)`
 }
 
-/** Gives up what waits for an endpoint. The queue must be locked. */
+/** Gives up all waiting deliveries of an endpoint. The queue must be locked. */
 export const giveUp = async (transaction: Transaction, endpointId: string, now: Date): Promise<void> => {
   await transaction`
     update webhook_deliveries set state = 'failed', due_at = null, ended_at = ${now}
     where endpoint_id = ${endpointId} and state = 'waiting'`
 }
 
-/** Sends one message again, in a lane of its own: somebody asked for it now. */
+/** Sends a message again on request. It gets its own lane, so that it does not wait for other deliveries. */
 export const sendAgain = async (
   transaction: Transaction,
   endpoint: { id: string; organizationId: string },
@@ -197,12 +198,12 @@ export const messagesChannel = 'webhook_messages'
 const daysKept = 7
 const endedKeptPerEndpoint = 10_000
 const rowsAtOnce = 5000
-/** In total: about half a GB with their indexes, and several times as much where labels and reasons are long. */
+/** Most messages in total. About 0.5 GB with indexes; several times as much with long labels and reasons. */
 const mostMessages = 1_000_000
-/** An endpoint that is further behind will not catch up, and everybody's queue is short again without it. */
+/** Most waiting deliveries of an endpoint. An endpoint further behind will not catch up, and slows down the shared queue. */
 export const mostWaiting = 10_000
 
-/** Forgets what is old, or too much, with its attempts. What still waits is kept. */
+/** Deletes messages that are too old or too many, with their attempts. Messages that still wait are kept. */
 export const forgetOld = async (sql: Sql, now: Date, most = mostMessages): Promise<void> => {
   const before = later(now, -daysKept * 86_400)
   await sql`

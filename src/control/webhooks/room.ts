@@ -1,4 +1,4 @@
-// Sets the webhooks room going: which provider, the sender, and what is done every few seconds.
+// Starts the webhooks room: chooses the provider, starts the sender and runs the sweep.
 import { createOutbound, type Outbound } from '#src/control/outbound/outbound.ts'
 import type { Parts } from '#src/control/parts.ts'
 import type { ProviderChoice } from '#src/control/settings/webhook-provider.ts'
@@ -14,9 +14,9 @@ import { retryInitializations } from './service.ts'
 import { createSvix } from './svix.ts'
 
 export type WebhookRoom = WebhookParts & {
-  /** Does once what is done every few seconds. */
+  /** Runs one sweep now. Otherwise it runs every few seconds. */
   sweep: () => Promise<void>
-  /** Resolves when nothing is to be sent now. */
+  /** Resolves when nothing is left to send now. */
   settled: () => Promise<void>
   close: () => Promise<void>
 }
@@ -28,12 +28,12 @@ const providerOf = (choice: ProviderChoice, parts: Parts & { outbound: Outbound 
   return choice.kind === 'svix' ? createSvix(parts, choice) : createEmbedded(parts)
 }
 
-/** `sweepSeconds: 0` leaves the sweeping to whoever calls `sweep`. */
+/** `sweepSeconds: 0` disables the timer; the caller then calls `sweep` itself. */
 export const openWebhookRoom = async (
   given: Parts,
   { sweepSeconds }: { sweepSeconds: number },
 ): Promise<WebhookRoom> => {
-  // Deliveries have connections of their own: whatever hangs elsewhere, they can be sent.
+  // Deliveries have their own budget of outbound calls, so that other calls that hang cannot block them.
   const outbound = createOutbound({ allowed: given.settings.privateTargets, mostAtOnce })
   const provider = providerOf(given.settings.webhooks, { ...given, outbound })
   const parts: WebhookParts = { ...given, outbound, provider }

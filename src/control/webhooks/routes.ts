@@ -1,4 +1,4 @@
-// `/webhooks/organizations/{organizationId}`: what the interface says, and the endpoints of the embedded sender.
+// `/webhooks/organizations/{organizationId}`: the routes of the public API, and routes for endpoints of the embedded sender.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import {

@@ -1,4 +1,4 @@
-// When a message that did not arrive is sent again: soon at first, then ever more rarely, for a day and a half in all.
+// The retry schedule of messages: soon at first, then at growing intervals, for a day and a half in total.
 const seconds = 1
 const minutes = 60
 const hours = 3600
@@ -16,15 +16,15 @@ const waits = [
   14 * hours,
 ] as const
 
-/** What becomes of a message after this many attempts: the wait before the next one, or nothing more. */
+/** Seconds until the next attempt after this many attempts. Undefined: the message is given up. */
 export const waitAfter = (attempts: number, random: () => number = Math.random): number | undefined => {
   const wait = waits[attempts - 1]
-  // Up to a tenth longer, so that what failed together does not come back together.
+  // Up to a tenth longer, so that messages that failed together are not retried together.
   return wait === undefined ? undefined : wait * (1 + random() / 10)
 }
 
-/** Without one success for this long, an endpoint whose message is given up counts as dead. */
+/** An endpoint counts as dead if a message is given up and no delivery has succeeded for this long. */
 export const deadAfterSeconds = 24 * hours
 
-/** For what has no end, such as an initialization: from seconds to an hour. */
+/** Seconds until the next attempt, for work that is retried without end, such as an initialization: 5 s to 1 hour. */
 export const retryAfter = (attempts: number): number => Math.min(5 * seconds * 2 ** Math.min(attempts, 12), 1 * hours)

@@ -25,7 +25,7 @@ export const InitializationStatus = Type.Object({
 
 const Url = Type.String({ minLength: 1, maxLength: 2048 })
 const Description = Type.String({ maxLength: 255 })
-/** None: every kind. */
+/** Empty: all kinds of events. */
 const Events = Type.Array(Type.Enum([...webhookEvents]), { maxItems: 50 })
 
 export const CreateEndpoint = Type.Object({

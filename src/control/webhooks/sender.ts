@@ -1,4 +1,4 @@
-// Empties the queue: in each control process one of these, woken by NOTIFY and every few seconds.
+// Empties the queue. Each control process has one sender, woken by NOTIFY and every few seconds.
 import type { Delivery, Outcome } from './delivery.ts'
 import { findEndpointById } from './endpoint-store.ts'
 import { disable } from './endpoints.ts'
@@ -6,19 +6,19 @@ import type { WebhookParts } from './parts.ts'
 import type { WebhookProvider } from './provider.ts'
 import { claim, dispatch, finish } from './queue.ts'
 
-/** Deliveries under way in one control process. */
+/** Most concurrent deliveries in one control process. */
 export const mostAtOnce = 96
-/** Deliveries under way from which an endpoint counts as busy, so that a slow one does not hold up the others. */
+/** An endpoint with this many concurrent deliveries is skipped, so that a slow endpoint does not delay the others. */
 const busyFrom = 5
-/** Share of the free room that a claim takes for one organization at most; with as much under way it takes nothing. */
+/** Largest share of the free places that a claim gives to one organization. One that already uses as much gets none. */
 const shareOfRoom = 1 / 8
-/** How long a stop waits for what is under way; what takes longer is sent again by whoever comes next. */
+/** How long a stop waits for running deliveries. Unfinished ones are sent again by the next process. */
 const stopMilliseconds = 2000
 
 export type Sender = {
-  /** Something may have to be sent. */
+  /** Call this when there may be something to send. */
   wake: () => void
-  /** Resolves when there is nothing to do now. */
+  /** Resolves when nothing is left to send now. */
   settled: () => Promise<void>
   stop: () => Promise<void>
 }
@@ -48,7 +48,7 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
 
   const begin = (delivery: Delivery) => {
     const work = send(delivery)
-      // The lease of the delivery passes, and it is attempted again.
+      // The delivery is retried when its lease is over.
       .catch((error) => log.error({ err: error, deliveryId: delivery.id }, 'a webhook delivery broke off'))
       .finally(() => {
         underWay.delete(delivery)
@@ -57,7 +57,7 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     underWay.set(delivery, work)
   }
 
-  /** By whatever has as many as that, or more, under way. */
+  /** Keys (endpoints or organizations) with at least `from` running deliveries. */
   const listBusy = (key: (delivery: Delivery) => string, from: number): string[] => {
     const counts = new Map<string, number>()
     for (const delivery of underWay.keys()) counts.set(key(delivery), (counts.get(key(delivery)) ?? 0) + 1)

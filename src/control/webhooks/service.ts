@@ -1,4 +1,4 @@
-// The four things that the interface says about webhooks.
+// The four webhook operations of the public API.
 import type { Caller } from '#src/control/auth/route.ts'
 import { Problem } from '#src/problems.ts'
 import {
@@ -29,7 +29,7 @@ const asView = (application: Application, provider: WebhookProvider | undefined)
   return {
     organizationId: application.organizationId,
     webhookProviderApplicationId: applicationId,
-    // The name by which clients know it.
+    // Clients know the application id by this name.
     svixApplicationId: applicationId,
     lastError: isCurrent ? application.lastError : 'This server has another webhook provider now; initialize again.',
     retryCount: application.retryCount,
@@ -65,7 +65,7 @@ export const initialize = async (parts: WebhookParts, organization: Organization
   return asView(await attempt(parts, organization, known?.retryCount ?? 0), parts.provider)
 }
 
-/** An application that can be used, initialized now where that has not been done. */
+/** Returns the application, and initializes it first if needed. */
 export const ensureInitialized = async (
   parts: WebhookParts,
   organization: Organization,
@@ -88,7 +88,7 @@ export const openPortal = async (
   return await asked(getProvider(parts).openPortal(applicationId, who))
 }
 
-/** Finds out at once about endpoints that were added or taken away at the provider. */
+/** Asks the provider now whether the application has endpoints. */
 export const refreshEndpoints = async (parts: WebhookParts, organizationId: string): Promise<void> => {
   const { database, clock } = parts
   const provider = getProvider(parts)
@@ -108,13 +108,13 @@ const asked = async <T>(work: Promise<T>): Promise<T> => {
   }
 }
 
-/** Tries again what failed, less and less often. */
+/** Retries failed initializations at growing intervals. */
 export const retryInitializations = async (parts: WebhookParts): Promise<void> => {
   const { database, clock, provider } = parts
   if (provider === undefined) return
   const now = clock.now()
   for (const { organizationId, name, retryCount } of await listToRetry(database.sql, provider.kind, now)) {
-    // Nobody else tries meanwhile, and whoever dies over it is made up for.
+    // Move the retry time first: no other process tries meanwhile, and if this process dies, another retries later.
     const next = new Date(now.getTime() + retryAfter(retryCount) * 1000)
     if (await takeRetry(database.sql, organizationId, now, next))
       await attempt(parts, { id: organizationId, name }, retryCount)

@@ -1,13 +1,13 @@
-// Signatures by Standard Webhooks 1.0: receivers check them with any of its libraries, or with Svix's.
+// Signatures of Standard Webhooks 1.0. Receivers can verify them with any of its libraries, or with those of Svix.
 import { randomBytes } from 'node:crypto'
 import { Webhook } from 'standardwebhooks'
 
 const secretBytes = 32
 
-/** A new secret in the form that receivers' libraries take: `whsec_` and base64. */
+/** A new secret in the form that the receivers' libraries expect: `whsec_` and base64. */
 export const newSecret = (): string => `whsec_${randomBytes(secretBytes).toString('base64')}`
 
-/** Headers with a signature for each secret, the newest first; a receiver needs to know one secret. */
+/** Headers with a signature for each secret, newest first. A receiver needs to know only one of the secrets. */
 export const signedHeaders = (
   secrets: readonly string[],
   { id, at, body }: { id: string; at: Date; body: string },

@@ -10,7 +10,7 @@ import { ProviderFailed, type WebhookProvider } from './provider.ts'
 export type SvixAccess = { url: string; token: string }
 
 const timeoutMilliseconds = 10_000
-/** How long it is trusted that there is nobody to send to. */
+/** How long a stored answer about the endpoints is trusted. */
 const endpointsKnownSeconds = 60
 
 type SvixParts = Pick<WebhookParts, 'database' | 'clock' | 'log'>
@@ -19,7 +19,7 @@ export const createSvix = (parts: SvixParts, { url, token }: SvixAccess): Webhoo
   const svix = new Svix(token, {
     serverUrl: url,
     requestTimeout: timeoutMilliseconds,
-    // What fails is tried again by our own queue, which outlives this process.
+    // Our own queue retries failed messages, and it survives a restart of this process.
     numRetries: 0,
   })
 
@@ -28,7 +28,7 @@ export const createSvix = (parts: SvixParts, { url, token }: SvixAccess): Webhoo
     return data.length > 0
   }
 
-  /** Whether somebody listens. The answer may be a minute old; true where Svix cannot be asked. */
+  /** Whether the application has endpoints. The answer may be a minute old. True if Svix cannot be reached. */
   const isHeard = async (applicationId: string, organizationId: string): Promise<boolean> => {
     const { database, clock } = parts
     const known = await findApplication(database.sql, organizationId)
@@ -53,7 +53,7 @@ export const createSvix = (parts: SvixParts, { url, token }: SvixAccess): Webhoo
       })
       return { kind: 'delivered', status: 202 }
     } catch (error) {
-      // It has a message with this event id already: an earlier attempt arrived whose answer did not.
+      // Svix already has a message with this event id: an earlier attempt arrived, but its reply was lost.
       if (error instanceof ApiException && error.code === 409) return { kind: 'delivered', status: 409 }
       const { message: sentence } = asFailure(error, parts.log)
       await writeLastError(database.sql, message.organizationId, sentence, clock.now())

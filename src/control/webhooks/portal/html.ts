@@ -1,4 +1,4 @@
-// HTML in which every value is escaped, unless it is HTML of ours.
+// HTML templates that escape every value, except values that are `Html` themselves.
 import { escaped } from '#src/kit/escape.ts'
 
 export class Html {
@@ -17,6 +17,6 @@ const render = (value: Value): string => {
   return escaped(String(value))
 }
 
-/** Attributes must be quoted where it is used. */
+/** Templates must quote their attributes, because escaping is safe only inside quotes. */
 export const html = (pieces: TemplateStringsArray, ...values: Value[]): Html =>
   new Html(pieces.map((piece, index) => piece + render(values[index])).join(''))

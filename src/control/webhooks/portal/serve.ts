@@ -1,5 +1,5 @@
-// Serves the portal page of the embedded sender. A browser comes with a link from `app-portal-access`; from then on a
-// cookie says who it is. Nothing here is part of the API, so nothing of it stands in endpoints.ts.
+// Serves the portal page of the embedded sender. A browser arrives with a link from `app-portal-access`, and is then
+// identified by a cookie. These pages are not part of the API, so they are not listed in `endpoints.ts`.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { tellOfPageWrite } from '#src/control/audit/page-write.ts'
 import { asProblem } from '#src/http/render-problem.ts'
@@ -61,7 +61,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
     return session
   }
 
-  /** The form was made by us for this session, and no page of another site has sent it. */
+  /** Reads a form. Throws unless this session's page sent it, to prevent CSRF. */
   const getForm = async (request: FastifyRequest) => {
     const session = await getSession(request)
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
@@ -87,7 +87,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
     form: URLSearchParams
   }
 
-  /** A form of the page, and the row of the API that does the same. What it is answered goes out when it has been told of. */
+  /** Each form of the page with the equivalent API call, for the audit log. `run` returns the reply, sent after auditing. */
   const forms: { path: string; action: string; run: (form: Form) => Promise<() => FastifyReply> }[] = [
     {
       path: '/endpoints',
@@ -170,7 +170,7 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
           const session = await exchangeLink(parts, token)
           if (session === undefined)
             throw new Problem('unauthorized', 'This link has been used or is too old. Ask for a new one.')
-          // The link stays in no history and no referrer.
+          // Redirect, so that the link does not stay in the browser's history or in a referrer.
           return reply.header('set-cookie', cookieOf(session, settings.publicUrl)).redirect(portalPath, 303)
         }
         const session = await getSession(request)

@@ -1,6 +1,6 @@
-// Who may see the portal page: a link, which works once and for minutes, becomes a session of an hour in a cookie. Both
-// end when their user is neither an owner of the organization any more nor an operator, and with the API key that asked
-// for the link. Only hashes are kept.
+// Access to the portal page. A link works once and for a few minutes; it becomes a session of one hour in a cookie.
+// Both end when their user is no longer an owner of the organization or an operator. They also end with the API key that
+// made the link. Only hashes are stored.
 import { randomBytes } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
@@ -12,7 +12,7 @@ export const portalPath = '/api/webhooks/portal'
 
 const linkMinutes = 10
 const sessionMinutes = 60
-/** How many links and sessions one user may have in one organization, together. */
+/** Most links and sessions together of one user in one organization. */
 const mostPerUser = 100
 
 type TokenParts = Pick<Parts, 'database' | 'clock' | 'settings'>
@@ -45,7 +45,7 @@ export const openLink = async (parts: TokenParts, who: Who): Promise<PortalAcces
   return { token, url: `${parts.settings.publicUrl}${portalPath}?token=${token}` }
 }
 
-/** Answers the session's token, or `undefined` for a link that was used, is too old or never was. */
+/** Returns the session's token, or `undefined` if the link was used, has expired or never existed. */
 export const exchangeLink = async (parts: TokenParts, link: string): Promise<string | undefined> => {
   if (!isToken(link)) return undefined
   const [who] = await parts.database.sql<Who[]>`
@@ -70,7 +70,7 @@ export const findSession = async ({ database, clock }: TokenParts, token: string
 
 export const cookieName = 'alcove_webhooks'
 
-/** Lax and not strict: the page is opened from elsewhere. What changes something needs the word of `formWord` as well. */
+/** SameSite is Lax, not Strict, because links on other sites open the page. Changes also need the CSRF token of `formWord`. */
 export const cookieOf = (token: string, publicUrl: string): string =>
   [
     `${cookieName}=${token}`,
@@ -81,7 +81,7 @@ export const cookieOf = (token: string, publicUrl: string): string =>
     ...(publicUrl.startsWith('https:') ? ['Secure'] : []),
   ].join('; ')
 
-/** Stands in every form of a session; a page of somebody else cannot know it. */
+/** CSRF token: part of every form of a session, and unknown to pages of other sites. */
 export const formWord = ({ token }: Session): string => hashKey(`form:${token}`)
 
 export const isFormWord = (session: Session, given: string): boolean => isSameHash(formWord(session), given)
