@@ -6,14 +6,14 @@ import { suite, test } from 'node:test'
 const root = resolve(import.meta.dirname, '..')
 const text = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8')
 
-/** Paths of this checkout that the text names in code, and the targets of its links. */
+/** Paths that the text names in code quotes, and the targets of its links. */
 const named = [
   ...text.matchAll(/`((?:agent|bench|bin|docs|native|scripts|src|test)\/[^\s`…]*)`/g),
   ...text.matchAll(/\]\((?!https?:)([^)#]+)\)/g),
 ].map(([, path]) => path as string)
 
 suite('CONTRIBUTING.md', () => {
-  test('names many files, and each is there; NOUN stands for some room', () => {
+  test('names only files that exist; NOUN is a placeholder for a folder', () => {
     assert.ok(named.length > 40, `${named.length} names`)
     const missing = named.filter((path) =>
       path.includes('NOUN')

@@ -10,7 +10,7 @@ const sources = globSync(['{bin,src,scripts,bench,test}/**/*.ts', '{agent,native
   exclude: ['**/build/**'],
 })
 
-/** First lines of comments that hide their subject, with their place. */
+/** First lines of comments that hide their subject, with file and line. */
 const hiddenSubjects = (file: string): string[] => {
   const lines = readFileSync(file, 'utf8').split('\n')
   return lines.flatMap((line, index) => {

@@ -1,4 +1,4 @@
-// `./alcove test --faults`: the fault ring alone, with a seed that makes it kill in the same order again.
+// `./alcove test --faults`: runs only the fault ring. The same seed kills in the same order again.
 //   node scripts/faults.ts --seed 7 --count 500
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,5 +1,6 @@
-// Changes a room at N random single points, one after the other, runs the nearest tests each time, and prints what turned none of
-// them red: `node scripts/mutate.ts src/control/webhooks --count 25 --seed 1`. All of it happens in a copy of the checkout.
+// Mutation testing of one folder: makes N random single changes, one after the other, runs the nearest tests each time, and
+// prints the changes that made no test fail: `node scripts/mutate.ts src/control/webhooks --count 25 --seed 1`. It works in
+// a copy of the checkout.
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -17,11 +18,11 @@ const { values, positionals } = parseArgs({
   options: {
     count: { type: 'string', default: '25' },
     seed: { type: 'string', default: '1' },
-    /** Only tests of pure code, and what they reach: seconds instead of minutes. */
+    /** Only tests of pure code, and the sources they import: seconds instead of minutes. */
     pure: { type: 'boolean', default: false },
-    /** The longest that one test file may take. */
+    /** Time limit of one test file. */
     seconds: { type: 'string', default: '120' },
-    /** The most test files for each change. */
+    /** Most test files for each change. */
     files: { type: 'string', default: '6' },
   },
 })
@@ -35,7 +36,7 @@ if (!existsSync(room) || ![count, seed, seconds, mostFiles].every(Number.isSafeI
 const tests = globSync('{src,test}/**/*.test.ts')
   .filter((path) => !values.pure || needsOf(path).size === 0)
   .sort()
-/** Tests that bear the file's name, then those beside it, then those that import it, then those of the folders above it. */
+/** Tests in this order: with the file's name, in its folder, those that import it, in the folders above. */
 const nearestTests = (source: string): string[] => {
   const [folder, name] = [dirname(source), basename(source, '.ts')]
   const beside = tests.filter((path) => dirname(path) === folder)
@@ -67,7 +68,7 @@ const choose = (): Change[] => {
   return chosen
 }
 
-/** Hard links where nothing is written; programs that are confined see only the checkout that they are started from. */
+/** Copies the checkout, because confined programs see only the one they are started from. Unchanged files are hard links. */
 const copyCheckout = (): string => {
   mkdirSync('.alcove', { recursive: true })
   const copy = mkdtempSync(join(root, '.alcove/mutants-'))
@@ -88,14 +89,14 @@ const where = ({ source, mutation }: Change): string => {
 
 const copy = copyCheckout()
 const remove = () => rmSync(copy, { recursive: true, force: true })
-/** A changed test may run for ever, and is the leader of a group of its own. */
+/** Kills the running tests, which may never end after a change. Each leads its own process group. */
 const endTests = () => {
   const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').split(' ').filter(Boolean)
   for (const pid of children) {
     try {
       process.kill(-pid, 'SIGKILL')
     } catch {
-      // It leads no group, or is gone.
+      // The process leads no group, or has ended.
     }
   }
 }
@@ -120,7 +121,7 @@ try {
   const env = { ...process.env, NODE_COMPILE_CACHE: join(scratch, 'compiled'), ALCOVE_TEST_DATABASE_URL: database?.url }
   const isRed = async (test: string): Promise<boolean> =>
     hasFailed(await runTestFile(test, { scratch, env, timeoutSeconds: seconds! }))
-  /** Whether a test file is red without any change, which says nothing then. */
+  /** Whether a test file fails without any change. Its result then proves nothing. */
   const redAnyway = new Map<string, boolean>()
 
   const survivors: string[] = []

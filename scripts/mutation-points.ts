@@ -1,20 +1,20 @@
-// Where a source file can be changed at a single point so that a test should be red. It reads the text as our formatter leaves it,
-// as there is no parser among our packages: types, comments, texts and patterns are blanked first, and places stay what they are.
+// Finds single changes of a source file that should make a test fail. No parser is among our packages, so it searches the
+// formatted text. Types, comments, strings and regular expressions are blanked first; positions stay the same.
 import { stripTypeScriptTypes } from 'node:module'
 
 export type Mutation = { start: number; end: number; text: string; what: string }
 
 const blank = (text: string) => text.replace(/[^\n]/g, ' ')
 
-/** Comments, quoted texts, patterns, or the borders of a template and its holes. */
+/** Matches comments, quoted strings, regular expressions, and the borders of templates and their `${…}` parts. */
 const token =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|(?<=[(,=:[!&|?{};\n]\s*|return )\/(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/\w*|`|\$\{|[{}]/g
 
-/** The code without its texts, and where the texts of templates lie. */
+/** Returns the code with blanked strings, and the positions of the texts in templates. */
 const split = (source: string): { code: string; templates: [start: number, end: number][] } => {
   const code: string[] = []
   const templates: [number, number][] = []
-  /** What is open: a template, a hole in one, or a block. */
+  /** The open constructs at this position: a template, a `${…}` part, or a block. */
   const open: ('`' | '${' | '{')[] = []
   let from = 0
   const end = (at: number) => {
@@ -61,7 +61,7 @@ const rules: [RegExp, (found: string) => [text: string, what: string]][] = [
   [/^ +[\w.#]+ [-+]?= [^\n]*[^\n{([,=>|&?:]$(?!\n +[.?&|:+])/gm, () => [';', 'drop the assignment']],
 ]
 
-/** Ends before the next clause, or with the line. */
+/** Matches an SQL condition up to the next clause or the end of the line. */
 const clause = /\b(?:and|or) [^\n]*?(?=\s+(?:and|or|returning|order|group|limit|for)\b|\)*$)/gm
 const isQuery = (text: string) => /\b(?:select|update|delete from|insert into)\b/.test(text)
 
@@ -81,7 +81,7 @@ export const mutationsOf = (source: string): Mutation[] => {
       return { start: index, end: index + found.length, text, what }
     }),
   )
-  /** A clause may have holes, so the query is looked at from its first text to its last. */
+  /** A condition may contain `${…}` parts, so a query is searched from its first text to its last. */
   const queries = templates.filter(([start, end]) => isQuery(source.slice(start, end)))
   const inQueries = queries.flatMap(([start]) => {
     const end = source.indexOf('`', start)
@@ -97,7 +97,7 @@ export const mutationsOf = (source: string): Mutation[] => {
 export const applied = (source: string, { start, end, text }: Mutation): string =>
   source.slice(0, start) + text + source.slice(end)
 
-/** Numbers between 0 and 1, always the same of one seed (mulberry32). */
+/** Pseudo-random numbers between 0 and 1; the same seed gives the same numbers (mulberry32). */
 export const randomOf = (seed: number) => () => {
   seed = (seed + 0x6d2b79f5) | 0
   let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed)

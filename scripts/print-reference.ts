@@ -1,5 +1,5 @@
-// Prints docs/reference/ from the tables of the code: `node scripts/print-reference.ts`. With `--check` it names the pages
-// that are out of date. Nobody edits those pages by hand; scripts/reference/ has a file for each.
+// Generates docs/reference/ from the tables of the code: `node scripts/print-reference.ts`. `--check` only lists the pages
+// that are out of date. These pages must not be edited by hand; scripts/reference/ has a file for each page.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { openDatabase, type Sql } from '#src/control/storage/database.ts'
@@ -18,7 +18,7 @@ import { toolboxPage } from './reference/toolbox.ts'
 
 const directory = resolve(import.meta.dirname, '../docs/reference')
 
-/** File name and content of every page. `sql` asks a database that is migrated. */
+/** File name and content of every page. `sql` queries a migrated database. */
 const printPages = async (sql: Sql): Promise<Record<string, string>> => ({
   'endpoints.md': endpointsPage(),
   'toolbox.md': toolboxPage(),
@@ -40,13 +40,13 @@ const readPage = (name: string) => {
   }
 }
 
-/** The pages that differ from what the code says. */
+/** The pages that differ from the generated ones. */
 export const findStalePages = async (sql: Sql): Promise<string[]> =>
   Object.entries(await printPages(sql))
     .filter(([name, text]) => readPage(name) !== text)
     .map(([name]) => name)
 
-/** A database of its own, with every migration applied. */
+/** Runs `work` on a new database with all migrations applied. */
 const withMigrated = async (work: (sql: Sql) => Promise<void>) => {
   const { url, stop } = await startTestPostgres()
   const database = openDatabase(url, { max: 1 })

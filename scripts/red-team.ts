@@ -1,5 +1,5 @@
-// `alcove test --red-team`: the attacks of SECURITY.md's table on this host, against a server of its own that is removed again. It
-// takes at most three minutes, and never more of the machine than two sandboxes. Exit code 1: something did not hold.
+// `alcove test --red-team`: runs the attacks of SECURITY.md's table against a temporary server on this host. It takes at
+// most three minutes and the resources of two sandboxes. Exit code 1: an attack succeeded or could not be tried.
 import { type Row, runAttacks } from '#test/red-team/attack.ts'
 import { attacks } from '#test/red-team/attacks.ts'
 import { attackOnKernelMemory } from '#test/red-team/kernel-memory.ts'

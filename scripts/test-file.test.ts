@@ -13,12 +13,12 @@ suite('running one test file', () => {
   const run = async (code: string, timeoutSeconds = 60, name?: string) => {
     const file = join(scratch, 'sample.test.mjs')
     writeFileSync(file, `import { after, suite, test } from 'node:test'\n${code}`)
-    // A test runner inside a test runner would report to its parent.
+    // With this variable, the inner test runner would report to the outer one.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     return runTestFile(file, { scratch, env, timeoutSeconds, name })
   }
 
-  test('counts tests, not the suites around them, and gives them their whole name', async () => {
+  test('counts tests but not suites, and gives tests their full name', async () => {
     const { results, output } = await run(`
       suite('outer', () => {
         suite('inner', () => { test('passes', () => { console.log('said aloud') }) })
@@ -38,7 +38,7 @@ suite('running one test file', () => {
     assert.match(output, /said aloud/)
   })
 
-  test('a file that does not end is killed, and failed whatever it had passed', async () => {
+  test('a file that does not end is killed and has failed, even if its tests passed', async () => {
     const { results } = await run(`test('passes', () => {}); setInterval(() => {}, 1000)`, 2)
     assert.deepEqual(
       results.map(({ outcome }) => outcome),
@@ -47,7 +47,7 @@ suite('running one test file', () => {
     assert.match(results[1]?.detail ?? '', /did not end within 2 s/)
   })
 
-  test('a test that does not end is named, and what comes after it still runs', async () => {
+  test('a test that does not end is named, and the tests after it still run', async () => {
     const { results } = await run(
       `suite('s', () => { test('hangs', () => new Promise(() => setInterval(() => {}, 1000))); test('passes', () => {}) })`,
       4,
@@ -62,7 +62,7 @@ suite('running one test file', () => {
     )
   })
 
-  test('a file that cannot be loaded is failed', async () => {
+  test('a file that cannot be loaded counts as failed', async () => {
     const { results, output } = await run(`throw new Error('at load')`)
     assert.deepEqual(
       results.map(({ outcome }) => outcome),
@@ -71,12 +71,12 @@ suite('running one test file', () => {
     assert.match(`${output}${results[0]?.detail}`, /at load/)
   })
 
-  test('a file without tests is failed', async () => {
+  test('a file without tests counts as failed', async () => {
     const { results } = await run('')
     assert.deepEqual(results, [{ name: '(file)', outcome: 'failed', detail: 'has no tests' }])
   })
 
-  test('a name runs only the tests that hold it as plain text, and one that no test holds is failed', async () => {
+  test('a name runs only the tests that contain it as plain text; a name without tests fails', async () => {
     const code = `suite('s', () => { test('a.b (c)', () => {}); test('axb c', () => { throw new Error('ran') }) })`
     const { results } = await run(code, 60, 'a.b (c)')
     assert.deepEqual(results, [{ name: 's › a.b (c)', outcome: 'passed' }])
@@ -84,14 +84,14 @@ suite('running one test file', () => {
     assert.deepEqual(none.results, [{ name: '(file)', outcome: 'failed', detail: 'has no test named "a.b (d)"' }])
   })
 
-  test('a hook that fails is a failure, though every test passed', async () => {
+  test('a failing hook is a failure even if every test passed', async () => {
     const { results } = await run(
       `suite('s', () => { test('passes', () => {}); after(() => { throw new Error('in hook') }) })`,
     )
     assert.ok(results.some(({ outcome, detail }) => outcome === 'failed' && /in hook/.test(detail ?? '')))
   })
 
-  test('a process that a test leaves behind ends with its file, and does not keep it from ending', async () => {
+  test('a process that a test leaves behind is ended, and does not keep the file from ending', async () => {
     const { results, output } = await run(`
       import { spawn } from 'node:child_process'
       test('passes', () => {

@@ -1,4 +1,4 @@
-// Runs one test file in a process of its own, with a bound, and answers what came of it.
+// Runs one test file in a separate process with a time limit and returns its results.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, rmSync } from 'node:fs'
@@ -10,7 +10,7 @@ export type FileOutcome = {
   results: TestResult[]
   output: string
   seconds: number
-  /** The command that does it again. */
+  /** The command that runs it again. */
   again: string
 }
 
@@ -18,12 +18,12 @@ type Settings = {
   scratch: string
   env: NodeJS.ProcessEnv
   timeoutSeconds: number
-  /** Only the tests whose full name holds this text. Default: all. */
+  /** Only tests whose full name contains this text. Default: all. */
   name?: string | undefined
 }
 
 const reporter = resolve(import.meta.dirname, 'test-reporter.ts')
-/** A file may print more than this; only the end is kept, which says most. */
+/** Only the end of a longer output is kept, because it is the most useful part. */
 const maxOutput = 256 * 1024
 
 let nextReport = 0
@@ -31,7 +31,7 @@ let nextReport = 0
 const readResults = (path: string): TestResult[] => {
   try {
     const lines = readFileSync(path, 'utf8').split('\n')
-    // The last line may be cut if the process was killed.
+    // The last line may be incomplete if the process was killed.
     return lines.slice(0, -1).map((line) => JSON.parse(line) as TestResult)
   } catch {
     return []
@@ -47,12 +47,12 @@ export const runTestFile = async (file: string, settings: Settings): Promise<Fil
     [
       `--test-reporter=${reporter}`,
       `--test-reporter-destination=${report}`,
-      // A test that hangs is named, as there is time left for its hooks and those after it.
+      // Less than the limit of the file, so that a hanging test is reported and the tests after it still run.
       `--test-timeout=${timeoutSeconds * 750}`,
       ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
       file,
     ],
-    // A group of its own, so that what it started can be ended with it.
+    // A separate process group, so that its child processes can be killed with it.
     { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
   )
   let output = ''
@@ -65,7 +65,7 @@ export const runTestFile = async (file: string, settings: Settings): Promise<Fil
     try {
       process.kill(-(child.pid as number), 'SIGKILL')
     } catch {
-      // Nobody is left in it.
+      // The process group is empty.
     }
   }
   let isLate = false
@@ -75,7 +75,7 @@ export const runTestFile = async (file: string, settings: Settings): Promise<Fil
   }, timeoutSeconds * 1000)
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
   clearTimeout(timer)
-  // What a test left behind ends with its file. Whoever left the group may still hold the pipes.
+  // Kills processes that the tests left behind. A process that left the group may still hold the pipes.
   killGroup()
   child.stdout.destroy()
   child.stderr.destroy()

@@ -1,9 +1,9 @@
-// Test files share the machine in lanes: a lane runs one file after the other and takes the next from the first of its
-// queues that still has one. A queue that only one lane has is run in order and never beside itself.
+// Runs test files in parallel lanes. A lane runs one file at a time and takes the next from its first queue that is not
+// empty. The files of a queue that only one lane has never run at the same time.
 
 export type Queue = string[]
 
-/** Runs everything; every file is in one queue, which several lanes may have. */
+/** Runs all files. Each file is in one queue, which several lanes may share. */
 export const runInLanes = async (
   lanes: readonly (readonly Queue[])[],
   run: (file: string) => Promise<void>,

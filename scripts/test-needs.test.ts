@@ -6,7 +6,7 @@ import { needsOf, reachableFrom } from './test-needs.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** The files of ours that Node itself loads for a file. */
+/** Our source files that Node really loads for a file. */
 const loadedBy = (file: string): string[] => {
   const script = `
     import { registerHooks } from 'node:module'
@@ -32,7 +32,7 @@ const loadedBy = (file: string): string[] => {
 }
 
 suite('what a test file needs', () => {
-  test('nothing for pure code, a database through its fixture, programs through what starts them', () => {
+  test('nothing for pure code; a database if it imports the fixture; programs if it can start them', () => {
     assert.deepEqual([...needsOf('src/kit/bound.test.ts')], [])
     assert.deepEqual([...needsOf('src/control/regions/routes.test.ts')].sort(), ['database', 'programs'])
     assert.deepEqual([...needsOf('scripts/test-file.test.ts')], ['programs'])
@@ -50,8 +50,8 @@ suite('what a test file needs', () => {
     })
   }
 
-  test('imports of types lead nowhere, as Node erases them', () => {
-    // It imports only types, of a file that starts programs.
+  test('imports of types are not followed, because Node erases them', () => {
+    // This file imports only types from a file that starts programs.
     assert.deepEqual([...reachableFrom('scripts/test-report.ts')], ['scripts/test-report.ts'])
   })
 })

@@ -1,6 +1,6 @@
-// What a test file needs before it can run. Its imports say so, however far they lead; nobody keeps a list.
-//   database   It reaches the fixture that starts PostgreSQL. What lies behind the fixture is the fixture's need.
-//   programs   It reaches a module of Node that starts programs, so it may run those of the system and our own C programs.
+// Finds what a test file needs before it can run, from its direct and indirect imports. There is no list to maintain.
+//   database   It imports the fixture that starts PostgreSQL. Imports of the fixture itself are not followed.
+//   programs   It imports a Node module that starts programs, so it may run system programs and our C programs.
 // A file with neither need is pure code.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
@@ -9,14 +9,14 @@ export type Need = 'database' | 'programs'
 
 const root = resolve(import.meta.dirname, '..')
 const databaseFixture = 'test/control/test-postgres.ts'
-/** A worker can import anything, so it counts as well. */
+/** Node modules that can start programs. A worker can import anything, so it is in the list too. */
 const starters = ['node:child_process', 'node:cluster', 'node:worker_threads']
 
 const forms = /^(?:import|export)\s+(?!type\b)[^'"]*?\bfrom\s*'([^']+)'|^import\s*'([^']+)'|\bimport\(\s*'([^']+)'/gm
 
 const importsOf = new Map<string, string[]>()
 
-/** The modules that a file imports. Files of ours are paths from the root; imports of types are erased and do not count. */
+/** The modules that a file imports. Our files are paths from the root. Imports of types do not count. */
 const readImports = (file: string): string[] => {
   const known = importsOf.get(file)
   if (known !== undefined) return known
@@ -31,10 +31,10 @@ const readImports = (file: string): string[] => {
   return found
 }
 
-/** Every module that a file may load, itself included. The walk reads no further than the files of `ends`. */
+/** Every module that a file may load, including itself. Imports of the files in `ends` are not followed. */
 export const reachableFrom = (file: string, ends: readonly string[] = []): Set<string> => {
   const reached = new Set([file])
-  // A set hands out what is added to it while it is walked.
+  // The loop also visits modules that are added to the set meanwhile.
   for (const module of reached) {
     if (!module.endsWith('.ts') || ends.includes(module) || !existsSync(resolve(root, module))) continue
     for (const next of readImports(module)) reached.add(next)
@@ -46,7 +46,7 @@ export const needsOf = (file: string): Set<Need> => {
   const reached = reachableFrom(file, [databaseFixture])
   const needs = new Set<Need>()
   if (reached.has(databaseFixture)) needs.add('database')
-  // Root runs PostgreSQL confined, by one of our C programs.
+  // Root runs PostgreSQL confined by one of our C programs, so a database needs programs too.
   if (needs.has('database') || starters.some((starter) => reached.has(starter))) needs.add('programs')
   return needs
 }

@@ -1,4 +1,4 @@
-// What the tests need from the operating system beyond what Alcove needs: the programs that they run outside a sandbox.
+// System packages that only the tests need: programs that they run outside a sandbox.
 import type { RequiredPackage } from '#src/doctor/packages.ts'
 
 export const testPackages: readonly RequiredPackage[] = [

@@ -26,12 +26,12 @@ const verdicts = (last: FileOutcome, first?: FileOutcome) =>
   redTests(last, first).map(({ verdict, name }) => [verdict, name])
 
 suite('the report of the test command', () => {
-  test('one line for a file, with its counts and its time', () => {
+  test('has one line per file, with counts and time', () => {
     assert.equal(lineOf(outcome()), `ok   ${file}  1 passed  (0.3 s)`)
     assert.equal(lineOf(outcome('bound › refuses')), `FAIL ${file}  1 passed, 1 failed  (0.3 s)`)
   })
 
-  test('one line for a red test: the command that runs it again, and the first lines of the reason', () => {
+  test('has one line per failed test: the command that runs it again, and the reason', () => {
     const [red] = redTests(outcome('bound › refuses'))
     assert.ok(red)
     assert.equal(
@@ -40,17 +40,17 @@ suite('the report of the test command', () => {
     )
   })
 
-  test('a name with quotes is still one word of the shell', () => {
+  test('quotes a name with quotes as one shell word', () => {
     const [red] = redTests(outcome(`bound › doesn't "$HOME"`))
     assert.equal(red?.again, `./alcove test ${file} --name 'doesn'\\''t "$HOME"'`)
   })
 
-  test('what is no single test is run again by its file', () => {
+  test('names only the file in the command if the failure is not a single test', () => {
     const [red] = redTests(outcome('(file)'))
     assert.equal(red?.again, `./alcove test ${file}`)
   })
 
-  test('FAILED AT FIRST is what passed alone, FAILED TWICE what did not, FAILED what ran once', () => {
+  test('FAILED AT FIRST: passed when run alone; FAILED TWICE: failed again; FAILED: ran once', () => {
     assert.deepEqual(verdicts(outcome('a')), [['FAILED', 'a']])
     assert.deepEqual(verdicts(outcome('b', 'c'), outcome('a', 'b')), [
       ['FAILED AT FIRST', 'a'],

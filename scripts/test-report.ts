@@ -1,5 +1,4 @@
-// What the test command says of its outcomes: a line for each file, and a line for each red test with the command that runs
-// it again.
+// The report of the test command: a line per file, and a line per failed test with the command that runs it again.
 import type { FileOutcome } from './test-file.ts'
 import type { TestResult } from './test-reporter.ts'
 
@@ -16,14 +15,14 @@ export const lineOf = ({ file, results, seconds }: FileOutcome): string => {
   return `${countOf(results, 'failed') > 0 ? 'FAIL' : 'ok  '} ${file}  ${counts.join(', ')}  (${seconds.toFixed(1)} s)`
 }
 
-/** `FAILED AT FIRST`: it passed when it ran again alone, so it has a race. `FAILED`: it ran only once. */
+/** `FAILED AT FIRST`: the test passed in a second run alone, so it has a race. `FAILED`: it ran only once. */
 export type Verdict = 'FAILED' | 'FAILED TWICE' | 'FAILED AT FIRST'
 
 export type Red = { verdict: Verdict; file: string; name: string; detail: string; again: string }
 
 const failuresOf = ({ results }: FileOutcome) => results.filter(({ outcome }) => outcome === 'failed')
 
-/** The red tests of a file: of its last run, and of the run before if there was one. */
+/** The failed tests of a file, in its last run and in its first run if there were two. */
 export const redTests = (last: FileOutcome, first?: FileOutcome): Red[] => {
   const before = first === undefined ? [] : failuresOf(first)
   const now = failuresOf(last)
@@ -39,7 +38,7 @@ export const redTests = (last: FileOutcome, first?: FileOutcome): Red[] => {
 
 const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
 
-/** The whole file is named by a name in parentheses, such as `(file)`. */
+/** The command that runs a test again. A name in parentheses, such as `(file)`, stands for the whole file. */
 const commandFor = ({ file, again }: FileOutcome, name: string): string => {
   const title = name.split(' › ').at(-1) as string
   return file.endsWith('.test.ts') && !name.startsWith('(') ? `${again} --name ${quoted(title)}` : again
@@ -47,7 +46,7 @@ const commandFor = ({ file, again }: FileOutcome, name: string): string => {
 
 const reasonLength = 160
 
-/** The first lines of why it failed, as one: those before the stack, without the word for the class of the error. */
+/** The reason of a failure as one line: the lines before the stack, without the name of the error's class. */
 const reasonOf = (detail: string): string => {
   const lines = detail.split('\n').map((line) => line.trim())
   const stack = lines.findIndex((line) => line.startsWith('at '))
@@ -56,5 +55,5 @@ const reasonOf = (detail: string): string => {
   return reason.length > reasonLength ? `${reason.slice(0, reasonLength)} …` : reason
 }
 
-/** A line that can be pasted into a shell. */
+/** A line for a failed test that can be pasted into a shell. */
 export const redLine = ({ again, detail }: Red): string => `${again}  # ${reasonOf(detail)}`

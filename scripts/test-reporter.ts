@@ -1,11 +1,11 @@
-// Runs inside each test file's process and writes one line of JSON per finished test, for scripts/test.ts to count.
+// Runs in the process of each test file and writes one line of JSON per finished test, which scripts/test.ts counts.
 import type { TestEvent } from 'node:test/reporters'
 
 export type TestResult = {
-  /** Suites and test, joined. */
+  /** Full name: suites and test, joined. */
   name: string
   outcome: 'passed' | 'failed' | 'skipped'
-  /** Why it was skipped, or how it failed. */
+  /** Why the test was skipped, or how it failed. */
   detail?: string
 }
 
@@ -26,7 +26,7 @@ const resultOf = (type: string, data: Finished, name: string): TestResult | unde
   const { details, skip, todo } = data
   const isOnlyGroup = details.type === 'suite' || details.error?.failureType === 'subtestsFailed'
   if (type === 'test:fail' && todo === undefined) {
-    // A group fails with its members, which are counted; but its own hooks may fail too.
+    // A failed test inside a suite is counted itself. A suite counts as failed only if its own hooks fail.
     return details.error?.failureType === 'subtestsFailed'
       ? undefined
       : { name, outcome: 'failed', detail: failureText(details.error) }

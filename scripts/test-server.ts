@@ -1,4 +1,4 @@
-// A whole platform for the tests with real sandboxes.
+// Starts a complete server for the tests with real sandboxes.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
@@ -9,12 +9,12 @@ import { freePorts } from '#test/sandboxes/free-ports.ts'
 
 const launcher = resolve(import.meta.dirname, '../alcove')
 
-/** Starts `./alcove up` and answers when it is ready; what it prints goes to our standard error. */
+/** Starts `./alcove up` and resolves when it is ready. Its output goes to our standard error. */
 export const startSharedPlatform = async (data: string): Promise<{ stop: () => Promise<void> }> => {
   const port = await freePorts(2)
   const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    // No test waits a minute for what sandboxes use.
+    // A short interval, so that no test waits a minute for the first meter samples.
     env: { ALCOVE_MOST_WARM: '0', ALCOVE_METER_SECONDS: '2', ...process.env },
   })
   const printed = new Promise<void>((resolve) => {
@@ -38,7 +38,7 @@ export const startSharedPlatform = async (data: string): Promise<{ stop: () => P
   }
 }
 
-/** Removes every server whose data lies below `directory`; answers what would not go. */
+/** Removes every server whose data lies below `directory`. Returns what could not be removed. */
 export const purgeBelow = async (directory: string): Promise<string[]> => {
   if (!existsSync(directory)) return []
   const left: string[] = []

@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 const root = resolve(import.meta.dirname, '..')
 
 suite('alcove test', () => {
-  test('0 for pure code on a system that has no programs at all: nothing is looked for, built or started', () => {
+  test('passes for pure code on a system without any programs: nothing is searched, built or started', () => {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     const said = spawnSync(process.execPath, [join(root, 'scripts/test.ts'), 'src/kit/bound.test.ts'], {
       encoding: 'utf8',
@@ -17,7 +17,7 @@ suite('alcove test', () => {
     assert.equal(said.status, 0)
   })
 
-  test('fails, and says so, where no test file is meant: nothing that was tested is nothing that holds', () => {
+  test('fails with a message if no test file matches', () => {
     const words = [join(import.meta.dirname, 'test.ts'), 'nosuchfile']
     const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8', timeout: 60_000 })
     assert.deepEqual([status, stdout, stderr], [1, '', 'no test file has "nosuchfile" in its path\n'])

@@ -1,10 +1,10 @@
-// `./alcove test`: everything that has to hold. The last line is `N passed, N failed`.
-//   1 beside each other: format, lint and types; tests beside the code (real PostgreSQL, real C programs under sanitizers) and
-//     tests with real sandboxes. Files that share a server run one after the other; the rest start what they need.
+// `./alcove test`: runs all checks and tests. The last line is `N passed, N failed`.
+//   1 in parallel: format, lint and types; tests beside the code (real PostgreSQL, real C programs under sanitizers) and
+//     tests with real sandboxes. Files that share a server run one after the other; other files start what they need.
 //   2 alone, one after the other: tests that measure the whole machine
-// A file that fails is run a second time, alone, and both are told: the machine is shared, and a race should be seen
-// without stopping everything.
-// With paths, format, lint and types are left out, and only what the files need is looked for, built and started: see test-needs.ts.
+// A file that fails is run a second time alone, and both results are reported. So a race on a busy machine is visible, but
+// does not stop the run.
+// With paths, format, lint and types are skipped, and only what the files need is built and started (test-needs.ts).
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -32,17 +32,17 @@ const isRoot = process.getuid?.() === 0
 const isWhole = filters.length === 0
 const outcomes: FileOutcome[] = []
 
-/** What Node has made of our code for one run, it need not make again for the next. */
+/** Directory of Node's compile cache, kept for the next run. */
 const compiled = join(root, '.alcove/compiled-tests')
 
 const tell = (outcome: FileOutcome) => {
   outcomes.push(outcome)
   console.log(lineOf(outcome))
-  // A second run may follow, and the end of the command says everything.
+  // Printed at once too, although a second run may follow and the final report repeats it.
   for (const red of redTests(outcome)) console.log(`     ${redLine(red)}`)
 }
 
-/** A command counts as one test. */
+/** Runs a command, which counts as one test. */
 const runCheck = async (file: string, command: string, args: string[]) => {
   const began = performance.now()
   const path = `${join(process.execPath, '..')}:${process.env['PATH']}`
@@ -80,11 +80,11 @@ const findFiles = (): string[] => {
   return all.filter((file) => isWhole || filters.some((filter) => file.includes(filter)))
 }
 
-/** What failed beside others is run again alone, unless so much failed that it cannot be the machine's other work. */
+/** Most files that are run a second time. If more fail, the load of the machine cannot be the reason. */
 const mostSecondRuns = 3
 const firstRuns = new Map<string, FileOutcome>()
 
-/** Runs what is in the lanes, and then alone and once more what failed beside others. */
+/** Runs all files in the lanes, and then the failed ones a second time, alone. */
 const runEach = async (lanes: readonly (readonly Queue[])[], run: (file: string) => Promise<FileOutcome>) => {
   const failed: FileOutcome[] = []
   const isOnlyOne = new Set(lanes.flat(2)).size === 1
@@ -104,14 +104,14 @@ const runEach = async (lanes: readonly (readonly Queue[])[], run: (file: string)
 
 const sandboxTests = 'test/sandboxes/'
 
-/** `platform()` alone answers the server that is started here; whoever needs one of its own asks for it. */
+/** Whether a file uses the shared server, by the call `platform()`. Other files start their own. */
 const sharesServer = (file: string) => /\bplatform\(\)/.test(readFileSync(file, 'utf8'))
 
-/** They measure what the whole machine does, or promise a time: nothing else runs beside them. */
+/** Whether a file must run alone, because it measures the whole machine or checks a time. */
 const runsAlone = (file: string) =>
   ['busy', 'kernel-memory', 'slow-readers'].some((name) => file === `${sandboxTests}${name}.test.ts`)
 
-/** Heavy files first, so that quick ones are left to fill the lanes until all end together. */
+/** Heavy files run first, so that short ones fill the lanes at the end. */
 const weightOf = (file: string): number => {
   const needs = needsOf(file)
   return needs.has('database') ? 1 : needs.has('programs') ? 2 : 0
@@ -158,7 +158,7 @@ const runTests = async (files: readonly string[], scratch: string) => {
     return await runTestFile(file, { ...common, env: { ...env, ...places }, timeoutSeconds: 450 })
   }
   try {
-    // There is a lane more than processors, because all lanes also wait.
+    // There is one more lane than processors, because lanes also wait.
     const lanes = Array.from({ length: availableParallelism() }, (_, lane) => (lane === 0 ? [own, code] : [code, own]))
     await Promise.all([isWhole ? runChecks() : undefined, runEach([[shared, own, code], ...lanes], run)])
     await runEach([[alone]], run)
@@ -182,7 +182,7 @@ const purgeServers = async (servers: string): Promise<FileOutcome> => {
 
 const sayDetails = ({ verdict, file, name, detail }: Red) => console.log(`\n${verdict} ${file}: ${name}\n${detail}`)
 
-/** The details of everything red first, and then a line for each, so that the end of the output can be read alone. */
+/** Prints the details of all failures, and then a line for each, so that the end of the output is a summary. */
 const sayRed = (): void => {
   const red = outcomes.flatMap((last) => {
     const tests = redTests(last, firstRuns.get(last.file))
@@ -206,7 +206,7 @@ const sayRed = (): void => {
 const summarize = (): number => {
   const all = outcomes.flatMap(({ file, results }) => results.map((result) => ({ file, ...result })))
   const skipped = all.filter(({ outcome }) => outcome === 'skipped')
-  // Where everything is expected to be there, a test that could not run has not passed.
+  // In CI everything must be available, so a skipped test that needs root counts as failed.
   const refused = isCi ? skipped.filter(({ detail }) => /needs? root/i.test(detail ?? '')) : []
   if (skipped.length > 0) console.log(`\nSKIPPED ${skipped.length}:`)
   for (const { file, name, detail } of skipped) console.log(`  ${file}: ${name}: ${detail}`)
@@ -217,7 +217,7 @@ const summarize = (): number => {
   return failed
 }
 
-/** Looks for, installs and builds what the system is to have for tests that start programs. */
+/** Checks, installs and builds what tests that start programs need. */
 const prepareSystem = async () => {
   const [packages, { testPackages }, { requiredPackages }, config, native] = await Promise.all([
     import('#src/up/system-packages.ts'),
@@ -231,11 +231,11 @@ const prepareSystem = async () => {
   native.buildNativePrograms(console.log)
 }
 
-/** Seconds in which processors had nothing to do, summed over all of them. Lanes that wait for each other show as idle time. */
+/** Idle seconds, summed over all processors. Much idle time means that lanes wait for each other. */
 const idleSeconds = () => cpus().reduce((sum, { times }) => sum + times.idle, 0) / 1000
 
 const files = findFiles()
-// Every file adds to it; a whole run begins anew, so that what is gone from the code does not stay there.
+// A complete run starts with an empty cache, so that it does not keep removed code.
 if (isWhole) rmSync(compiled, { recursive: true, force: true })
 enableCompileCache(compiled)
 if (!values.check && (isWhole || files.some((file) => needsOf(file).has('programs')))) await prepareSystem()

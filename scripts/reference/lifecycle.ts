@@ -4,10 +4,10 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { code, page, table } from './markdown.ts'
 import { statesInUse } from './states-in-use.ts'
 
-/** The moves as a picture, without `delete`: it leads out of every state and would hide all the others. */
+/** Draws the moves as a diagram, without `delete`, which starts from every state and would hide the others. */
 export const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
-  // A claim is over as it begins, and a sandbox that waits for its image goes on by another move.
+  // A claim ends as soon as it begins, and a sandbox that waits for its image continues with another move.
   const isDrawnOn = (through: SandboxState) => drawn.some(([, from]) => from === through)
   const arrows = [
     ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),

@@ -1,4 +1,4 @@
-// What every printed page is made of.
+// Markdown elements for all generated pages.
 
 const printedBy = '<!-- Printed by scripts/print-reference.ts from the code. -->'
 

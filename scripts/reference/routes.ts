@@ -1,4 +1,4 @@
-// Describes routes of HTTP: their fields with types and bounds, and what they answer.
+// Describes HTTP routes: their fields with types and bounds, and their answers.
 import type { TSchema } from 'typebox'
 import type { ControlRoute } from '#src/control/auth/route.ts'
 import { code, table } from './markdown.ts'
@@ -54,7 +54,7 @@ export const fieldRows = (part: string, schema: TSchema | undefined) => {
   ])
 }
 
-/** The part of a route that a page describes, whichever program serves the route. */
+/** The part of a route that a page describes. It is the same for all programs. */
 export type Described = Pick<ControlRoute, 'method' | 'path' | 'summary' | 'query' | 'body'> & {
   replies: ControlRoute['replies']
 }

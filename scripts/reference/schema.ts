@@ -1,4 +1,4 @@
-// docs/reference/schema.sql: what all migrations together make, read from a database that they have been applied to.
+// docs/reference/schema.sql: the schema after all migrations, read from a migrated database.
 import type { Sql } from '#src/control/storage/database.ts'
 
 const head = `-- The tables of control as a database has them after every migration.
@@ -6,7 +6,7 @@ const head = `-- The tables of control as a database has them after every migrat
 
 type Table = { name: string; columns: string[]; constraints: string[]; indexes: string[]; triggers: string[] }
 
-/** PostgreSQL writes the definitions itself. NOT NULL stands with its column, and newer versions name it as a constraint too. */
+/** PostgreSQL prints the definitions. NOT NULL is shown at its column, so the constraint of newer versions is left out. */
 const readTables = (sql: Sql) => sql<Table[]>`
   select relname as name,
     array(

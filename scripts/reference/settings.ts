@@ -25,7 +25,7 @@ const telemetryTable = (): string => {
   )
 }
 
-/** Asks a program for its settings with nothing set: it reads every name, and says what each missing one is for. */
+/** Loads a program's settings from an empty environment. It reads every name and complains with the meaning of each. */
 const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonly [string, string])[] => {
   const said = new Map<string, string>()
   const names = namesRead((nothing) => {
@@ -45,10 +45,10 @@ const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonl
   })
 }
 
-/** A complaint names what is missing in a few words; a table shows a sentence. */
+/** Turns the few words of a complaint into a sentence for the table. */
 const sentence = (words: string) => `${words[0]?.toUpperCase()}${words.slice(1)}.`
 
-/** The names of all settings that a program looks up in an environment in which nothing is set. */
+/** The names of all settings that a program reads from an empty environment. */
 const namesRead = (load: (nothing: NodeJS.ProcessEnv) => unknown): string[] => {
   const names = new Set<string>()
   load(

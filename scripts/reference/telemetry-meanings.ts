@@ -1,4 +1,4 @@
-/** Settings of OpenTelemetry. Settings that differ only by the signal share a row; `*` stands for the signal. */
+/** Meanings of OpenTelemetry's settings. Settings that differ only by the signal share a row; `*` is the signal. */
 export const telemetryMeanings: Record<string, string> = {
   OTEL_SDK_DISABLED: 'true: nothing is sent. Default: false.',
   'OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_*_ENDPOINT':

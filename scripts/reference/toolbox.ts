@@ -5,7 +5,7 @@ import { braced, type Described, describe, fieldRows, type Shape, statusesOf } f
 
 type ToolboxRoute = Described & Pick<(typeof toolboxEndpoints)[number], 'needs' | 'streamsBody' | 'socket'>
 
-/** Rows for the fields of each answer; for a list, the fields of an element. */
+/** Table rows for the fields of each answer. For a list: the fields of an element. */
 const answerRows = ({ replies }: Described): string[][] => {
   const several = Object.keys(replies).length > 1
   return Object.entries(replies).flatMap(([status, reply]) => {
