@@ -1,8 +1,8 @@
-// For tests: a member's sandbox called `box`, by the calls that the tests of its life have in common.
+// For tests: common calls for a member's sandbox named `box`.
 import assert from 'node:assert/strict'
 import type { TestControl } from './harness.ts'
 
-/** Answers its id. */
+/** Creates the sandbox and returns its id. */
 export const create = async (app: TestControl, body: object = {}): Promise<string> => {
   const reply = await app.as('member').post('/sandbox', { name: 'box', ...body })
   assert.equal(reply.status, 200, reply.text)
@@ -11,6 +11,6 @@ export const create = async (app: TestControl, body: object = {}): Promise<strin
 
 export const get = async (app: TestControl, id: string) => (await app.as('member').get(`/sandbox/${id}`)).body
 
-/** A verb of it. */
+/** Calls a verb of the sandbox. */
 export const post = (app: TestControl, verb: string, body?: object) =>
   app.as('member').post(`/sandbox/box/${verb}`, body)

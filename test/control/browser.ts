@@ -1,5 +1,5 @@
-// The parts of a browser that a sign-in needs: cookies, redirects one at a time, forms. Where control says it is (its public URL)
-// stands for where the test serves it.
+// The parts of a browser that a sign-in needs: cookies, single redirects, forms. It maps control's public URL to the address
+// at which the test serves control.
 import { Agent, fetch } from 'undici'
 import { testSettings } from './test-settings.ts'
 
@@ -8,14 +8,14 @@ export type Page = { status: number; headers: Headers; html: string; location: s
 export type Browser = {
   get: (url: string, headers?: Record<string, string>) => Promise<Page>
   post: (url: string, fields: Record<string, string>, headers?: Record<string, string>) => Promise<Page>
-  /** Goes on until something is no redirect, or leads to an address that `stop` likes. */
+  /** Follows redirects until an answer is not a redirect, or leads to an address for which `stop` returns true. */
   follow: (page: Page, stop?: (url: string) => boolean) => Promise<Page>
   cookies: Map<string, string>
 }
 
 const publicUrl = testSettings.publicUrl
 
-/** `address`: one of loopback that it comes from. */
+/** `address` is the loopback address from which the browser connects. */
 export const openBrowser = (base: string, address = '127.0.0.1'): Browser => {
   const dispatcher = new Agent({ localAddress: address, pipelining: 0 })
   const cookies = new Map<string, string>()
@@ -73,7 +73,7 @@ export const openBrowser = (base: string, address = '127.0.0.1'): Browser => {
   }
 }
 
-/** The fields that a form holds already, and where it leads. */
+/** The prefilled fields of a form, and its action. */
 export const formOf = ({ html }: Page): { action: string; fields: Record<string, string> } => {
   const [, action] = /<form[^>]*action="([^"]+)"/.exec(html) ?? []
   if (action === undefined) throw new Error(`there is no form: ${html}`)

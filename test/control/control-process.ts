@@ -1,4 +1,4 @@
-// Control as a process of its own on the database of a test, to be killed, or to stand beside another.
+// Control as a separate process on the database of a test, for tests that kill it or run several controls.
 //
 //   await using other = await startControlProcess(app.url)
 //   const reply = await fetch(`${other.base}/users/me`, …)
@@ -23,7 +23,7 @@ const freePort = async (): Promise<number> => {
 export type ControlProcess = AsyncDisposable & {
   /** `http://127.0.0.1:port/api`. */
   base: string
-  /** Kills it with SIGKILL. */
+  /** Kills the process with SIGKILL. */
   kill: () => Promise<void>
 }
 

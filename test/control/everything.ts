@@ -1,7 +1,7 @@
-// All that a database holds, as one text for each table, to show that something changed nothing.
+// The whole content of a database, as one text per table. Tests use it to show that a call changed nothing.
 import type { Sql } from '#src/control/storage/database.ts'
 
-/** Changes by itself, and is nobody's. */
+/** Columns that change by themselves and do not count as a change. */
 const signsOfLife = ['last_used_at', 'last_heartbeat_at']
 
 export const everything = async (sql: Sql, except: readonly string[] = []): Promise<Record<string, string>> => {

@@ -1,18 +1,18 @@
-// Control as tests meet it: the real program and a real database, called as somebody.
+// Starts the real control with a real database for tests, and calls it as a chosen person.
 //
 //   await using app = await startControl()
 //   const reply = await app.as('member').get('/sandbox/box')
 //   assert.deepEqual([reply.status, reply.body.name], [200, 'box'])
 //
-// `as` calls with the API key of somebody in people.ts; `asUser` calls as the same person signed in with a JWT, in their
-// organization there or in another one; `asNewcomer` as anybody at all, taken in at the first call:
+// `as` calls with the API key of a person in people.ts. `asUser` calls as the same person, signed in with a JWT, in their
+// own organization or another one. `asNewcomer` calls as a new person, who is created at the first call:
 //
 //   await app.asUser('owner').get('/organizations')                             X-Daytona-Organization-ID: ours
 //   await app.asUser('owner', null).get('/organizations')                       names no organization
 //   await app.asUser('member', organizationId).get('/sandbox')
 //   await app.asNewcomer({ sub: 'ada', email: 'ada@example.com', email_verified: true }).get('/users/me')
 //
-// Tokens come from a real issuer (issuer.ts); one of its own is given as `settings: { identity: { … } }`.
+// Tokens come from a real issuer (issuer.ts). A test can give its own as `settings: { identity: { … } }`.
 import { type App, createApp } from '#src/control/app.ts'
 import type { MailTransport } from '#src/control/mail/transport.ts'
 import type { Parts, Settings } from '#src/control/parts.ts'
@@ -38,7 +38,7 @@ export type Client = {
   put: (path: string, body?: unknown, extra?: Extra) => Promise<Reply>
   patch: (path: string, body?: unknown, extra?: Extra) => Promise<Reply>
   delete: (path: string, extra?: Extra) => Promise<Reply>
-  /** Any method, and a payload sent exactly as it is. */
+  /** Sends any method, with an unchanged payload. */
   send: (method: string, path: string, payload?: string, extra?: Extra) => Promise<Reply>
 }
 
@@ -46,24 +46,24 @@ export type TestControl = AsyncDisposable & {
   app: App
   parts: Parts
   database: Database
-  /** URL of the database, for what needs a connection of its own. */
+  /** URL of the database, for tests that need their own connection. */
   url: string
   clock: TestClock
-  /** Calls as somebody of people.ts, below `/api`. */
+  /** Calls paths below `/api` with the key of a person in people.ts. */
   as: (who: Who) => Client
-  /** Calls as somebody of people.ts who is signed in; `null`: without naming an organization. */
+  /** Calls as a signed-in person of people.ts. `null`: the call names no organization. */
   asUser: (who: Person, organizationId?: string | null) => Client
-  /** Calls as whoever these claims are of. */
+  /** Calls as the person of these claims. */
   asNewcomer: (claims: Claims, organizationId?: string) => Client
-  /** Who signs the tokens of `asUser` and `asNewcomer`. */
+  /** The issuer of the tokens of `asUser` and `asNewcomer`. */
   issuer: TestIssuer
   /** Calls with any bearer token. */
   with: (token: string) => Client
-  /** Time passes in which all runners that are linked are heard. */
+  /** Advances the time. Linked runners count as alive during it. */
   pass: (time: Time) => Promise<void>
-  /** Does once what is otherwise done every few seconds; nothing does it by itself in a test. */
+  /** Runs the periodic sweeps once. In a test they never run by themselves. */
   sweep: () => Promise<void>
-  /** Serves on a loopback port as well, for sockets and real clients; answers `http://127.0.0.1:port`. */
+  /** Listens on a loopback port too, for sockets and real clients. Returns `http://127.0.0.1:port`. */
   listen: () => Promise<string>
 }
 
@@ -134,7 +134,7 @@ const clientsWith = (app: App, issuer: TestIssuer, { database, clock }: Parts) =
     })),
 })
 
-/** Starts control on a database of its own; disposing of it stops it and drops the database. */
+/** Starts control on a new database. Disposing of the result stops control and drops the database. */
 export const startControl = async (options: ControlOptions = {}): Promise<TestControl> => {
   const clock = options.clock ?? new TestClock()
   const opened = await openTestDatabase()

@@ -1,17 +1,17 @@
-// Stops something at the very place where two meet, and lets the other one pass.
+// Stops an operation at a chosen point, runs another one, and continues: a deterministic test of a race.
 import type { Transaction } from '#src/control/storage/database.ts'
 import type { TestControl } from './harness.ts'
 
 const longestMs = 10_000
 
-/** Begins `act`, holds it up where it comes to a table, does `meanwhile` with the database, and lets it go on. */
+/** Starts `act`, blocks it at a table by a lock, runs `meanwhile`, and lets `act` continue. */
 export const inBetween = async <T>(
   { database }: Pick<TestControl, 'database'>,
   before: { reading: string } | { writing: string },
   act: () => Promise<T>,
   meanwhile: (transaction: Transaction) => Promise<unknown>,
 ): Promise<T> => {
-  // In a box: a transaction waits for what it is answered.
+  // Wrapped in an object: a transaction would wait for a returned promise.
   const { acting } = await database.transaction(async (transaction) => {
     const isRead = 'reading' in before
     const table = isRead ? before.reading : before.writing

@@ -1,4 +1,4 @@
-// A real OpenID issuer in the test's own process: discovery and keys over loopback HTTP, tokens for whoever a test names.
+// A real OpenID issuer in the test's process: discovery and keys over loopback HTTP, and tokens with any claims.
 //
 //   const issuer = await startIssuer()
 //   const token = await issuer.token({ sub: 'ada', email: 'ada@example.com' })
@@ -7,29 +7,29 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 
-/** Claims of any kind, since tests forge. */
+/** Claims of any kind, because tests forge tokens. */
 export type Claims = Record<string, unknown>
 
 export type TokenOptions = {
   algorithm?: 'RS256' | 'PS256' | 'ES256' | 'EdDSA'
-  /** Laid over what the header would be. */
+  /** Fields that replace those of the token's header. */
   header?: Record<string, unknown>
-  /** The moment that the token is issued and its hour begins. Default: now. */
+  /** When the token is issued. It is valid for an hour from then. Default: now. */
   now?: Date
 }
 
 export type TestIssuer = AsyncDisposable & {
-  /** What its tokens call it, and where it is. */
+  /** The issuer in its tokens, and its address. */
   url: string
-  /** A signed token for `alcove` that is good for an hour; claims laid over that, `undefined` ones left out. */
+  /** A signed token for `alcove`, valid for an hour. `claims` replace the defaults; `undefined` removes a claim. */
   token: (claims: Claims, options?: TokenOptions) => Promise<string>
-  /** From now on it signs with new keys, and tells of no others. */
+  /** From now on the issuer signs with new keys and publishes only these. */
   rotate: () => void
-  /** Answers in the place of the issuer; without one it is itself again. */
+  /** Lets `listener` answer instead of the issuer. Without an argument the issuer answers again. */
   misbehave: (listener?: RequestListener) => void
-  /** What was asked of it so far, as paths. */
+  /** The paths of all requests so far. */
   asked: string[]
-  /** The public half of what it signs with. */
+  /** The public key of its signing key. */
   publicJwk: (algorithm?: TokenOptions['algorithm']) => Promise<JWK>
 }
 
@@ -70,7 +70,7 @@ export const startIssuer = async (): Promise<TestIssuer> => {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // A test file that forgets about it still ends.
+  // A test file that does not close the issuer can still end.
   server.unref()
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
@@ -101,7 +101,7 @@ export const startIssuer = async (): Promise<TestIssuer> => {
 
 let shared: Promise<TestIssuer> | undefined
 
-/** The one that every test control of this process believes. */
+/** The issuer that every test control of this process trusts. */
 export const sharedIssuer = (): Promise<TestIssuer> => {
   shared ??= startIssuer()
   return shared

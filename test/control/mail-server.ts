@@ -1,4 +1,4 @@
-// An SMTP server on loopback that takes mail, as unruly as a test asks (RFC 5321, without extensions).
+// An SMTP server on loopback that accepts mail and misbehaves as a test asks (RFC 5321, without extensions).
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
@@ -9,7 +9,7 @@ export type ReceivedMail = {
   raw: string
 }
 
-/** What it does with the next mail: takes it, answers with a code instead, or hangs up when it has it all. */
+/** What it does with the next mail: accept it, refuse it with a code, or close the connection after the whole mail. */
 export type Manners = 'take' | 'hang up' | number
 
 export type MailServer = AsyncDisposable & {

@@ -1,5 +1,5 @@
-// Two organizations and three people who have never been here, by HTTP only: from the first sign-in to the last key, and
-// what each of them sees at every step, which is what is theirs and nothing else.
+// Two organizations and three new people, by HTTP only, from the first sign-in to the last key. At every step each person
+// sees only their own data.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { type Client, startControl } from './harness.ts'
@@ -20,13 +20,13 @@ const answered = async (status: number, asked: ReturnType<Client['get']>) => {
 
 const names = (items: { name: string }[]) => items.map(({ name }) => name).sort()
 
-suite('a walk as new users', { timeout: 120_000 }, () => {
+suite('the first steps of new users', { timeout: 120_000 }, () => {
   test('two organizations, three people, a role, an invitation and a key with one permission', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const [ada, bob, cleo] = [person('Ada'), person('Bob'), person('Cleo')]
 
-    // Each comes with nothing but what their issuer says of them, and has a place of their own.
+    // Each newcomer has only the claims of their issuer, and gets a personal organization.
     for (const newcomer of [ada, bob, cleo]) {
       const me = await answered(200, app.asNewcomer(newcomer).get('/users/me'))
       assert.deepEqual([me.name, me.email, me.emailVerified], [newcomer.name, newcomer.email, true])
@@ -34,7 +34,7 @@ suite('a walk as new users', { timeout: 120_000 }, () => {
       assert.deepEqual([own.length, own[0].name, own[0].personal, own[0].createdBy], [1, 'Personal', true, me.id])
     }
 
-    // Ada and Bob each make an organization; neither sees that of the other.
+    // Ada and Bob each make an organization, and neither sees the other's.
     const found = async (founder: typeof ada, name: string) =>
       (await answered(201, app.asNewcomer(founder).post('/organizations', { name, defaultRegionId: 'local' }))).id
     const acme: string = await found(ada, 'Acme')
@@ -46,7 +46,7 @@ suite('a walk as new users', { timeout: 120_000 }, () => {
     await answered(404, bobInGlobex.get(`/organizations/${acme}`))
     await answered(403, app.asNewcomer(bob, acme).get('/sandbox'))
 
-    // A role of Acme's own, and an invitation to it for Cleo, whose address is written as people write.
+    // Acme gets its own role, and invites Cleo to it. Her address has capitals, as people write it.
     const builder = { name: 'Builder', description: 'Makes sandboxes, reads the log.' }
     const role = await answered(
       201,
@@ -64,7 +64,7 @@ suite('a walk as new users', { timeout: 120_000 }, () => {
     await answered(200, app.asNewcomer(cleo).post(`/organizations/invitations/${invitationId}/accept`))
     assert.deepEqual(names(await answered(200, app.asNewcomer(cleo).get('/organizations'))), ['Acme', 'Personal'])
 
-    // Cleo may what her role says: make a sandbox and not delete it; nobody but an owner changes who is here.
+    // Cleo has the rights of her role: she can make a sandbox but not delete it. Only an owner can change members.
     const cleoInAcme = app.asNewcomer(cleo, acme)
     const box = await answered(200, cleoInAcme.post('/sandbox', { name: 'box' }))
     assert.equal(box.organizationId, acme)
@@ -79,7 +79,7 @@ suite('a walk as new users', { timeout: 120_000 }, () => {
     assert.deepEqual((await answered(200, app.asNewcomer(cleo).get('/sandbox'))).items, [])
     for (const idOrName of ['box', box.id]) await answered(404, bobInGlobex.get(`/sandbox/${idOrName}`))
 
-    // A key gives what Cleo has, and of that only what it lists.
+    // A key gives only permissions that it lists and that Cleo has.
     await answered(403, cleoInAcme.post('/api-keys', { name: 'greedy', permissions: ['delete:sandboxes'] }))
     const made = await answered(201, cleoInAcme.post('/api-keys', { name: 'log', permissions: ['read:audit_logs'] }))
     const reader = app.with(made.value)
@@ -92,7 +92,7 @@ suite('a walk as new users', { timeout: 120_000 }, () => {
     await answered(404, reader.get(`/organizations/${globex}`))
     await answered(404, reader.get(`/audit/organizations/${globex}`))
 
-    // The log says who did what in Acme, and of Bob, who tried, nothing.
+    // The audit log of Acme shows who did what, and nothing of Bob's refused attempts.
     const log = await answered(200, reader.get(`/audit/organizations/${acme}`))
     const told = log.items.map((entry: Record<string, unknown>) => [
       entry['actorEmail'],
@@ -116,7 +116,7 @@ suite('a walk as new users', { timeout: 120_000 }, () => {
       [cleo.email, 'log', 'POST /api-keys', 403],
     ])
 
-    // Whatever Bob can list, nothing of Acme is in it.
+    // No list that Bob can get contains anything of Acme.
     const ofAcme = [
       acme,
       'Acme',
@@ -146,7 +146,7 @@ suite('a walk as new users', { timeout: 120_000 }, () => {
     }
     assert.ok(seen > 12, `Bob saw ${seen} lists`)
 
-    // The role goes, and with it what the key could do; then Cleo goes, and the key.
+    // When the role is removed, the key loses its permissions. When Cleo is removed, the key is gone too.
     const developer = '00000000-0000-0000-0000-000000000001'
     const { id: cleoId } = await answered(200, cleoInAcme.get('/users/me'))
     await answered(

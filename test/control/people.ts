@@ -1,5 +1,5 @@
-// Who lives in every test database: one organization with an owner, a member and a viewer, another with a stranger,
-// and the administrator of the server. Ids and keys are readable, so that a failing test can be read too.
+// The people in every test database: one organization with an owner, a member and a viewer, another with a stranger, and
+// the administrator of the server. Ids and keys are readable words, so that a failing test is easy to read.
 import { createHash } from 'node:crypto'
 import { allPermissions, type Permission } from '#src/control/auth/permissions.ts'
 import { hashKey, maskKey } from '#src/control/auth/secret.ts'
@@ -9,13 +9,13 @@ import type { Sql } from '#src/control/storage/database.ts'
 const keyOf = (name: string) => `dtn_${createHash('sha256').update(`test key of ${name}`).digest('hex')}`
 
 export const keys = {
-  /** System administrator, in an organization of their own. */
+  /** System administrator, with a personal organization. */
   admin: keyOf('admin'),
   /** Owner of `ours`, with every permission. */
   owner: keyOf('owner'),
-  /** In `ours` as Developer: may write sandboxes, may not delete them. */
+  /** Member of `ours` as Developer: may write sandboxes but not delete them. */
   member: keyOf('member'),
-  /** In `ours` without any role or permission. */
+  /** Member of `ours` without any role or permission. */
   viewer: keyOf('viewer'),
   /** Owner of `theirs`, with every permission. */
   stranger: keyOf('stranger'),
@@ -51,13 +51,13 @@ const people: Resident[] = [
   { name: 'stranger', organizationId: organizations.theirs, role: 'owner', roleIds: [], permissions: allPermissions },
 ]
 
-/** Who can sign in. */
+/** People who can sign in. */
 export type Person = Resident['name'] | 'admin'
 
-/** The organization that somebody means unless they say so; the administrator's is their personal one. */
+/** The default organization of a person. The administrator's is their personal organization. */
 export const homeOf = (who: Person): string | null => people.find(({ name }) => name === who)?.organizationId ?? null
 
-/** Makes an issuer's subject of this name the same person. */
+/** Links an issuer's subject of this name to the same person. */
 export const recogniseAt = async (sql: Sql, issuer: string, who: Person): Promise<void> => {
   const email = who === 'admin' ? 'admin@localhost' : `${who}@example.com`
   await sql`

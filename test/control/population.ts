@@ -1,18 +1,18 @@
-// Many sandboxes in a database, made by SQL alone: what a large server's table looks like to a listing.
+// Inserts many sandboxes into a database by SQL, so that a listing meets the table of a large server.
 import type { Database, Sql } from '#src/control/storage/database.ts'
 
 export type Share = { organizationId: string; count: number }
 
 /**
- * Spread as on a server that has been used for a quarter: what is started was used lately and what is stopped long ago, so
- * that a filter by state goes against the usual order; a few values are rare, and a label of each sandbox is its own.
+ * Distributed as on a server that has been used for three months. Started sandboxes were used recently and stopped ones long
+ * ago, so a filter by state works against the usual order. A few values are rare, and each sandbox has a unique label.
  */
 export const populate = async (database: Database, shares: readonly Share[], now: Date): Promise<void> => {
   await database.transaction(async (sql) => {
     await sql`set local statement_timeout = 0`
     for (const share of shares) await insertMany(sql, share, now)
   })
-  // A transaction that was open meanwhile keeps vacuum from seeing what is new; as on a server, the next one sees it.
+  // An open transaction can keep vacuum from processing the new rows. As on a server, a later vacuum processes them.
   for (let seen = 0; seen < 0.99; ) {
     await database.sql`vacuum analyze sandboxes`
     const [pages] = await database.sql<[{ seen: number }]>`

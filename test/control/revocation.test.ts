@@ -1,4 +1,4 @@
-// Two control processes on one PostgreSQL: what is taken away by one of them is refused by the other.
+// Two control processes on one PostgreSQL: access that one process revokes is refused by the other.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -28,8 +28,8 @@ const statusAt = async ({ base }: ControlProcess, token: string, path: string, m
 }
 
 /**
- * Asks the other process until it refuses. It knows the token, and was asked a moment ago; on a machine that is not busy it
- * hears of the change within milliseconds, and what it keeps it keeps for a second at most.
+ * Asks the other process until it refuses. It has just cached the token. Normally it learns of the change within
+ * milliseconds, and it caches an answer for at most a second.
  */
 const untilRefused = async (token: string, path: string, status: number) => {
   const end = performance.now() + 15_000
@@ -50,7 +50,7 @@ const makeKey = async (who: 'owner' | 'member', name: string, permissions: strin
   return token
 }
 
-suite('what one control process takes away', { timeout: 120_000 }, () => {
+suite('access that one control process revokes', { timeout: 120_000 }, () => {
   before(async () => {
     app = await startControl()
     const env = { ALCOVE_ENCRYPTION_KEY: newEncryptionKey() }

@@ -1,4 +1,4 @@
-// A runner as control meets it, without a host: over the same link, by the same rules, and as unruly as a test asks.
+// A simulated runner without a host. It uses the real link and protocol, and misbehaves as a test asks.
 //
 //   await using runner = await connectRunner(app)
 //   runner.behave(() => ({ type: 'fail', reason: 'the disk is full' }))
@@ -19,40 +19,40 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { TestControl } from './harness.ts'
 import { keys } from './people.ts'
 
-/** What it does with an assignment. */
+/** How the runner treats an assignment. */
 export type Behaviour =
   | { type: 'do' }
   | { type: 'fail'; reason: string; recoverable?: boolean }
-  /** Leaves it as it is, or says that it is in this state, and why. */
+  /** Refuses: reports the given state and the reason. */
   | { type: 'refuse'; reason: string; state: Report['state'] }
-  /** Takes it and says nothing. */
+  /** Takes the assignment and reports nothing. */
   | { type: 'silent' }
-  /** Says everything twice. */
+  /** Sends every report twice. */
   | { type: 'twice' }
-  /** Speaks of the generation before. */
+  /** Reports for the previous generation. */
   | { type: 'stale' }
 
 export type SimulatedRunner = AsyncDisposable & {
-  /** `http://127.0.0.1:port` of the control that it is linked to. */
+  /** `http://127.0.0.1:port` of its control. */
   base: string
-  /** Every assignment that reached it, in order, repeated ones included. */
+  /** Every assignment that it received, in order, including repeated ones. */
   asked: Assignment[]
-  /** Every image that was pushed to it, in order. What becomes of them a test says by `say`. */
+  /** Every image assignment that it received, in order. A test reports the results by `say`. */
   askedImages: ImageAssignment[]
-  /** What it has on its host. */
+  /** The sandboxes on its simulated host. */
   has: Map<string, Exclude<Target, 'destroyed'>>
   behave: (choose: (assignment: Assignment) => Behaviour) => void
-  /** What it does with an image; nothing, unless a test says so. */
+  /** Sets how it treats images. Default: it does nothing. */
   behaveWithImages: (choose: (assignment: ImageAssignment) => 'do' | 'fail' | 'silent') => void
   say: (message: FromRunner) => void
   report: (report: Report) => void
-  /** Does what a silent one had left undone. */
+  /** Performs an assignment that a silent runner had not performed. */
   perform: (assignment: Assignment) => void
-  /** Looks at the list as at every hello, and does what it finds. */
+  /** Fetches the list, as after every hello, and performs its assignments. */
   takeList: () => Promise<void>
-  /** Resolves when something was asked that `is` likes; looks at what was asked before as well. */
+  /** Resolves with the first assignment, past or future, for which `is` returns true. */
   untilAsked: (is: (assignment: Assignment) => boolean) => Promise<Assignment>
-  /** Breaks the link without a word. */
+  /** Breaks the link without a close frame. */
   cut: () => Promise<void>
   link: (images?: readonly string[]) => Promise<void>
 }
@@ -68,13 +68,13 @@ const capabilities = {
   fork: 'disk',
 } as const satisfies RunnerCapabilities
 
-/** What the simulated archive of a sandbox is. */
+/** The simulated archive of a sandbox. */
 export const archiveReport = (id: string) => ({ id, sha256: 'a'.repeat(64), bytes: 4096, storedBytes: 1024 })
 
 /** Configuration of the simulated runner's images. */
 const imageConfig = { entrypoint: [], env: {}, user: 'of-image', workdir: '/' }
 
-/** `token`: of a runner that was added; the server's own unless told. */
+/** `token` is that of an added runner. Default: the server's own runner. */
 export type RunnerOptions = { images?: readonly string[]; capabilities?: Partial<RunnerCapabilities>; token?: string }
 
 const untilMilliseconds = 20_000
@@ -162,7 +162,7 @@ export const connectRunner = async (
       headers: { authorization: `Bearer ${token}` },
     })
     socket = opened
-    // Control answers a hello with `list`; by then the hello has been written.
+    // Control answers a hello with `list`. By then the hello has been stored.
     const listed = new Promise<void>((resolve, reject) => {
       opened.on('message', (data) => {
         const message = JSON.parse(String(data)) as ToRunner
@@ -232,7 +232,7 @@ export const connectRunner = async (
   }
 }
 
-/** Waits until a sandbox is in a state, as the database has it; says what it was in instead. */
+/** Waits until a sandbox has a state in the database. The error names its actual state. */
 export const untilState = async (
   { app, database }: Pick<TestControl, 'app' | 'database'>,
   sandboxId: string,
@@ -256,7 +256,7 @@ export type Happened = {
   reason: string | null
 }
 
-/** Everything that happened to a sandbox, in order. */
+/** The whole timeline of a sandbox, in order. */
 export const eventsOf = async ({ database }: Pick<TestControl, 'database'>, sandboxId: string): Promise<Happened[]> =>
   database.sql<Happened[]>`
     select from_state, to_state, by_kind, by_id, reason from sandbox_events

@@ -1,4 +1,4 @@
-// The time in tests: it moves only when a test says so.
+// The clock of tests. It moves only when a test advances it.
 import type { Clock } from '#src/kit/clock.ts'
 
 export type Time = { hours?: number; minutes?: number; seconds?: number; milliseconds?: number }

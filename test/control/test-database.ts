@@ -1,5 +1,5 @@
-// Databases for tests, on a real PostgreSQL: the one that ALCOVE_TEST_DATABASE_URL names, or one of this process.
-// Each is copied from a template that is migrated and settled once for each state of the code that makes it.
+// Databases for tests on a real PostgreSQL: that of ALCOVE_TEST_DATABASE_URL, or one started by this process. Each is copied
+// from a template that is migrated and filled once for each version of the code that makes it.
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ const serverUrl = async (): Promise<string> => {
 
 let administration: Promise<Database> | undefined
 
-/** Asks the server itself, outside of every test's database. */
+/** Runs `work` in the administrative database of the server, outside of all test databases. */
 const administer = async <T>(work: (database: Database) => Promise<T>): Promise<T> => {
   administration ??= serverUrl().then((url) => openDatabase(url, { max: 1 }))
   return await work(await administration)
@@ -64,14 +64,14 @@ const ensureTemplate = async (): Promise<string> => {
   const name = await templateName()
   await administer(async ({ sql }) => {
     await sql`select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)`
-    // A session lock: `create database` does not run inside a transaction.
+    // A session lock, because `create database` cannot run in a transaction.
     await sql`select pg_advisory_lock(${templateLock})`
     const [found] = await sql`select 1 from pg_database where datname = ${name} and datistemplate`
     if (!found) {
       await sql.unsafe(`drop database if exists ${name} with (force)`)
       await sql.unsafe(`create database ${name}`)
       await makeTemplate(name)
-      // Only a finished one is marked.
+      // Only a finished template gets the mark.
       await sql.unsafe(`alter database ${name} is_template true`)
     }
     await sql`select pg_advisory_unlock(${templateLock})`
@@ -81,15 +81,15 @@ const ensureTemplate = async (): Promise<string> => {
 
 export type TestDatabase = AsyncDisposable & { url: string; database: Database }
 
-/** A database of its own: `settled` has the people of people.ts in it, `empty` has nothing. */
+/** Opens a new database: `settled` contains the people of people.ts, `empty` only the schema. */
 export const openTestDatabase = async (from: 'settled' | 'empty' = 'settled'): Promise<TestDatabase> => {
   const name = `test_${randomBytes(8).toString('hex')}`
   if (from === 'settled') template ??= ensureTemplate()
   const source = from === 'empty' ? 'template0' : await template
   await administer(async ({ sql }) => {
-    // Sooner than by way of the log, for one as small as this.
+    // For a small database, copying files is faster than copying through the write-ahead log.
     await sql.unsafe(`create database ${name} template ${source} strategy file_copy`)
-    // What tests write need not survive the machine.
+    // Data of tests need not survive a crash.
     await sql.unsafe(`alter database ${name} set synchronous_commit = off`)
   })
   const url = withDatabase(await serverUrl(), name)

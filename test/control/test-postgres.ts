@@ -1,5 +1,5 @@
-// A PostgreSQL for tests: the real one, and quick. It lies in memory, because what tests write need not survive the machine,
-// and its cluster is a copy of one that an earlier run has made.
+// A fast, real PostgreSQL for tests. It is kept in memory, because data of tests need not survive a crash, and its cluster
+// is a copy of one that an earlier run made.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'
@@ -9,13 +9,13 @@ import { join, resolve } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
 import { startPostgres } from '#src/postgres/embedded.ts'
 
-/** Any unprivileged uid that nobody else uses. */
+/** An unprivileged uid that no other program uses. */
 const uid = 64_202
 
 const memory = '/dev/shm'
 const roomyBytes = 2 ** 30
 
-/** Whether there is memory to keep files in, with enough room and leave to run programs. Syncing costs nothing there. */
+/** Whether /dev/shm has enough room and allows running programs. Syncing costs nothing there. */
 const isRoomyMemory = () => {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n')
   const mount = mounts.find((line) => line.startsWith(`tmpfs ${memory} `))
@@ -27,7 +27,7 @@ const isRoomyMemory = () => {
 const root = resolve(import.meta.dirname, '../..')
 const clusters = join(root, '.alcove/test-clusters')
 
-/** Where the cluster lies that this code, these packages and this user make. */
+/** Path of the kept cluster for this code, these packages and this user. */
 const readyCluster = (): string => {
   const made = createHash('sha256').update(String(process.getuid?.()))
   for (const file of ['package-lock.json', 'src/postgres/embedded.ts', 'src/postgres/programs.ts']) {
@@ -36,7 +36,7 @@ const readyCluster = (): string => {
   return join(clusters, made.digest('hex').slice(0, 16))
 }
 
-/** With owners and modes, which Node's own copy leaves behind. */
+/** Copies with owners and modes, which Node's own copy does not keep. */
 const copyTree = (from: string, to: string): boolean =>
   spawnSync('cp', ['--archive', '--reflink=auto', from, to], { stdio: 'ignore' }).status === 0
 
@@ -44,33 +44,33 @@ const takeCluster = (data: string): boolean => {
   const ready = readyCluster()
   if (!existsSync(ready)) return false
   if (copyTree(ready, data)) return true
-  // Somebody has removed it meanwhile.
+  // The kept cluster has been removed meanwhile.
   rmSync(data, { recursive: true, force: true })
   return false
 }
 
-/** Keeps a cluster that has been stopped, and only this one. Where that cannot be written, each start makes its own. */
+/** Keeps a stopped cluster and removes older ones. If that fails, each start makes a new cluster. */
 const keepCluster = (data: string): void => {
   try {
     rmSync(clusters, { recursive: true, force: true })
     mkdirSync(clusters, { recursive: true, mode: 0o700 })
     const unfinished = mkdtempSync(join(clusters, 'unfinished-'))
-    // Only a whole one ever has the final name, whenever we are killed.
+    // Only a complete copy gets the final name, even if we are killed meanwhile.
     if (copyTree(data, join(unfinished, 'data'))) renameSync(join(unfinished, 'data'), readyCluster())
     rmSync(unfinished, { recursive: true, force: true })
   } catch {
-    // The checkout is somebody else's, or another run keeps one at this moment.
+    // The checkout belongs to another user, or another run is keeping a cluster now.
   }
 }
 
 export type TestPostgres = {
-  /** URL of a superuser. */
+  /** URL with a superuser. */
   url: string
   pid: number
   stop: () => Promise<void>
 }
 
-/** Ends PostgreSQL after a test that is killed: a shell waits for the end of a pipe that only the test holds open. */
+/** Ends PostgreSQL even if the test is killed: a shell waits for the end of a pipe that only the test holds open. */
 const endAfterUs = (pid: number, place: string) => {
   const script = 'read -r _; kill -QUIT "$1"; timeout 10 tail --pid="$1" -f /dev/null; rm -rf -- "$2"'
   const guard = spawn('sh', ['-c', script, 'sh', String(pid), place], {

@@ -22,15 +22,15 @@ export const testSettings: Settings = {
   auditDays: 90,
   meterHours: 48,
   webhooks: { kind: 'embedded' },
-  // startControl puts the issuer of test/control/issuer.ts there.
+  // startControl adds the issuer of test/control/issuer.ts.
   identity: { issuers: [], audience: 'alcove', clientId: 'alcove', clockSkewSeconds: 30, keyCooldownSeconds: 30 },
 }
 
 const encryptionKey = Buffer.alloc(32, 'test')
 
-/** Encryption of every control on a test's database, so that each reads what another has written. */
+/** The encryption of all controls on a test's database, so that they can read each other's data. */
 export const testEncryption = createEncryption([encryptionKey])
 export const testEncryptionKey = encryptionKey.toString('base64')
 
-/** For tests whose servers are on this machine. */
+/** Allowed networks for tests whose servers are on this machine. */
 export const loopback = readNetworks('127.0.0.0/8') ?? noNetworks

@@ -1,4 +1,4 @@
-// Kills control again and again between a commit and its message, and compares what arrived with what was committed.
+// Kills control repeatedly between a commit and its message, and compares the received events with the committed ones.
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 import { openDatabase } from '#src/control/storage/database.ts'
@@ -11,21 +11,21 @@ import { startReceiver, verify } from './webhook-receiver.ts'
 
 export type Kills = {
   kills: number
-  /** Kills after which something that was committed just before had not arrived. */
+  /** Kills after which an event committed just before had not arrived. */
   betweenCommitAndSend: number
-  /** Kills among these at which nothing that was committed since the kill before was sent, or could have been. */
+  /** Such kills at which no event committed since the last kill was sent or could have been. */
   strictlyBetween: number
-  /** Kills among these in the middle of sending: the message was claimed already. */
+  /** Such kills in the middle of sending: the message was already claimed. */
   whileSending: number
   committed: number
   received: number
-  /** Received more than once. */
+  /** Events received more than once. */
   repeated: number
 }
 
 /**
- * When a round kills: `held`, between commit and send for certain, since control is kept from touching its queue until it is
- * dead; or so many milliseconds after a commit was heard of, before the message is made, while it is sent, or after.
+ * When a round kills. `held`: certainly between commit and send, because a lock keeps control from its queue until it is
+ * dead. A number: milliseconds after the commit is known. The kill may then come before, during or after the send.
  */
 export type Moment = 'held' | number
 
@@ -42,18 +42,18 @@ const callAsOwner = async ({ base }: ControlProcess, method: string, path: strin
   return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** Kills at each of the moments, one after the other. */
+/** Runs one round with a kill for each moment. */
 export const runKills = async (moments: readonly Moment[], say: (line: string) => void = () => {}): Promise<Kills> => {
   await using opened = await openTestDatabase()
   await using receiver = await startReceiver()
   const { sql } = opened.database
   const settings = {
     ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/8',
-    // Equal in each process: secrets of endpoints lie encrypted.
+    // Each process needs this key, because the secrets of endpoints are encrypted with it.
     ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
     ALCOVE_LOG_LEVEL: 'error',
   }
-  // Whoever has this lock keeps every control from making deliveries of messages, which comes before each send.
+  // While this lock is held, no control can make deliveries of messages, which is the step before each send.
   const holder = openDatabase(opened.url, { max: 1 })
   const hold = () => holder.sql`select pg_advisory_lock(${queueLock})`
   const letGo = () => holder.sql`select pg_advisory_unlock(${queueLock})`
@@ -66,7 +66,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
     })
     assert.equal(added.status, 201)
     const secret: string = added.body.secret
-    // When it comes: a few minutes later it would be refused as late.
+    // Verified on arrival: a few minutes later the signature would be refused as too old.
     const refused: unknown[] = []
     receiver.answer((message) => {
       try {
@@ -77,7 +77,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
         return 400
       }
     })
-    /** When everything that was committed has been sent. */
+    /** Waits until every committed event has been sent. */
     const settled = async () => {
       const deadline = Date.now() + untilMilliseconds
       for (;;) {
@@ -96,7 +96,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
       const isHeld = moment === 'held'
       if (isHeld) await settled()
       if (isHeld) await hold()
-      // What happened since the kill before was sent by the control that came after it.
+      // Events since the last kill were sent by the control that was started after it.
       const [newest] = await sql<{ id: number | null }[]>`select max(id) as id from webhook_messages`
       lastId = newest?.id ?? lastId
       const heard = Promise.withResolvers<void>()
@@ -105,7 +105,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
         callAsOwner(control, method, path, body).catch(() => undefined)
       const calls = [
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
-        // Only one of the two is committed.
+        // Only one of these two calls is committed.
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
         ...(round === 0 ? [] : [call('DELETE', `/sandbox/box-${round - 1}`)]),
       ]
@@ -145,9 +145,9 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
       return `${id} ${oldState} ${newState ?? state}`
     })
     const distinct = [...new Set(arrived)]
-    // At least once, and nothing that did not happen.
+    // Every committed event arrives at least once, and no other event.
     assert.deepEqual(distinct.toSorted(), committed.toSorted())
-    // The messages of each sandbox come in order, repetitions aside.
+    // Without repetitions, the messages of each sandbox arrive in order.
     const idOf = (text: string) => text.split(' ')[0]
     for (const id of new Set(committed.map(idOf))) {
       const of = (list: string[]) => list.filter((text) => idOf(text) === id)

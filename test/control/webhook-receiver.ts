@@ -1,4 +1,4 @@
-// A receiver of webhooks as its users write one: a small HTTP server that verifies with the public package.
+// A receiver of webhooks like those of users: a small HTTP server that verifies messages with the public package.
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,7 +7,7 @@ import { Webhook } from 'standardwebhooks'
 export type Received = {
   path: string
   headers: IncomingHttpHeaders
-  /** The body as it came, for tests that check signatures. */
+  /** The raw body, for tests that check signatures. */
   text: string
   id: string
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there
@@ -17,9 +17,9 @@ export type Received = {
 export type Receiver = AsyncDisposable & {
   url: string
   received: Received[]
-  /** What it answers from now on; a status, or nothing at all. */
+  /** Sets the status of later answers. An answer whose promise never resolves is never sent. */
   answer: (choose: (received: Received) => number | Promise<number>) => void
-  /** Resolves when so many have come, or those that `is` likes. */
+  /** Resolves when `count` messages have come. With `is`, only matching messages count. */
   until: (count: number, is?: (received: Received) => boolean) => Promise<Received[]>
 }
 
@@ -73,6 +73,6 @@ export const startReceiver = async (): Promise<Receiver> => {
   }
 }
 
-/** What the package says of a message; throws what it throws. */
+/** Verifies a message with the public package. Throws if the signature is wrong. */
 export const verify = (secret: string, { text, headers }: Pick<Received, 'text' | 'headers'>): unknown =>
   new Webhook(secret).verify(text, headers as Record<string, string>)
