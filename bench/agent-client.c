@@ -1,5 +1,5 @@
-// The least that asking an agent can cost: runs a command in a sandbox over the agent's socket (agent/PROTOCOL.md) and prints
-// the milliseconds of each round. Usage: agent-client SOCKET ROUNDS USER PROGRAM [ARGUMENT…]
+// The cheapest possible client of an agent: runs a command in a sandbox over the agent's socket (agent/PROTOCOL.md) and
+// prints the milliseconds of each round. Usage: agent-client SOCKET ROUNDS USER PROGRAM [ARGUMENT…]
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

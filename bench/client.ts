@@ -1,10 +1,10 @@
-// The platform as a client sees it that keeps its connections, as the SDKs do.
+// An HTTP client that keeps its connections, like the SDKs.
 import { Pool } from 'undici'
 import type { Platform } from '#test/sandboxes/harness.ts'
 
 export type Made = { id: string; state: string; toolboxProxyUrl: string; exitCode: number }
 
-/** The fields of a sandbox's record that say where it is. */
+/** The fields of a sandbox's record that are needed to call it. */
 type Where = Pick<Made, 'id' | 'toolboxProxyUrl'>
 
 export const openClient = (alcove: Platform) => {

@@ -1,5 +1,5 @@
-// A sandbox that is put away and brought back again and again must be what it was: the same files, bit by bit, and, where its
-// memory is kept, the same processes, counting on. `node bench/cycles.ts [cycles]`, as root; says what it counted.
+// Stops, pauses and restores a sandbox many times and checks that it is unchanged: the same files, bit by bit, and the same
+// running processes if its memory is kept. `node bench/cycles.ts [cycles]`, as root; prints its counts.
 import assert from 'node:assert/strict'
 import { createBox, until } from '#test/sandboxes/box.ts'
 import { platform } from '#test/sandboxes/harness.ts'
@@ -7,7 +7,7 @@ import { keep, type Samples, say, timed } from './samples.ts'
 
 const cycles = Number(process.argv[2] ?? 200)
 
-/** Files of all kinds, and a line for each that changes with anything that could be lost of it. */
+/** Makes files of all kinds. The fingerprint changes if any attribute of a file is lost. */
 const plant = `
 set -e; mkdir -p ~/tree/deep/er && cd ~/tree
 head -c 3M /dev/urandom > random; head -c 100 /dev/urandom > small; : > empty

@@ -1,5 +1,5 @@
-// Where the time of one exec goes. The same command is run through ever more of the platform, a few at a time in turn so
-// that noise meets all alike: what a layer adds is its own. Beside it the processor time that each program spends on it.
+// Shows where the time of one exec goes. The same command runs through more and more layers, in turns so that noise affects
+// all equally. The difference is the cost of a layer. It also shows the processor time of each program.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Pool } from 'undici'
@@ -11,14 +11,14 @@ import { findRunningUp } from '#src/up/state-file.ts'
 import type { Box } from '#test/sandboxes/box.ts'
 import { median, type Samples, say, timed } from './samples.ts'
 
-/** What every peer runs, and what the platform makes of `true`: a program that needs no shell. */
+/** The command that every peer runs: a program that needs no shell. */
 export const command = ['true'] as const
 
 const perTurn = 20
 
 /**
- * The command's own time: started and waited for by a process in the sandbox with a spawn that copies nothing, which is as
- * little as starting it can cost.
+ * The time of the command alone. A process in the sandbox starts it with a spawn that copies no memory, which is the
+ * cheapest possible start.
  */
 export const commandAlone = async (box: Box, times: number): Promise<Samples> => {
   const script = `import os, time
@@ -29,7 +29,7 @@ for _ in range(${times}):
   return (await box.run(`python3 -c '${script}'`)).split('\n').map(Number)
 }
 
-/** Milliseconds that all threads of a process have run; from the scheduler, so nanoseconds count. */
+/** Processor time of all threads of a process, in milliseconds, with the scheduler's nanosecond precision. */
 const processorMs = (pid: number): number =>
   readdirSync(`/proc/${pid}/task`)
     .map((task) => Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]) / 1e6)
@@ -45,7 +45,7 @@ export type ExecTrace = { wall: Record<Layer, Samples>; processor: Record<Spende
 type Layer = 'command' | 'agent' | 'runner' | 'gate'
 type Spender = 'agent' | 'runner' | 'gate' | 'client'
 
-/** `execute` is one whole round trip through the gate; `data` is the server's data directory. */
+/** `execute` is one complete round trip through the gate. `data` is the server's data directory. */
 export const traceExec = async (
   { data, agentPid, turns }: { data: string; agentPid: number; turns: number },
   box: Box,
@@ -83,7 +83,7 @@ export const traceExec = async (
   for (let turn = 0; turn < turns; turn++) {
     wall.command.push(...(await commandAlone(box, perTurn)))
     for (const [name, run] of Object.entries(through)) {
-      await run() // the one before left other things in the caches
+      await run() // not counted: the previous layer left other data in the caches
       if (name === 'gate') spent(-1)
       for (let round = 0; round < perTurn; round++) wall[name as Layer].push(await timed(run))
       if (name === 'gate') spent(1)

@@ -1,5 +1,5 @@
-// The figures of a server: what is measured, and which floors it stands on (floors.ts). Each takes a few samples at a time, so
-// that two servers and the floors can take turns.
+// The measured figures of a server, and the floors of each (floors.ts). A figure takes a few samples at a time, so that two
+// servers and the floors can be measured in turns.
 import { once } from 'node:events'
 import type { WebSocket } from 'ws'
 import { type Floors, plainServer, repeat } from './floors.ts'
@@ -8,9 +8,9 @@ import { type Samples, timed } from './samples.ts'
 import type { Sandbox, Served } from './served.ts'
 
 export type Taken = {
-  /** Milliseconds of each attempt. */
+  /** Our time of each attempt, in milliseconds. */
   ours: Samples
-  /** Lists of samples, whose medians make up the floor. */
+  /** Lists of samples. The sum of their medians is the floor. */
   floors: Samples[]
 }
 
@@ -20,7 +20,7 @@ export const previewPort = 3000
 const megabytes = 128
 const keystrokes = 20
 
-/** Where a shell has echoed everything that was typed. */
+/** A terminal that can wait for the echo of typed text. */
 class Terminal {
   readonly #socket: WebSocket
   #heard = ''
@@ -35,7 +35,7 @@ class Terminal {
     })
   }
 
-  /** Sends keys and settles when this text has come back. */
+  /** Sends keys and resolves when the text `echo` has come back. */
   async type(keys: string, echo: string): Promise<void> {
     this.#heard = ''
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -54,7 +54,7 @@ const openTerminal = async (served: Served, box: Sandbox) => {
   return terminal
 }
 
-/** Makes a sandbox, a warm pool, a server behind a preview, a terminal and sessions ready, and answers with the figures. */
+/** Prepares a sandbox, a warm pool, a server behind a preview, a terminal and sessions. Returns the figures. */
 export const prepare = async (
   served: Served,
   floors: Floors,
@@ -99,7 +99,7 @@ export const prepare = async (
     ours: await repeat(1, work),
     floors: [[(await floors.cat(served, box, 'big', '/dev/null')).ended]],
   })
-  /** There and back again, as one turn of both; `index` says which of the two is the figure. */
+  /** Runs a verb and its reverse, such as stop and start. `index` says which of the two is the figure. */
   const verbs =
     (box: Sandbox, [verb, state]: [string, string], index: 0 | 1): Figure['take'] =>
     async () => {
@@ -122,7 +122,7 @@ export const prepare = async (
     const http = await a()
     return { ours, floors: [http, http, await b('true'), await floors.row(rounds)] }
   }
-  /** Until the network of the next sandbox is ready, which nobody waits for. */
+  /** Pause until the network slot of the next sandbox is ready. It is not part of the measurement. */
   const restMs = 300
 
   const figures: Figure[] = [

@@ -1,4 +1,4 @@
-// What a figure cannot be below on this machine, measured beside it with programs that are not ours:
+// Lower bounds of the figures on this machine, measured at the same time with programs that are not ours:
 // (a) Node's HTTP server in another process answers 200 bytes, (b) a C client asks the agent, (c) PostgreSQL commits a row.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,7 +12,7 @@ import { connectionFrom } from '#src/postgres/url.ts'
 import { type Samples, timed } from './samples.ts'
 import type { Sandbox, Served } from './served.ts'
 
-/** An HTTP server that answers 200 bytes and says its port; also the server behind the previews that are measured. */
+/** An HTTP server that answers 200 bytes and prints its port. It is also the server behind the measured previews. */
 export const plainServer = (port: number): string =>
   `const s = require('node:http').createServer((q, r) => { q.resume(); q.on('end', () => r.end('x'.repeat(200))) });
    s.keepAliveTimeout = 90000; s.listen(${port}, '127.0.0.1', () => console.log(s.address().port))`
@@ -24,7 +24,7 @@ const directClient = (port: number, rounds: number): string =>
    (async () => { for (let n = -200; n < ${rounds}; n++) { const t = performance.now(); await once();
      if (n >= 0) console.log(performance.now() - t) } process.exit() })()`
 
-/** Two `cat`s of a sandbox with a unix socket between them; prints milliseconds without and with a sync of the file. */
+/** Two `cat`s in a sandbox with a unix socket between them. Prints milliseconds without and with a sync of the file. */
 const cats = `
 import os, socket, subprocess, sys, time
 one, other = socket.socketpair()
@@ -66,7 +66,7 @@ export class Floors {
     return floors
   }
 
-  /** (a) */
+  /** Floor (a). */
   async http(rounds: number): Promise<Samples> {
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${'x'.repeat(68)}` }
     return await repeat(rounds, async () => {
@@ -75,30 +75,30 @@ export class Floors {
     })
   }
 
-  /** (b) */
+  /** Floor (b). */
   async agent(served: Served, sandbox: Sandbox, rounds: number, ...argv: string[]): Promise<Samples> {
     const client = join(this.#directory, 'agent-client')
     return numbers(await runCommand([client, served.agentSocket(sandbox), String(rounds), sandbox.user, ...argv]))
   }
 
-  /** (c) */
+  /** Floor (c). */
   async row(rounds: number): Promise<Samples> {
     return await repeat(rounds, () => this.#sql`insert into bench_rows (text) values (${'x'.repeat(200)})`)
   }
 
-  /** The server inside, asked without us from its own network namespace. */
+  /** Calls the server in the sandbox directly from its network namespace, without our programs. */
   async direct(served: Served, sandbox: Sandbox, port: number, rounds: number): Promise<Samples> {
     const net = `--net=/proc/${served.agentPid(sandbox)}/ns/net`
     return numbers(await runCommand(['nsenter', net, process.execPath, '-e', directClient(port, rounds)]))
   }
 
-  /** A file through a unix socket by two `cat`s inside: until they end, and until it is on the disk. */
+  /** Copies a file by two `cat`s and a unix socket. Returns the times until they end and until the file is synced. */
   async cat(served: Served, sandbox: Sandbox, from: string, to: string): Promise<{ ended: number; synced: number }> {
     const [ended, synced] = numbers(await served.execute(sandbox, `python3 -c '${cats}' ${from} ${to}`))
     return { ended: ended!, synced: synced! }
   }
 
-  /** A file to send, in memory so that this end is never the slow one. */
+  /** A file to send. It is in memory, so that our side is never the slow one. */
   bigFile(megabytes: number): string {
     this.#sent ??= mkdtempSync('/dev/shm/alcove-bench-')
     const path = join(this.#sent, 'big')

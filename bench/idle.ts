@@ -1,4 +1,4 @@
-// What idle sandboxes cost: memory of the host by who holds it, and processor time of our programs while nothing happens.
+// The cost of idle sandboxes: memory of the host by holder, and processor time of our programs while nothing happens.
 // `node bench/idle.ts [sandboxes] [seconds] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { createBox, until } from '#test/sandboxes/box.ts'
@@ -16,7 +16,7 @@ const programs = ['control', 'gate', 'runner', 'postgres'] as const
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** What the kernel holds for itself, in MiB; processes of others that come and go change little of it. */
+/** Fields of the kernel's own memory. Other processes of the host change them only a little. */
 const kernelFields = ['SUnreclaim', 'KernelStack', 'PageTables', 'Percpu', 'SReclaimable'] as const
 const kernelMiB = () => {
   const text = readFileSync('/proc/meminfo', 'utf8')
@@ -31,7 +31,7 @@ const http = openClient(alcove)
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
 
-/** Seconds that a program has used, and for PostgreSQL its processes. */
+/** Processor seconds of a program. For PostgreSQL, of all its processes. */
 const processorSeconds = async (program: Program) => {
   const pid = await alcove.pidOf(program)
   const all = program === 'postgres' ? [pid, ...childrenOf(pid)] : [pid]
@@ -41,7 +41,7 @@ const processorSeconds = async (program: Program) => {
   }, 0)
 }
 
-/** Milliseconds of processor time per minute. */
+/** Processor time per minute, in milliseconds. */
 const idleCost = async () => {
   const before = await Promise.all(programs.map(processorSeconds))
   await pause(seconds * 1000)
@@ -64,7 +64,7 @@ const create = async () => {
 
 try {
   const first = await createBox(alcove)
-  // What has just started still compiles what it runs.
+  // Warm-up: a server that has just started still compiles its code.
   for (let round = 0; round < 200; round++) await http.execute(first.record as Made)
   await http.remove(first.id)
   await pause(2000)
@@ -99,7 +99,7 @@ try {
   console.log('processor time while idle, ms per minute:')
   for (const name of programs) console.log(`  ${name.padEnd(9)} ${cost[name]} (${emptyCost[name]} without any)`)
   console.log(compare('exec among them', exec))
-  // Before they go: that takes a while, and may fail.
+  // Saved before the sandboxes are removed, because that takes a while and may fail.
   const facts = { count, perSecond, agentMiB, kernel, resident, seconds, emptyCost, cost, empty, full, exec }
   console.log(keep('idle', facts))
   const removal = await timed(async () => {

@@ -1,5 +1,5 @@
-// The life of sandboxes as a client meets it, through HTTP: warm creates, pause and resume, forks of disks of three sizes, a
-// burst of creates. `node bench/life-http.ts [rounds]`, as root. A thousand idle ones are in idle.ts.
+// Times of sandbox verbs through HTTP: warm creates, pause and resume, forks of disks of three sizes, a burst of creates.
+// `node bench/life-http.ts [rounds]`, as root. idle.ts measures a thousand idle sandboxes.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createBox, until } from '#test/sandboxes/box.ts'
@@ -18,7 +18,7 @@ await using alcove = await platform({ own: true, env: { ALCOVE_OVERCOMMIT: '2000
 const http = openClient(alcove)
 const facts: Record<string, unknown> = {}
 
-/** A program that needs no shell, and one line for a shell that needs no program. */
+/** The first commands: a program that needs no shell, and a shell line that needs no program. */
 const first = { program: 'true', shell: ':' }
 
 const firstExec = async (make: () => Promise<Made>, command = first.program) => {
@@ -68,9 +68,9 @@ const measureWarm = async () => {
   const warm: Samples = []
   const warmShell: Samples = []
   const cold: Samples = []
-  // The least that two calls can take of which one runs a command.
+  // The floor of two calls, one of which runs a command.
   const floor: Samples = []
-  // The first ten, as long as the server still compiles its claims, are not counted.
+  // The first ten rounds are not counted, because the server still compiles the code of claims.
   for (let round = -10; round < rounds; round++) {
     for (const [samples, command] of [
       [warm, first.program],
@@ -100,14 +100,14 @@ const measureWarm = async () => {
   facts['create'] = { warm, warmShell, cold, floor }
 }
 
-/** Claims all warm sandboxes in a row: nothing has cooled down since the last, and nothing is refilled. */
+/** Claims all warm sandboxes in a row, without pauses in which caches cool down or the pool is refilled. */
 const measureRow = async () => {
   const size = 24
   const pool = await openWarmPool(size)
   const row: Samples = []
   const floor: Samples = []
   let most: number | undefined
-  // The first time is not counted.
+  // The first round is not counted.
   for (let round = -1; round < Math.ceil(rounds / 6); round++) {
     await pool.full()
     most ??= await cgroups()
@@ -134,7 +134,7 @@ const measureRow = async () => {
   facts['row'] = { row, floor }
 }
 
-/** What a sandbox does that is paused: little, as most do, or all that it can, which takes one of our processors from us too. */
+/** Work of a paused sandbox: little, like most, or a busy loop, which also takes a processor from our programs. */
 const doing = {
   '': 'exec 3<> <(:); while :; do read -rt 0.01 -u 3; n=$((n+1)); done',
   ' while it is busy': 'while :; do :; done',

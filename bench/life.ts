@@ -1,4 +1,4 @@
-// How long the verbs of a sandbox's life take on this machine, runner side: no HTTP, no database. Needs root.
+// Measures the verbs of a sandbox in the runner alone, without HTTP and database. Needs root.
 //
 //   node bench/life.ts [ROUNDS]
 import assert from 'node:assert/strict'

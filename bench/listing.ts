@@ -1,5 +1,5 @@
-// How long a page of `GET /sandbox` takes among 100,000 sandboxes on the embedded database, through real HTTP, with every
-// kind of filter, and for an organization with more and one with fewer of them. `node bench/listing.ts [rounds] [wait]`, as root.
+// Measures a page of `GET /sandbox` among 100,000 sandboxes on the embedded database, through real HTTP, with every kind of
+// filter, for a large and a small organization. `node bench/listing.ts [rounds] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -145,7 +145,7 @@ try {
     return text
   }
 
-  /** Processor time of the database and of control, in milliseconds; load by others cannot hide it. */
+  /** Processor time of the database and of control, in milliseconds. Other load on the machine does not change it. */
   const processorTime = () => {
     const { user, system } = process.cpuUsage()
     return (user + system) / 1000 + childrenOf(postgres.pid).reduce((sum, pid) => sum + processorTimeOf(pid), 0)
@@ -155,7 +155,7 @@ try {
   const samples: Record<string, Samples> = {}
   const processor: Record<string, number> = {}
   const measure = async (name: string, paths: readonly string[], key = keys.owner) => {
-    // The first calls of a route compile it.
+    // Warm-up: the first calls of a route compile its code.
     for (let n = 0; n < 5; n++) await ask(paths[n % paths.length]!, key)
     const taken: Samples = []
     const before = processorTime()
@@ -186,7 +186,7 @@ try {
     await measure(name, [pathOf(question)])
     row(name, found(await ask(pathOf(question), keys.owner)))
   }
-  // Far into the listing, where counting pages would have to pass over everything before.
+  // Pages far into the listing, where an offset would have to skip everything before.
   const deep: string[] = []
   for (let cursor = ''; deep.length < 40; ) {
     const { nextCursor } = JSON.parse(await ask(`/api/sandbox?limit=200${cursor}`, keys.owner)) as {

@@ -1,11 +1,11 @@
-// What processes cost in memory, asked of the kernel.
+// Memory use of processes, read from the kernel.
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Memory of a process: its own pages, and its share of common ones. */
+/** Proportional memory of a process (PSS): its private pages and its share of common pages. */
 export const proportionalBytes = (pid: number) =>
   Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0) * 1024
 
-/** Every PID 1 of a sandbox on this host. */
+/** PID 1 of every sandbox on this host. */
 export const agentPids = () =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -1,4 +1,4 @@
-// A well-known peer, where it is installed: the same root filesystem, no network, on the same machine in the same run.
+// Podman as a peer, if it is installed: the same root file system, no network, same machine, same run.
 import { runCommand } from '#src/kit/run-command.ts'
 
 export type Podman = {
@@ -12,7 +12,7 @@ export type Podman = {
 
 const name = 'alcove-bench'
 
-/** `undefined` where podman is absent or cannot run a container here. */
+/** Returns `undefined` if podman is absent or cannot run a container here. */
 export const openPodman = async (rootfs: string, command: readonly string[]): Promise<Podman | undefined> => {
   // Podman's defaults ask for more files and processes than some machines allow.
   const common = ['--runtime', 'crun', '--cgroup-manager', 'cgroupfs']
@@ -27,7 +27,7 @@ export const openPodman = async (rootfs: string, command: readonly string[]): Pr
     `${rootfs}:O`,
   ]
   const podman = async (...args: string[]) => {
-    // crun refuses hybrid cgroup hosts unless the v2 mount is out of its sight.
+    // crun refuses hybrid cgroup hosts unless the v2 mount is hidden.
     const hidden = 'umount -l /sys/fs/cgroup/unified 2>/dev/null || :; exec "$@"'
     const sight = ['unshare', '-m', '--propagation', 'private', 'sh', '-c', hidden, 'sh']
     await runCommand([...sight, 'podman', ...common, ...args], { timeoutMs: 60_000 })

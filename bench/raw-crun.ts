@@ -1,4 +1,4 @@
-// The floor: the same rootfs, namespaces, seccomp filter and limits with nothing but `crun run -d` and `crun exec`.
+// The floor: the same rootfs, namespaces, seccomp filter and limits with only `crun run -d` and `crun exec`.
 import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -17,17 +17,17 @@ type Config = {
 }
 
 export type RawCrun = {
-  /** Disk, mount, `crun run -d` and the first `crun exec` of the command. */
+  /** Makes and mounts the disk, then runs `crun run -d` and the first `crun exec` of the command. */
   createAndExec: (id: string) => Promise<void>
-  /** Runs a `crun exec` of the command in a container that runs. */
+  /** Runs the command with `crun exec` in a running container. */
   exec: (id: string) => Promise<void>
   remove: (id: string) => Promise<void>
   [Symbol.asyncDispose]: () => Promise<void>
 }
 
 /**
- * Takes the bundle of a running sandbox as its model. The overlay is mounted in a private mount namespace by a shell, as
- * a person would by hand; `hidden` are mounts that crun must not see on a hybrid cgroup host.
+ * Copies the OCI bundle of a running sandbox. A shell mounts the overlay in a private mount namespace, as a person would by
+ * hand. `hidden` are mounts that crun must not see on a hybrid cgroup host.
  */
 export const openRawCrun = async (
   model: string,
@@ -59,7 +59,7 @@ export const openRawCrun = async (
   }
   const hide = 'if [ -n "$4" ]; then umount -l "$4"; fi'
 
-  // crun gives the files that it is started on to the sandbox's root, who would then own the host's own /dev/null.
+  // crun changes the owner of its standard files to the sandbox's root, who would then own the host's /dev/null.
   const exec = (id: string) =>
     shell(`${hide}; exec ${crun.join(' ')} exec "$1" ${command.join(' ')} <"$2/$1/config.json"`, id)
 
@@ -72,7 +72,7 @@ export const openRawCrun = async (
       own.process.args = ['sleep', '1000']
       own.root.path = rootfs
       own.linux.cgroupsPath = `/alcove-bench/${id}`
-      // The files are not mapped, so the container uses the range of their owners.
+      // The mount is not id-mapped, so the container uses the id range of the files' owners.
       own.linux.uidMappings = own.linux.gidMappings = [{ containerID: 0, hostID: uidBase, size: uidCount }]
       for (const namespace of own.linux.namespaces) {
         if (namespace.type === 'network') namespace.path = `/run/netns/${netns}`

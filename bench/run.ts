@@ -1,9 +1,10 @@
-// Every figure beside its floor, and what a server carries: a table on stdout, every sample in bench/results/. As root.
+// Measures every figure beside its floor, and the load that a server can carry. Prints a table and writes all samples to
+// bench/results/. Needs root.
 //
 //   node bench/run.ts [--turns 10] [--rounds 20] [--seconds 2] [--only TEXT] [--no-load] [CHECKOUT…]
 //
-// CHECKOUT: default this one. With two the servers take turns, so that noise meets both, and the first is what the second is
-// compared to. Ratios are of medians, and of lower tenths where two servers are compared.
+// CHECKOUT: default this one. With two, the servers are measured in turns, so that noise affects both, and the second is
+// compared to the first. Ratios are those of medians, or of the lowest tenths if two servers are compared.
 import { basename, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Figure, prepare, type Taken } from './figures.ts'
@@ -40,7 +41,7 @@ const add = (to: Taken | undefined, more: Taken): Taken => ({
   floors: more.floors.map((samples, index) => [...(to?.floors[index] ?? []), ...samples]),
 })
 
-/** The other way round in every second turn. */
+/** Reverses the order in every second turn. */
 const inTurn = (all: Candidate[], turn: number) => (turn % 2 === 0 ? all : all.toReversed())
 
 const measure = async (all: Candidate[]) => {

@@ -1,10 +1,10 @@
-// Samples of one run, what they say, and where they are kept.
+// Samples of one run: their statistics, and their files.
 import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 
-/** Milliseconds, one per attempt, in the order they were taken. */
+/** Milliseconds of each attempt, in order. */
 export type Samples = number[]
 
 export const timed = async (work: () => Promise<unknown>): Promise<number> => {
@@ -20,17 +20,17 @@ export const percentile = (samples: Samples, share: number): number => {
 
 export const median = (samples: Samples): number => percentile(samples, 0.5)
 
-/** `12.3 ms (p95 15.0)`. */
+/** A text such as `12.3 ms (p95 15.0)`. */
 export const say = (samples: Samples): string =>
   `${median(samples).toFixed(2)} ms (p95 ${percentile(samples, 0.95).toFixed(2)}, n=${samples.length})`
 
-/** A line of the printed table: a name, its samples, and how it stands to a peer measured in the same run. */
+/** A line of the table: a name, its samples, and the ratio to a peer measured in the same run. */
 export const compare = (name: string, ours: Samples, peer?: { name: string; samples: Samples }): string =>
   `${name.padEnd(34)} ${say(ours).padEnd(36)}${
     peer === undefined ? '' : ` ${(median(ours) / median(peer.samples)).toFixed(2)} x ${peer.name}`
   }`
 
-/** Keeps every sample as JSON under `bench/results/`, and answers the file's path. */
+/** Writes all samples as JSON to `bench/results/` and returns the path of the file. */
 export const keep = (name: string, facts: Record<string, unknown>): string => {
   const directory = join(import.meta.dirname, 'results')
   mkdirSync(directory, { recursive: true })
@@ -41,7 +41,7 @@ export const keep = (name: string, facts: Record<string, unknown>): string => {
   return path
 }
 
-/** With the word `wait` among the arguments: goes on when a line comes in, so that what is made ready needs no quiet machine. */
+/** With the argument `wait`: continues when a line is entered, so that the preparation can run on a busy machine. */
 export const whenAsked = async (): Promise<void> => {
   if (!process.argv.includes('wait')) return
   console.log('ready: Enter begins to measure')

@@ -1,4 +1,4 @@
-// A server of a checkout, with what a measurement needs: a client that keeps its connections, and the programs' processor time.
+// A server of a checkout for measurements, with a client that keeps its connections, and the programs' processor time.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
@@ -21,7 +21,7 @@ const threadsMs = (pid: string): number =>
     .map((task) => Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]) / 1e6)
     .reduce((sum, ms) => sum + ms, 0)
 
-/** Milliseconds of processor time of a process and its children that live. 0 for what ends meanwhile. */
+/** Processor time of a process and its living children, in milliseconds. A process that ends meanwhile counts as 0. */
 export const processorMs = (pid: number): number => {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
@@ -93,7 +93,7 @@ export class Served {
       : this.#ask(this.#toolboxes, method, `/toolbox/${id}${path}`, body && JSON.stringify(body))
   }
 
-  /** What a command prints; throws where it fails. */
+  /** Returns the output of a command. Throws if it fails. */
   async execute(sandbox: Sandbox, command: string): Promise<string> {
     const answer = await this.toolbox('POST', sandbox, '/process/execute', { command, timeout: 120 })
     const { exitCode, result } = JSON.parse(answer.toString()) as { exitCode: number; result: string }
@@ -101,7 +101,7 @@ export class Served {
     return result
   }
 
-  /** A program that costs as little as `cat` on the other side of a file. */
+  /** Transfers a file with curl, which costs as little as `cat`. */
   async curl({ id }: Sandbox, path: string, ...args: string[]): Promise<void> {
     const url = `${this.#toolboxUrl}/toolbox/${id}${path}`
     const argv = ['curl', '-sS', '--fail', '-H', `Authorization: Bearer ${this.#key}`, ...args, url]
@@ -125,7 +125,7 @@ export class Served {
     })
   }
 
-  /** The agent's own socket. Checkouts from before the gate have it elsewhere. */
+  /** The agent's socket. In checkouts without the gate it is elsewhere. */
   agentSocket({ id }: Sandbox): string {
     const { instance } = dataDirectoryAt(realpathSync(this.#directory))
     const known = [agentSocketsOf(instance), join(runDirectoryOf(instance), 's')]
@@ -140,13 +140,13 @@ export class Served {
     return pid
   }
 
-  /** Programs of `up`, by name. */
+  /** Pids of `up`'s programs, by name. */
   programs(): Record<string, number> {
     const up = findRunningUp(dataDirectoryAt(this.#directory).stateFile)
     return Object.fromEntries((up?.programs ?? []).map(({ name, pid }) => [name, pid]))
   }
 
-  /** The URL that control was given. */
+  /** The database URL of control. */
   databaseUrl(): string {
     const environment = readFileSync(`/proc/${this.programs()['control']}/environ`, 'utf8').split('\0')
     const variable = 'ALCOVE_DATABASE_URL='

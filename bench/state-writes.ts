@@ -1,5 +1,5 @@
-// What PostgreSQL does to write one state of one sandbox among 100,000: time on one connection, processor time of its backend, and
-// bytes and records of its log. Commits do not wait for the disk here, which would hide the rest.
+// The cost in PostgreSQL of one state change of one sandbox among 100,000: time on one connection, processor time of its
+// backend, and bytes and records of the write-ahead log. Commits do not wait for the disk, which would hide the rest.
 // `node bench/state-writes.ts [writes] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
@@ -20,7 +20,7 @@ import { keep, median, percentile, type Samples, timed, whenAsked } from './samp
 
 const count = Math.ceil(Number(process.argv[2] ?? 4000) / 4)
 
-/** What a pause and a resume write. */
+/** The state changes of a pause and a resume. */
 const cycle = [
   { to: 'pausing', set: { desired_state: 'paused' } },
   { to: 'paused', set: { error_reason: null } },
@@ -74,7 +74,7 @@ try {
   }
 
   await whenAsked()
-  // After a checkpoint the first write of each page is logged whole.
+  // A checkpoint first, because the first write of each page after it is logged as a whole page.
   await other.sql`checkpoint`
   const before = { ...(await logged()), processor: processorMs() }
   const samples = await cycleAll(sql, rows.slice(25))

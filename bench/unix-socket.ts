@@ -1,4 +1,4 @@
-// The floor that streams are compared to: two `cat`s of the same sandbox with a unix socket between them, and nothing else.
+// The floor for streams: two `cat`s in the same sandbox with a unix socket between them.
 import type { Box } from '#test/sandboxes/box.ts'
 
 const program = `
@@ -16,7 +16,7 @@ print((time.perf_counter() - began) * 1000)
 `
 
 export type Floor = {
-  /** Milliseconds for the file `source` of the sandbox to get to `target`; a file is on the disk by then. */
+  /** Milliseconds to copy the sandbox's file `source` to `target`, including the sync of a file. */
   cat: (source: string, target: string) => Promise<number>
 }
 
