@@ -1,4 +1,4 @@
-// Calls a platform that may be down at any moment. What it has answered counts; what it has not is unknown.
+// Calls a server that may be down at any moment. The result of a call without an answer is unknown.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Platform } from '../sandboxes/harness.ts'
 
@@ -13,14 +13,14 @@ export type Record_ = {
 
 export type Answer = { status: number; body: unknown }
 
-/** Whether the platform is on its way down or up; `undefined`: the connection ended without an answer. */
+/** Whether the server is stopping or starting. `undefined`: the connection ended without an answer. */
 const isAway = (answer: Answer | undefined): boolean => answer === undefined || [502, 503, 504].includes(answer.status)
 
 export class Away extends Error {}
 
 export class Client {
   readonly #platform: Platform
-  /** Answers that no fault excuses. */
+  /** Answers that are wrong even while programs are killed. */
   readonly wrong: string[] = []
 
   constructor(platform: Platform) {
@@ -37,7 +37,7 @@ export class Client {
     return await this.#call(`${this.#platform.url}/api${path}`, method, body, headers)
   }
 
-  /** Asked until there is an answer: for what may be asked twice. */
+  /** Repeats a call until there is an answer. Only for calls that may be made twice. */
   async sure(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return await this.#until(() => this.once(method, path, body, headers), `${method} ${path}`)
   }
@@ -47,7 +47,7 @@ export class Client {
     return status === 404 ? undefined : (body as Record_)
   }
 
-  /** What a command printed; `undefined` where it is not known whether it ran to its end. */
+  /** The output of a command. `undefined` if it is unknown whether the command finished. */
   async execute(
     { id, toolboxProxyUrl }: Record_,
     command: string,
@@ -67,7 +67,7 @@ export class Client {
     return await this.#call(`${toolboxProxyUrl}/${id}${path}`, method, body, {})
   }
 
-  /** What stands at an address; `undefined` where there was no whole answer. */
+  /** The page at a URL. `undefined` if there was no complete answer. */
   async page(url: string, headers: Record<string, string> = {}): Promise<{ status: number; text: string } | undefined> {
     try {
       const authorization = `Bearer ${this.#platform.key}`

@@ -1,4 +1,4 @@
-// The fault ring: programs are killed at random while sandboxes are used, and then everything must be as it was promised.
+// The fault ring: kills programs at random while sandboxes are used, and then checks that every promise was kept.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -24,13 +24,13 @@ export type Outcome = {
   seed: number
   kills: Tally
   verbs: Tally
-  /** Every promise that was broken; empty: none. */
+  /** Every broken promise. Empty if all were kept. */
   complaints: string[]
   seconds: number
 }
 
 const workers = 4
-/** For everything on the host to be gone after the last delete. */
+/** Time limit for the host to be clean after the last delete. */
 const goneWithinMs = 60_000
 
 export const runRing = async ({
@@ -41,7 +41,7 @@ export const runRing = async ({
 }: {
   seed: number
   count: number
-  /** What is killed; everything unless told. */
+  /** What may be killed. Default: everything. */
   only?: readonly Victim[]
   say: (line: string) => void
 }): Promise<Outcome> => {
@@ -74,7 +74,7 @@ export const runRing = async ({
       kills.set(victim, (kills.get(victim) ?? 0) + 1)
       const kill = () =>
         strike(alcove, victim, random, steady).catch((error) => complaints.push(`killing ${victim}: ${error}`))
-      // No call to a sandbox that lives needs the runner, or any other sandbox.
+      // Calls to a running sandbox need neither the runner nor other sandboxes, so they must not fail here.
       await (victim === 'runner' || victim === 'a sandbox' ? kill() : steady.during(kill))
       if ((done + 1) % 25 === 0) say(`${done + 1} of ${count} killed`)
     }
@@ -92,7 +92,7 @@ export const runRing = async ({
   return { seed, kills, verbs, complaints, seconds: Math.round((performance.now() - began) / 1000) }
 }
 
-/** What the programs themselves say: an answer tells a caller no more than that there was an error. The last of each file. */
+/** The last matching log lines of each program. An answer tells its caller only that there was an internal error. */
 const linesOf = ({ data }: Platform, what: RegExp): string[] =>
   readdirSync(join(data, 'log')).flatMap((name) =>
     readFileSync(join(data, 'log', name), 'utf8')
@@ -113,7 +113,7 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
     case 'a sandbox':
       return await killSandbox(alcove, random, steady.id)
     default:
-      // A program that is being restarted just now has no process to kill.
+      // A program that is restarting at this moment has no process to kill.
       await alcove.kill(victim).catch(async () => {
         await sleep(500)
         await alcove.kill(victim).catch(() => {})
@@ -121,7 +121,7 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
   }
 }
 
-/** The first process of a sandbox, from outside, where nothing inside can listen to the signal. */
+/** Kills PID 1 of a sandbox from outside, by a signal that nothing inside can handle. */
 const killSandbox = async (alcove: Platform, random: Random, except: string) => {
   const pids = (await alcove.leftovers())
     .filter((line) => !line.includes(except))
@@ -133,7 +133,7 @@ const killSandbox = async (alcove: Platform, random: Random, except: string) => 
   try {
     process.kill(Number(pid), 'SIGKILL')
   } catch {
-    // It ended in this moment.
+    // The process ended at this moment.
   }
 }
 
@@ -169,7 +169,7 @@ const findDoubles = async (client: Client): Promise<string[]> => {
   return complaints
 }
 
-/** Lists all snapshots, also those that a worker was never told of, because the answer did not come. */
+/** Lists all snapshots, including those of which a worker never got the answer. */
 const listSnapshots = async (client: Client) => {
   const { items } = (await client.sure('GET', '/snapshots?limit=200')).body as {
     items: { id: string; general: boolean }[]
@@ -179,7 +179,7 @@ const listSnapshots = async (client: Client) => {
 
 const sandboxIdShape = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 
-/** What the runner's journals and the logs say of the sandboxes that these lines name. */
+/** The runner's journals and the log lines of the sandboxes that the given lines name. */
 const tellOf = (alcove: Platform, lines: readonly string[]): string[] => {
   const ids = new Set(lines.flatMap((line) => line.match(sandboxIdShape) ?? []))
   return [...ids].flatMap((id) => [

@@ -1,5 +1,6 @@
-// Somebody who works in one sandbox while everything around it is being killed. Commands and previews fail only while the gate, or
-// what it asks, is away: the death of a runner is never felt. What runs inside, in a session and in a terminal, never notices anything.
+// A simulated user of one sandbox while programs are killed. Commands and previews may fail only while the gate, or a
+// program that the gate asks, is down. The death of a runner must have no effect. Programs inside the sandbox, in a session
+// and in a terminal, must never be affected.
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Answer, Client, Record_ } from './client.ts'
@@ -9,7 +10,7 @@ type Work = { what: string; fails: () => Promise<string | undefined> }
 const port = 3100
 const session = 'steady'
 const count = 'cd /tmp; n=0; while [ ! -e stop ]; do n=$((n+1)); echo $n; sleep 0.2; done; echo end'
-/** The shell of each terminal, with the time when it began: it leads its session, and what it starts does not. */
+/** The shell of each terminal with its start time. Only the shell leads a session; its children do not. */
 const terminals =
   'for p in /proc/[0-9]*; do case $(readlink $p/fd/0) in /dev/pts/*) set -- $(cat $p/stat 2>/dev/null); ' +
   '[ "/proc/$6" = "$p" ] && shift 21 && echo $p $1;; esac; done 2>/dev/null; true'
@@ -24,11 +25,11 @@ export class Steady {
   #command = ''
   #terminals = ''
   #strikes = 0
-  /** Something that a call needs has been killed, and not everything has answered since then. */
+  /** A program that calls need was killed, and calls do not all work again yet. */
   #isTroubled = false
   #troubledUntil = 0
   #made = 0
-  /** Calls that were answered well. */
+  /** Number of successful calls. */
   answered = 0
   readonly complaints: string[] = []
 
@@ -79,7 +80,7 @@ export class Steady {
     return String(((await this.#ask('POST', '/process/execute', { command })) as { result: string }).result)
   }
 
-  /** Kills something that calls need; until that is back they may fail. */
+  /** Kills a program that calls need. Until it is back, calls may fail. */
   async during(strike: () => Promise<unknown>): Promise<void> {
     this.#strikes += 1
     this.#isTroubled = true
@@ -127,12 +128,12 @@ export class Steady {
     }
   }
 
-  /** Ends the trouble when all that a call needs has answered one that began after the last strike. */
+  /** Ends the trouble when calls that began after the last kill have succeeded. */
   async #watch(isOver: () => boolean) {
     while (!isOver()) {
       await sleep(50)
       if (!this.#isTroubled || this.#strikes > 0) continue
-      // Until then the gate lets in whom it has let in.
+      // The gate caches access for up to a second. After that, calls reach control again.
       await sleep(1100)
       const strikes = this.#strikes
       const record = await this.#client.once('GET', `/sandbox/${this.#record.id}`)
@@ -143,7 +144,7 @@ export class Steady {
     }
   }
 
-  /** After the last kill: what ran inside ran on, whole. */
+  /** After the last kill: checks that the programs inside were never interrupted. */
   async settle(): Promise<void> {
     try {
       assert.equal((await this.#client.get(this.#record.id))?.state, 'started')

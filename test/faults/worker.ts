@@ -1,4 +1,4 @@
-// Somebody who uses sandboxes while everything around them is being killed, and remembers what they were promised.
+// A simulated user of sandboxes while programs are killed. It remembers every acknowledged change and checks it later.
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, Record_ } from './client.ts'
@@ -6,7 +6,7 @@ import type { Random } from './random.ts'
 
 type Known = {
   record: Record_
-  /** What stands in each file whose writing was acknowledged. */
+  /** Content of each file whose write was acknowledged. */
   files: Map<string, string>
 }
 
@@ -29,7 +29,7 @@ export type Tally = Map<string, number>
 
 const settled = ['started', 'stopped', 'paused', 'archived', 'error']
 const mostSandboxes = 3
-/** For a move to end, with everything that is killed meanwhile; sooner than control itself gives up a start. */
+/** Time limit for a move in spite of the kills. It is shorter than control's own limit for a start. */
 const stuckAfterMs = 100_000
 
 const home = '/home/daytona'
@@ -49,7 +49,7 @@ export class Worker {
     random: Random
     tally: Tally
     name: string
-    /** What the programs say of a sandbox. */
+    /** Log lines of the programs about a sandbox. */
     lookInto: (sandboxId: string) => string[]
   }) {
     this.#client = parts.client
@@ -70,7 +70,7 @@ export class Worker {
     }
   }
 
-  /** After the last kill: everything comes to rest, and what was promised is there. */
+  /** After the last kill: waits until nothing is under way and checks every promise. */
   async settle(): Promise<void> {
     for (const known of [...this.#sandboxes]) {
       await this.#rest(known)
@@ -125,7 +125,7 @@ export class Worker {
     await this.#rest(known)
   }
 
-  /** Checks that a sandbox, also one that was started ahead, has what we asked for before it runs anything of ours. */
+  /** Checks that a sandbox, also a warm one, has the requested settings before it runs a command of ours. */
   async #checkIsOurs({ record }: Known) {
     const { result } = (await this.#client.execute(record, 'echo "$WHOSE"')) ?? {}
     if (result !== undefined && result.trim() !== record.name)
@@ -134,11 +134,11 @@ export class Worker {
     if (JSON.stringify(events?.body ?? '').includes('Claimed from a warm pool.')) this.#count('claimed warm')
   }
 
-  /** Creates a sandbox by a key: one sandbox, however often the call has to be repeated. */
+  /** Makes a create call with an idempotency key, so that retries create only one sandbox. */
   async #sureOf(name: string, path: string, body: object): Promise<Record_ | undefined> {
     const { status, body: reply } = await this.#client.sure('POST', path, body, { 'idempotency-key': randomUUID() })
     if (status === 200) return reply as Record_
-    // After a kill of PostgreSQL what was answered as paused may be pausing again for a moment (docs/adr/0017).
+    // After a kill of PostgreSQL, a sandbox reported as paused may be pausing again for a moment (docs/adr/0017).
     const isUnderWay = status === 409 && JSON.stringify(reply).includes('wait until that has ended')
     if (status >= 500 || (status === 409 && !isUnderWay))
       this.complaints.push(`making ${name}: ${status} ${JSON.stringify(reply)}`)
@@ -154,7 +154,7 @@ export class Worker {
       `echo ${text} > ${path}.new && mv ${path}.new ${path} && echo ok`,
     )
     if (done?.result.trim() === 'ok') known.files.set(path, text)
-    // It may or may not have been written: what stands there is not promised.
+    // The write may or may not have happened, so the content of the file is unknown.
     else known.files.delete(path)
     await this.#refresh(known)
   }
@@ -166,7 +166,7 @@ export class Worker {
       const found = await this.#client.execute(known.record, `cat ${path}`)
       if (found === undefined) return
       if (found.result.trim() === text) continue
-      // Before the shell itself: a sandbox that ends under a command looks like this.
+      // A sandbox that ends during a command gives the same answer, so its state is checked first.
       await this.#refresh(known)
       if (known.record.state === 'started' && found.exitCode < 128) {
         this.complaints.push(`LOST ${known.record.name} ${path}: ${JSON.stringify(found)}, not ${text}`)
@@ -221,7 +221,7 @@ export class Worker {
     }
   }
 
-  /** Waits until nothing is under way; takes it out of an error. */
+  /** Waits until nothing is under way. Recovers a sandbox in an error state. */
   async #rest(known: Known) {
     const end = Date.now() + stuckAfterMs
     while (this.#sandboxes.includes(known)) {

@@ -1,9 +1,9 @@
-// Run inside a sandbox: makes objects in the kernel, one kind at a time, and holds them until it is killed.
+// Runs inside a sandbox: makes kernel objects of one kind and holds them until it is killed.
 //
 //   attacks NAME SECONDS
 //
-// It stops by itself after so many seconds, or when the kernel refuses, or at a number that keeps any attack below about
-// 300 MiB. Then it prints one line, `NAME MADE ERRNO`, and sleeps. What it prints decides nothing: attacks.ts measures from
+// It stops making objects after SECONDS, or when the kernel refuses, or at a number that keeps every attack below about
+// 300 MiB. Then it prints one line, `NAME MADE ERRNO`, and sleeps. Its output is not trusted: attacks.ts measures from
 // outside.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -55,7 +55,7 @@ static int has_time(void) {
   return now.tv_sec < deadline.tv_sec || (now.tv_sec == deadline.tv_sec && now.tv_nsec < deadline.tv_nsec);
 }
 
-// An access control list of so many bytes, as the kernel takes it (linux/posix_acl_xattr.h).
+// Makes an access control list of at most `most` bytes in the kernel's format (linux/posix_acl_xattr.h).
 static size_t make_acl(unsigned char *into, size_t most) {
   struct entry {
     uint16_t tag, permissions;
@@ -76,7 +76,7 @@ static size_t make_acl(unsigned char *into, size_t most) {
 static unsigned char acl[65536] __attribute__((aligned(8)));
 static const char *access_list = "system.posix_acl_access", *default_list = "system.posix_acl_default";
 
-// The largest size that the file system and the filter take.
+// Finds the largest size that the file system and the seccomp filter accept.
 static size_t largest_acl(int fd) {
   for (size_t size = sizeof acl; size >= 64; size -= 64)
     if (fsetxattr(fd, access_list, acl, make_acl(acl, size), 0) == 0) return make_acl(acl, size);
@@ -111,7 +111,7 @@ static long acl_memfd(void) {
   }
 }
 
-// The newer call takes its size from memory, where no filter sees it.
+// The newer system call reads the size from memory, where a seccomp filter cannot see it.
 static long acl_memfd_at(void) {
   struct {
     uint64_t value;
@@ -163,7 +163,7 @@ static long in_threads(long most, void *(*run)(void *), void *given) {
   for (long made = 0;; made++) {
     pthread_t thread;
     if (made == most || !has_time() || (errno = pthread_create(&thread, &small, run, given)) != 0) {
-      usleep(300000); // what the last of them ask for is there by then
+      usleep(300000); // by then the last objects have allocated their memory
       return made;
     }
   }
@@ -232,7 +232,7 @@ static long blocked_opens(void) {
   return in_threads(900, open_fifo, "/tmp/fifo");
 }
 
-// Each open directory of an overlay keeps a list of all names in it. A change gives the next reader a list of its own.
+// Each open overlay directory caches a list of its names. After a change, the next reader gets a separate list.
 static long list_again(int names, long most, useconds_t pause) {
   char name[256];
   for (int n = 0; n < names; n++) {
@@ -251,9 +251,9 @@ static long list_again(int names, long most, useconds_t pause) {
   }
 }
 
-// The pause is there so that it goes on for some seconds on a fast machine too.
+// The pause makes the attack last some seconds on a fast machine too.
 static long directory_lists(void) { return list_again(2000, 600, 10000); }
-// About 1 MiB a second.
+// Uses about 1 MiB more per second.
 static long directory_lists_slowly(void) { return list_again(200, 3000, 100000); }
 
 static int listen_everywhere(int port, int backlog) {
@@ -289,7 +289,7 @@ static long leave_unaccepted(size_t bytes, long most, int (*listen_at)(int port,
 
 static long tcp_unaccepted(void) { return leave_unaccepted(0, 60000, listen_on); }
 static long tcp_unaccepted_data(void) { return leave_unaccepted(131072, 2500, listen_on); }
-// The listener is one of IPv6, and takes connections of IPv4 too.
+// The IPv6 listener accepts IPv4 connections too.
 static long tcp6_unaccepted_data(void) { return leave_unaccepted(131072, 2500, listen_everywhere); }
 
 static ssize_t send_to_itself(int one, const void *data, size_t size, int flags) {
@@ -702,8 +702,8 @@ static long futex_vectors(void) {
   return in_threads(900, wait_for_many, list);
 }
 
-// What a pipe takes over from a TCP socket counts for that socket no more. One byte keeps a buffer of up to 32 KiB, and a pipe has
-// room for 256 of them.
+// Data that is spliced from a TCP socket into a pipe does not count for that socket any more. One byte keeps a buffer of up
+// to 32 KiB, and a pipe has room for 256 buffers.
 static long spliced_buffers(void) {
   int listener = listen_on(2001, 16), from = socket(AF_INET, SOCK_STREAM, 0), on = 1;
   struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(2001), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -779,7 +779,7 @@ static long secret_memory(void) {
   }
 }
 
-// Each has a group of its own for the scheduler, with a part for each processor of the host.
+// Each session has its own scheduler group, with a part for each processor of the host.
 static long sessions(void) {
   for (long made = 0;; made++) {
     pid_t child = made == 900 || !has_time() ? -1 : fork();
@@ -791,7 +791,7 @@ static long sessions(void) {
   }
 }
 
-// A file keeps the user that opened it, and the kernel keeps an account of each user.
+// An open file refers to the user that opened it, and the kernel keeps an accounting object per user.
 static long users(void) {
   for (long made = 0;; made++) {
     if (made == 60000 || !has_time() || syscall(SYS_setresuid, -1, made + 1, -1) < 0) return made;
@@ -824,7 +824,7 @@ static long sticky_options(void) {
   }
 }
 
-// Asks again and again for what a sandbox does not get; `ask` answers a number below 0 if so.
+// Asks repeatedly for an object that a sandbox must not get. `ask` returns a number below 0 if it is refused.
 static long ask_for(long (*ask)(long made)) {
   for (long made = 0;; made++)
     if (made == 1000 || !has_time() || ask(made) < 0) return made;
@@ -882,7 +882,7 @@ static long make_route(long n, uint16_t type, size_t body) {
   (void)n;
   if (one < 0 || send(one, &ask, ask.head.nlmsg_len, 0) < 0 || recv(one, &told, sizeof told, 0) < 0) return -1;
   close(one);
-  return told.answer.error == -EPERM ? -1 : 1; // told before anything else is looked at
+  return told.answer.error == -EPERM ? -1 : 1; // the kernel checks the permission before anything else
 }
 static long make_device(long n) { return make_route(n, RTM_NEWLINK, sizeof(struct ifinfomsg)); }
 static long add_route(long n) { return make_route(n, RTM_NEWROUTE, sizeof(struct rtmsg)); }

@@ -1,5 +1,5 @@
-// The attacks of attacks.c as a table: what each makes, what bounds it, and how a measurement is judged. One of them runs inside
-// a sandbox, and is measured from outside by what the host's kernel and the sandbox's limits count.
+// The table of the attacks in attacks.c: the kernel objects that each makes, what limits them, and the expected result. An
+// attack runs inside a sandbox. It is measured from outside, by the counters of the host's kernel and of the cgroup.
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -13,8 +13,8 @@ export type Attack = {
   object: string
   bound: string
   /**
-   * `refused`: the sandbox gets none of it. `charged`: the memory of the sandbox pays for it. `bounded`: what nobody pays for
-   * stays below this many MiB for as much as the attack makes.
+   * `refused`: the sandbox cannot make the object. `charged`: the memory counts for the sandbox. `boundedMiB`: memory that
+   * counts for nobody stays below this many MiB.
    */
   verdict: 'refused' | 'charged' | { boundedMiB: number }
 }
@@ -99,7 +99,7 @@ export const attacks: readonly Attack[] = [
   attack('neighbours', 'entries of the neighbour table', 'no capability', 'refused'),
 ]
 
-/** These go on until the watch ends the sandbox for them. */
+/** Attacks that go on until the runner's watch on kernel memory ends the sandbox. */
 export const watchedAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'directory-lists', object: 'lists of names that open overlay directories keep' },
   { name: 'spliced-buffers', object: 'buffers of TCP that a pipe has taken over' },
@@ -111,7 +111,7 @@ export const watchedAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'udp-unsent', object: 'datagrams that are begun and not sent' },
 ]
 
-/** These take about 1 MiB a second. */
+/** Attacks that use about 1 MiB more per second. */
 export const slowAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
   { name: 'directory-lists-slowly', object: 'lists of names that open overlay directories keep' },
 ]
@@ -123,14 +123,14 @@ export const buildAttacks = (path: string): void => {
 }
 
 export type Measured = {
-  /** How many objects there are. */
+  /** Number of objects that exist. */
   made: number
-  /** MiB by which the host's unreclaimable kernel memory grew beyond what the sandbox was charged. */
+  /** Growth of the host's unreclaimable kernel memory, in MiB, minus the part charged to the sandbox. */
   unchargedMiB: number
   chargedMiB: number
 }
 
-/** Other programs of the host allocate and free meanwhile. */
+/** Tolerance in MiB, because other programs of the host allocate and free kernel memory meanwhile. */
 export const noiseMiB = 48
 
 export const holds = ({ verdict }: Attack, { made, unchargedMiB }: Measured): boolean => {
@@ -140,11 +140,11 @@ export const holds = ({ verdict }: Attack, { made, unchargedMiB }: Measured): bo
 
 type Inside = {
   cgroup: Pick<Cgroup, 'kernelMemory'>
-  /** Runs a line of shell inside, as root, and answers what it printed. */
+  /** Runs a shell command inside as root and returns its output. */
   run: (line: string) => Promise<string>
 }
 
-/** Runs one attack for at most so many seconds, and ends it again. `attacks` is on the sandbox's path. */
+/** Runs one attack for at most `seconds`, measures it and ends it. The program `attacks` is on the sandbox's PATH. */
 export const measureAttack = async (name: string, seconds: number, { cgroup, run }: Inside): Promise<Measured> => {
   const out = '/tmp/attack-out'
   const before = { host: readKernelMemory().unreclaimable, own: cgroup.kernelMemory() ?? 0 }

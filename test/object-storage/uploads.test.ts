@@ -1,4 +1,4 @@
-// Uploads by the client that the public SDK brings, and by others who mean no good.
+// Uploads by the client of the public SDK, and by malicious clients.
 import assert from 'node:assert/strict'
 import { createCipheriv, createHash, createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -44,12 +44,12 @@ const list = async (client: S3Client, Prefix: string) =>
     ({ Key }) => Key,
   )
 
-/** No shorter when it is compressed, and always the same: where it is cut into chunks, and so how much of it is kept, is no chance. */
+/** Incompressible bytes, always the same, so that the chunk borders and the stored size are deterministic. */
 const noise = (bytes: number): Buffer =>
   createCipheriv('aes-128-ctr', Buffer.alloc(16), Buffer.alloc(16)).update(Buffer.alloc(bytes))
 
 suite('uploading the files of a definition', () => {
-  test('small uploads in one call, large ones in parts: they are there, listed in their organization only', async () => {
+  test('small uploads in one call and large ones in parts are stored, and listed only in their organization', async () => {
     await using uploads = await startUploads()
     const [client, stranger] = [uploads.client(), uploads.client('ALCVTHEIRS')]
     for (const [name, bytes] of [
@@ -72,11 +72,11 @@ suite('uploading the files of a definition', () => {
     )
     assert.deepEqual([Contents?.length, IsTruncated], [3, true])
     assert.deepEqual(await list(stranger, 'theirs/'), [])
-    // Nothing but tables, chunks and when it began.
+    // The store holds only tables, chunks and start times, and no rest of an upload.
     assert.ok((await uploads.objects()).every((key) => !key.includes('/uploads/')))
   })
 
-  test('nothing is seen or written across organizations, and nothing is read back', async () => {
+  test('no organization can see or write contexts of another, and contents cannot be read back', async () => {
     await using uploads = await startUploads()
     const [client, stranger] = [uploads.client(), uploads.client('ALCVTHEIRS')]
     await client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'ours' }))
@@ -103,7 +103,7 @@ suite('uploading the files of a definition', () => {
     assert.ok((await uploads.objects()).every((key) => key.startsWith(`contexts/ours/${hash}/`)))
   })
 
-  test('other names than those of contexts are refused, however they are written', async () => {
+  test('names that are not those of contexts are refused in any spelling', async () => {
     await using uploads = await startUploads()
     const keys = ['ours/x/context.tar', `ours/${hash}/other`, `ours/${hash}/../../theirs/${hash}/context.tar`]
     for (const Key of [
@@ -127,7 +127,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('only who has the secret may call: unknown, expired, wrong, unsigned, old, postdated are refused', async () => {
+  test('calls need the secret: unknown, expired, wrong, unsigned, old and postdated ones are refused', async () => {
     await using uploads = await startUploads()
     const put = (client: S3Client) => codeOf(client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'x' })))
     assert.equal(await put(uploads.client('ALCVNOBODY')), 'InvalidAccessKeyId')
@@ -144,7 +144,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await code({ headers: { authorization: 'Bearer x' } }), [403, 'AccessDenied'])
     for (const minutes of [-16, 16])
       assert.deepEqual(await code({ at: new Date(Date.now() + minutes * 60_000) }), [403, 'RequestTimeTooSkewed'])
-    // Signed for one call, used for another.
+    // A signature for one call, used for another.
     assert.deepEqual(await code({ sentPath: path.replace('ours', 'theirs') }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ method: 'POST', signedMethod: 'PUT' }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ sentPath: `${path}?uploads=` }), [403, 'SignatureDoesNotMatch'])
@@ -156,20 +156,20 @@ suite('uploading the files of a definition', () => {
     ])
   })
 
-  test('another body than the one that was signed is not kept, and a whole context never changes', async () => {
+  test('a body other than the signed one is not stored, and a complete context never changes', async () => {
     await using uploads = await startUploads()
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const lied = await raw(uploads, { path, body: 'signed', sent: 'forged' })
     assert.deepEqual([lied.status, /<Code>(\w+)</.exec(lied.text)?.[1]], [400, 'BadDigest'])
     assert.equal(await uploads.contexts.find(ours), undefined)
     await raw(uploads, { path, body: 'first' })
-    // The call is repeated, and then made without a signature of its body.
+    // The call is repeated, and then made with an unsigned body.
     assert.equal((await raw(uploads, { path, body: 'second' })).status, 200)
     assert.equal((await raw(uploads, { path, body: 'third', payload: 'UNSIGNED-PAYLOAD' })).status, 200)
     assert.equal((await readBack(uploads)).toString(), 'first')
   })
 
-  test('chunked bodies: with a checksum behind them, with signed chunks, and with neither as they should be', async () => {
+  test('chunked bodies: with a trailing checksum, with signed chunks, and with wrong ones', async () => {
     await using uploads = await startUploads()
     const content = randomBytes(200_000)
     const name = (digit: string) => `/${contextBucket}/ours/${digit.repeat(32)}/context.tar`
@@ -195,7 +195,7 @@ suite('uploading the files of a definition', () => {
     }
   })
 
-  test('the SDK’s client with a body that it cannot hash before sends it in chunks, which works too', async () => {
+  test('a body that the SDK’s client cannot hash before is sent in chunks, which works too', async () => {
     await using uploads = await startUploads()
     const content = randomBytes(300_000)
     await uploads
@@ -204,7 +204,7 @@ suite('uploading the files of a definition', () => {
     assert.ok(content.equals(await readBack(uploads)))
   })
 
-  test('too large, too many, and above an organization’s bound are refused, and leave nothing that counts', async () => {
+  test('uploads above a limit of size, number or organization are refused, and count for nothing', async () => {
     const limits = { largestBytes: 6 * MiB, bytesOfOrganization: 9 * MiB, contextsOfOrganization: 3, partsOfUpload: 2 }
     await using uploads = await startUploads({ limits })
     const client = uploads.client()
@@ -230,17 +230,17 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual([await part(2), await part(3)], ['done', 'InvalidRequest'])
   })
 
-  test('who says nothing for too long is cut off, and holds nobody else up', async () => {
+  test('a client that is silent too long is disconnected, and blocks no other client', async () => {
     await using uploads = await startUploads({ limits: { silentMs: 300, atOnceOfOrganization: 1 } })
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const silent = raw(uploads, { path, body: 'x'.repeat(1000), sent: 'x' })
-    // While it is listened to, another one of the same organization is told to wait; afterwards not.
+    // While the silent upload is open, another one of the same organization must wait; afterwards it need not.
     const { text } = await silent
     assert.match(text, /<Code>RequestTimeout</)
     assert.equal((await raw(uploads, { path, body: 'whole' })).status, 200)
   })
 
-  test('a caller who vanishes in the middle has uploaded nothing', async () => {
+  test('a client that disconnects in the middle has uploaded nothing', async () => {
     await using uploads = await startUploads()
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     await assert.rejects(raw(uploads, { path, body: 'x'.repeat(MiB), sent: 'x', vanishes: true }))
@@ -248,7 +248,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await list(uploads.client(), 'ours/'), [`ours/${'b'.repeat(32)}/context.tar`])
   })
 
-  test('a store that is down is said to be, and nothing of where it is', async () => {
+  test('a store that is down is reported, without its address', async () => {
     const wrap = (store: object) =>
       Object.assign(Object.create(store), { put: () => Promise.reject(new TypeError('x')) })
     await using uploads = await startUploads({ wrap: wrap as never })
@@ -259,8 +259,8 @@ suite('uploading the files of a definition', () => {
   })
 })
 
-suite('files of definitions that are kept', () => {
-  test('go a day after anybody has asked for them, unless an image is made from them', async () => {
+suite('stored contexts', () => {
+  test('are removed a day after their last use, unless an image is made from them', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     const names = ['1', '2', '3'].map((digit) => digit.repeat(32))
@@ -280,7 +280,7 @@ suite('files of definitions that are kept', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('that cannot be read any more are not there, so that the next upload brings them again', async () => {
+  test('count as missing if they cannot be read any more, so that the next upload replaces them', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     await client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'content' }))
@@ -296,7 +296,7 @@ suite('files of definitions that are kept', () => {
 type Raw = {
   path: string
   body: string | Buffer
-  /** In place of what was signed. */
+  /** The body that is sent instead of the signed one. */
   sent?: string | Buffer
   sentPath?: string
   method?: string
@@ -325,7 +325,7 @@ const sign = async ({ url }: Uploads, { path, body, method = 'PUT', ...given }: 
   return { headers: Object.fromEntries(headers as unknown as Iterable<[string, string]>), signer }
 }
 
-/** A signed call as no client would make it. */
+/** A signed call that no real client would make. */
 const raw = async (uploads: Uploads, asked: Raw) => send(uploads, asked, (await sign(uploads, asked)).headers)
 
 const send = async ({ port }: Uploads, asked: Raw, signed: Record<string, string>) => {
@@ -355,7 +355,7 @@ const send = async ({ port }: Uploads, asked: Raw, signed: Record<string, string
 
 type Harm = 'checksum' | 'length' | 'cut' | 'chunk' | 'trailer'
 
-/** A chunked upload by the documentation of Signature Version 4 ("sigv4-streaming"), with arithmetic of its own. */
+/** A chunked upload, implemented independently from the documentation of Signature Version 4 ("sigv4-streaming"). */
 const chunked = async (
   uploads: Uploads,
   path: string,

@@ -1,4 +1,4 @@
-// For tests of a module that writes to a directory: does something with it once, under the recorder, and shows what each cut leaves.
+// For tests of a module that writes to a directory: records one run and returns the remains of every possible power cut.
 import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { Recorder } from './recorder.ts'
 import { cutsOf, layOut } from './remains.ts'
 
-/** `told`: how many marks were set before the cut. `after`: which cut it is, for messages. */
+/** `told`: number of marks before the cut. `after`: name of the cut, for messages. */
 export type Left = { told: number; directory: string; after: string }
 
-/** `directories` are there, and on the disk, before `act` begins. */
+/** `directories` exist on the disk before `act` begins. */
 export const cutEverywhere = async (
   act: (directory: string, mark: () => void) => unknown,
   look: (left: Left) => unknown,

@@ -1,5 +1,5 @@
-// What a process asks of the file system, in order, as the kernel is asked: strace stands between, so nothing that is not
-// really synced counts as synced. Threads and children are followed. Needs root, as other processes are attached to.
+// Records the file system operations of a process in order, with strace, so that only real syncs count. Threads and child
+// processes are followed. It needs root to attach to other processes.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,16 +7,16 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } fro
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** Paths are absolute. A file that has no name yet has one of the kernel's, such as `/var/tmp/#123 (deleted)`. */
+/** Paths are absolute. A file without a name yet has the kernel's name, such as `/var/tmp/#123 (deleted)`. */
 export type Operation =
   | { kind: 'create' | 'empty' | 'mkdir' | 'remove' | 'sync'; path: string }
-  /** `at`: undefined is the end of the file. */
+  /** `at` is the position. Undefined: the end of the file. */
   | { kind: 'write'; path: string; bytes: Buffer; at: number | undefined }
   | { kind: 'cut'; path: string; length: number }
   | { kind: 'rename' | 'link'; path: string; to: string }
   | { kind: 'copy'; path: string; to: string }
   | { kind: 'sync-all' }
-  /** Somebody hears of it: the recorder's own mark, or in another process bytes that a socket takes. */
+  /** An acknowledgement: the recorder's mark or, in another process, bytes written to a socket. */
   | { kind: 'told' }
 
 const calls =
@@ -53,7 +53,7 @@ export class Recorder {
     return recorder
   }
 
-  /** For a recorded process that is this one: here the caller would be told. */
+  /** Marks the moment of the acknowledgement, if the recorded process is this one. */
   mark() {
     writeSync(this.#marks, '.')
   }
@@ -76,7 +76,7 @@ export class Recorder {
   }
 }
 
-/** Splits a trace into a call per line: a call that others came between is joined again, where it ended. */
+/** Splits a trace into one system call per line. An interrupted call is joined again at its end. */
 const wholeCalls = (trace: string): string[] => {
   const begun = new Map<string, string>()
   const whole: string[] = []
@@ -92,7 +92,7 @@ const wholeCalls = (trace: string): string[] => {
 
 const escapes: Record<string, number> = { n: 10, t: 9, r: 13, v: 11, f: 12, '"': 34, '\\': 92 }
 
-/** The bytes of a string as strace writes it. */
+/** Decodes a string as strace prints it. */
 const bytesOf = (text: string): Buffer => {
   const bytes: number[] = []
   for (const [piece] of text.matchAll(/\\[0-7]{1,3}|\\x[0-9a-f]{2}|\\.|[^\\]/gs)) {
@@ -162,7 +162,7 @@ const matchers: [RegExp, (found: (string | undefined)[], result: number) => Oper
   [RegExp(`^ioctl\\(${file}, .*FICLONE.*<(.*)>`), ([, to = '', path = '']) => [{ kind: 'copy', path, to }]],
 ]
 
-/** Where the next write of each open file begins. A file that is open twice at once would need more than its path. */
+/** The write position of each open file, by path. A file that is open twice at once is not supported. */
 class Positions {
   readonly #next = new Map<string, number>()
   readonly #appended = new Set<string>()
@@ -178,7 +178,7 @@ class Positions {
     if (sought !== undefined) this.#next.set(sought, result)
   }
 
-  /** Undefined: at the end. */
+  /** Returns the position and advances it. Undefined: the end of the file. */
   take(path: string, length: number): number | undefined {
     if (this.#appended.has(path)) return undefined
     const at = this.#next.get(path) ?? 0
@@ -187,7 +187,7 @@ class Positions {
   }
 }
 
-/** Descriptors in /proc lead to the files that they had when they were opened. */
+/** Parses a trace. A path of a descriptor in /proc is resolved to the file that was open there. */
 const readOperations = (trace: string, isTold: (path: string) => boolean): Operation[] => {
   const opened = new Map<string, string>()
   const positions = new Positions()

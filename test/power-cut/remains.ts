@@ -1,12 +1,12 @@
-// What may be left on a disk when the power fails after some of the recorded operations. POSIX promises this much: contents are on
-// the disk once the file is synced, and names once their directory is. Whatever was not synced may be there or not.
+// Computes what may be left on a disk if the power fails after some of the recorded operations. POSIX promises only this:
+// contents are durable once the file is synced, and names once their directory is synced. Other changes may be lost or not.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import type { Operation } from './recorder.ts'
 
 type File = { bytes: Buffer; synced: Buffer; isDirectory: boolean }
 
-/** What became of all that was not synced. File systems differ, and a promise has to hold on each of them. */
+/** Possible results for unsynced changes. File systems differ, and our promises must hold on each of them. */
 export const fates = ['all of it lost', 'names kept, contents lost', 'all of it kept'] as const
 export type Fate = (typeof fates)[number]
 
@@ -20,7 +20,7 @@ const written = (before: Buffer, bytes: Buffer, at: number): Buffer => {
   return after
 }
 
-/** A disk that starts with these files, all of them synced, and then sees operations. Paths are absolute. */
+/** A simulated disk. It starts with synced files and then receives operations. Paths are absolute. */
 export class Disk {
   readonly #names = new Map<string, File>()
   readonly #durable = new Map<string, File>()
@@ -57,7 +57,7 @@ export class Disk {
           this.#names.delete(path)
           this.#names.set(operation.to + path.slice(operation.path.length), file)
         }
-        // A directory that is renamed takes what is durable in it along.
+        // Renaming a directory moves its durable contents too.
         for (const [path, file] of [...this.#durable]) {
           if (path === operation.path || !isBelow(operation.path, path)) continue
           this.#durable.set(operation.to + path.slice(operation.path.length), file)
@@ -104,7 +104,7 @@ export class Disk {
     for (const [name, each] of this.#names) if (dirname(name) === path) this.#durable.set(name, each)
   }
 
-  /** What is left below `directory`, by path within it. What hangs on a directory that is lost is lost. */
+  /** The files left below `directory`, by relative path. The contents of a lost directory are lost too. */
   remains(directory: string, fate: Fate): Map<string, Buffer | undefined> {
     const names = fate === 'all of it lost' ? this.#durable : this.#names
     const has = (path: string): boolean =>
@@ -118,7 +118,7 @@ export class Disk {
     )
   }
 
-  /** A directory that no operation made was there before. */
+  /** Whether a directory existed before the recording: no operation made it. */
   #wasThere(path: string): boolean {
     return !this.#names.has(path) && !this.#durable.has(path)
   }
@@ -132,7 +132,7 @@ const concerns = (operation: Operation, directory: string): boolean =>
 
 export type Cut = { told: number; fate: Fate; remains: Map<string, Buffer | undefined>; after: string }
 
-/** The power fails before the first operation and after each one, in each fate. `told`: how often somebody had heard by then. */
+/** All power cuts: before the first and after each operation, with each fate. `told` counts the acknowledgements so far. */
 export function* cutsOf(operations: readonly Operation[], directory: string, disk = new Disk()): Generator<Cut> {
   let told = 0
   for (const [n, operation] of [undefined, ...operations].entries()) {
@@ -144,7 +144,7 @@ export function* cutsOf(operations: readonly Operation[], directory: string, dis
   }
 }
 
-/** Writes what is left into an empty directory, for the program to look at. */
+/** Writes the remaining files into an empty directory, so that the program can read them. */
 export const layOut = (remains: Map<string, Buffer | undefined>, directory: string): void => {
   for (const [path, bytes] of remains) {
     const place = join(directory, path)

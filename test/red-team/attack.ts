@@ -1,4 +1,4 @@
-// An attack on one boundary of SECURITY.md's table, and running a table of them.
+// The type of an attack on one boundary of SECURITY.md's table, and the function that runs a list of attacks.
 import type { Box } from '../sandboxes/box.ts'
 import type { Platform } from '../sandboxes/harness.ts'
 
@@ -14,7 +14,7 @@ export const boundaries = [
   'preview visitor → server inside',
 ] as const
 
-/** What an attack may use: a server, and two sandboxes of it. `root` is the one where commands run as uid 0. */
+/** The targets of an attack: a server and two of its sandboxes. In `root`, commands run as uid 0. */
 export type Ground = { platform: Platform; box: Box; root: Box }
 
 export type Verdict = { result: 'held' | 'not held' | 'could not be tried'; sentence: string }
@@ -22,23 +22,23 @@ export type Verdict = { result: 'held' | 'not held' | 'could not be tried'; sent
 export type Attack = {
   name: string
   boundary: (typeof boundaries)[number]
-  /** Throws where it could not be tried. */
+  /** Throws if the attack could not be tried. */
   try: (ground: Ground) => Promise<Verdict>
 }
 
 export const held = (sentence: string): Verdict => ({ result: 'held', sentence })
 export const notHeld = (sentence: string): Verdict => ({ result: 'not held', sentence })
 
-/** Held if nothing got through. */
+/** The verdict: the boundary held if `got` is empty. */
 export const unless = (got: readonly string[], sentence: string): Verdict =>
   got.length === 0 ? held(sentence) : notHeld(`got through: ${got.join('; ').slice(0, 300)}`)
 
 export type Row = Attack & Verdict
 
-/** No attack may take longer than this. */
+/** Time limit of each attack. */
 const attackMs = 40_000
 
-/** Runs one after the other, so that the load is never more than that of the sandboxes of `ground`. */
+/** Runs the attacks one after the other, so that the load never exceeds that of the two sandboxes. */
 export const runAttacks = async (
   attacks: readonly Attack[],
   ground: Ground,

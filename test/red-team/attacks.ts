@@ -1,4 +1,4 @@
-// The table of attacks: `alcove test --red-team` and the ordinary tests run the same.
+// The table of attacks. `alcove test --red-team` and the ordinary tests both run it.
 import type { Attack } from './attack.ts'
 import { attacksFromInside } from './inside.ts'
 import { attacksFromOutside } from './outside.ts'
@@ -6,7 +6,7 @@ import { attacksOnSockets } from './sockets.ts'
 
 const isOfResources = ({ boundary }: Attack) => boundary === 'sandbox → resources'
 
-/** All attacks. Attacks on resources come last: for a moment they leave a sandbox without room for the others. */
+/** All attacks. Attacks on resources are last, because they leave a sandbox without resources for a moment. */
 export const attacks: readonly Attack[] = [
   ...attacksFromInside.filter((attack) => !isOfResources(attack)),
   ...attacksFromOutside,

@@ -1,13 +1,13 @@
-// What code in a sandbox tries: against the host, limits, networks and the runner.
+// Attacks by code in a sandbox on the host, the limits, the networks and the runner.
 import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import type { Box } from '../sandboxes/box.ts'
 import { type Attack, held, notHeld, unless } from './attack.ts'
 
-/** A command that runs a program. The program's text is not in its arguments, where errors would repeat it. */
+/** A command that runs a Python program. The text is encoded, so that error messages cannot quote it. */
 const python = (program: string) => `echo ${Buffer.from(program).toString('base64')} | base64 -d | python3 - 2>&1`
 
-/** The commands that ended well, although none may. */
+/** The commands that succeeded, although all must fail. */
 const thatWork = async (box: Box, commands: readonly string[]): Promise<string[]> => {
   const script = commands.map((command, index) => `(${command}) >/dev/null 2>&1 && echo ${index}`).join('\n')
   const { result } = await box.try(`${script}\ntrue`)

@@ -1,4 +1,4 @@
-// What callers, visitors and image builders try, and what is left to somebody who has taken over a program.
+// Attacks by callers, visitors and image builders, and by an attacker who controls one of our programs.
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { request } from 'node:http'
@@ -10,7 +10,7 @@ import { type Attack, notHeld, unless } from './attack.ts'
 
 type Asked = { status: number; text: string }
 
-/** To the gate or the API of this machine, whatever name the request is for. */
+/** Sends a request to the gate or the API of this machine, with any host name. */
 const ask = (url: string, headers: Record<string, string> = {}, method = 'GET', body?: string): Promise<Asked> =>
   new Promise((resolve, reject) => {
     const { port, pathname, search, host } = new URL(url)
@@ -30,7 +30,7 @@ const ask = (url: string, headers: Record<string, string> = {}, method = 'GET', 
 
 const wrongKeys = ['', 'dtn_', `dtn_${'0'.repeat(64)}`, "' or 1=1 --", 'a'.repeat(4000)]
 
-/** The keys that were let in. */
+/** The keys that were accepted. */
 const letIn = async (url: string): Promise<string[]> => {
   const answers = await Promise.all(
     [{}, ...wrongKeys.map((key) => ({ authorization: `Bearer ${key}` }))].map((headers) => ask(url, headers)),
@@ -42,7 +42,7 @@ type Confinement = { name: string; pid: number; uid: number }
 
 const placesOf = (data: string) => [`${data}/secrets`, `${data}/log`, `${data}/runner`, '/root', '/home', '/var/log']
 
-/** What a program has that it must not have. */
+/** Rights that a program has but must not have. */
 export const tooMuchOf = ({ name, pid, uid }: Confinement, data: string): string[] => {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const wants: [RegExp, string][] = [

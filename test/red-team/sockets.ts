@@ -1,4 +1,4 @@
-// What is left to somebody who has taken over a program: the sockets of agents, and what a gate may ask of the runner.
+// Attacks by an attacker who controls one of our programs: on the agents' sockets, and with a gate's requests to the runner.
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -8,7 +8,7 @@ import { Frames, frameOf } from '#src/kit/length-frames.ts'
 import { dataDirectoryAt } from '#src/up/data-directory.ts'
 import { type Attack, unless } from './attack.ts'
 
-/** Opened in this moment, with the rights of nobody but this user. */
+/** Opens a socket at once, with the rights of this user only. */
 const openAs = (uid: number, path: string): Socket => {
   const groups = process.getgroups?.() ?? []
   process.setgroups?.([])
@@ -38,7 +38,7 @@ const opens = async (uid: number, path: string): Promise<boolean> => {
 const nobody = 65_534
 const hash = 'a'.repeat(32)
 
-/** Each asks for more than a gate may have, or is no request. */
+/** Messages that ask for more than a gate may have, or are not valid requests. */
 const tooMuch: readonly string[] = [
   '{"ask":"start","sandboxId":"box"}',
   '{"ask":"exec","sandboxId":"box","argv":["id"]}',
@@ -52,7 +52,7 @@ const tooMuch: readonly string[] = [
   `${'['.repeat(100_000)}`,
 ]
 
-/** What the runner says; `undefined`: it hangs up. */
+/** The answer of the runner. `undefined`: it closes the connection. */
 const answerTo = async (path: string, message: Uint8Array): Promise<unknown> => {
   const socket = openAs(users.gate, path)
   try {

@@ -1,10 +1,10 @@
-// What a browser does during a sign-in: it keeps cookies for each host and goes where it is sent, one step at a time.
+// A simulated browser for a sign-in: it keeps cookies per host and follows redirects one step at a time.
 import type { TestControl } from '../control/harness.ts'
 
 export type Page = {
   url: string
   status: number
-  /** Where it is sent next. */
+  /** Target of the redirect, if the answer is one. */
   location: string | undefined
   text: string
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there
@@ -29,7 +29,7 @@ export class Browser {
     this.#control = control
   }
 
-  /** What it would send to this origin. */
+  /** The cookies that it would send to this origin. */
   cookies(origin: string): Map<string, string> {
     const jar = this.#jars.get(origin) ?? new Map<string, string>()
     this.#jars.set(origin, jar)
@@ -74,7 +74,7 @@ export class Browser {
     return { status: reply.status, text: await reply.text(), headers: plain }
   }
 
-  /** Follows the provider's redirects and fills in its form, and stops where it is sent back to control. */
+  /** Follows the provider's redirects and fills in its form. Stops at the redirect back to control. */
   async signInAt(url: string, login: string): Promise<string> {
     const { publicUrl } = this.#control.parts.settings
     let page = await this.go(url)

@@ -1,4 +1,4 @@
-// An organization with single sign-on by a real provider, and people who sign in to it with a browser.
+// An organization with single sign-on by a real provider, and people who sign in with a simulated browser.
 import assert from 'node:assert/strict'
 import { readNetworks } from '#src/kit/networks.ts'
 import { type ControlOptions, startControl, type TestControl } from '../control/harness.ts'
@@ -11,17 +11,17 @@ export const developer = '00000000-0000-0000-0000-000000000001'
 export type SsoControl = AsyncDisposable & {
   app: TestControl
   providerId: string
-  /** Where somebody begins to sign in. */
+  /** URL at which a sign-in begins. */
   startUrl: string
-  /** Changes the provider by the API, as the owner. */
+  /** Changes the identity provider's settings by the API, as the owner. */
   change: (change: object) => Promise<void>
-  /** All of a sign-in in a browser of its own, unless told; answers the page where it ends. */
+  /** A whole sign-in. Default: in a new browser. Returns the last page. */
   signIn: (login: string, browser?: Browser) => Promise<Page>
-  /** All of it but the last step: the address that the provider sends the browser back to. */
+  /** A sign-in without its last step. Returns the URL to which the provider redirects the browser. */
   comeBack: (login: string, browser: Browser) => Promise<string>
 }
 
-/** `example.com` is the organization's domain, and Developer what newcomers are given. */
+/** The organization's domain is `example.com`, and new users get the role Developer. */
 export const startSso = async (
   provider: TestProvider,
   more: object = {},

@@ -1,5 +1,5 @@
-// A real OpenID provider as a process of its own: oidc-provider with accounts and keys that a test decides. It says where it is
-// and does what it is told over the process's channel; people sign in at it with a form and cookies, as everywhere.
+// A real OpenID provider (oidc-provider) as a separate process, with accounts and keys chosen by the test. It sends its
+// address and gets commands over the IPC channel. People sign in with a form and cookies.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -11,7 +11,7 @@ type Accounts = Record<string, Record<string, unknown>>
 
 const stored = new Map<string, AdapterPayload>()
 
-/** Outlives the provider, which is made anew when its keys change. */
+/** Storage that outlives the provider object, which is created again when its keys change. */
 const adapter = (model: string): Adapter => {
   const keyOf = (id: string) => `${model} ${id}`
   const find = (is: (payload: AdapterPayload) => boolean) => [...stored.values()].find(is)
@@ -68,7 +68,7 @@ const configurationWith = (key: JWK): Configuration => ({
       : { accountId, claims: async () => ({ sub: accountId, ...accounts[accountId] }) },
   interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
   jwks: { keys: [key as never] },
-  // Whoever signs in has agreed to everything.
+  // Signing in includes consent to everything.
   loadExistingGrant: async (context) => {
     const { session, client, provider: current } = context.oidc
     const known = session!.grantIdFor(client!.clientId)

@@ -1,4 +1,4 @@
-// Starts the OpenID provider of provider-process.ts and tells it what to do.
+// Starts and controls the OpenID provider of provider-process.ts.
 //
 //   await using provider = await startProvider()
 //   await provider.setAccounts({ ada: { email: 'ada@example.com', email_verified: true } })
@@ -22,20 +22,20 @@ export type ProviderOrder =
 export type TestProvider = AsyncDisposable & {
   issuer: string
   setup: ProviderSetup
-  /** Who can sign in, by what they type, and what is said of them. */
+  /** Sets the accounts: the login name, and the claims of each. */
   setAccounts: (accounts: Record<string, Record<string, unknown>>) => Promise<void>
-  /** From now on it signs with a new key, and tells of no other. */
+  /** From now on the provider signs with a new key and publishes only this key. */
   rotate: () => Promise<void>
-  /** Whether its ID tokens name the address, or only its userinfo does. */
+  /** Whether ID tokens contain the email address, or only the userinfo endpoint does. */
   setClaimsInToken: (inToken: boolean) => Promise<void>
-  /** The paths that were asked for since the last time. */
+  /** The paths of requests since the last call of this function. */
   takeAsked: () => Promise<string[]>
   stop: () => Promise<void>
 }
 
 const standardSetup: ProviderSetup = {
   clientId: 'alcove-client',
-  // Characters that Basic has to encode.
+  // Contains characters that must be encoded for HTTP Basic authentication.
   clientSecret: 'secret:of/the+client%',
   redirectUri: 'http://control.test:3000/api/auth/sso/callback',
   authMethod: 'client_secret_basic',

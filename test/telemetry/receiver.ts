@@ -1,4 +1,4 @@
-// A receiver of OTLP/HTTP for tests: keeps everything that is sent to it, and reads what is sent as JSON.
+// An OTLP/HTTP receiver for tests: keeps everything that it receives, and parses JSON.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -23,13 +23,13 @@ export type SeenMetric = { service: string; name: string; unit: string; points: 
 export type Posted = { path: string; headers: IncomingMessage['headers']; body: Buffer }
 
 export type Receiver = {
-  /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
+  /** Value for OTEL_EXPORTER_OTLP_ENDPOINT. */
   url: string
   posted: readonly Posted[]
   spans: () => SeenSpan[]
   lines: () => SeenLine[]
   metrics: () => SeenMetric[]
-  /** Resolves when `done` holds, looked at whenever something arrives; fails when it does not in time. */
+  /** Resolves when `done` returns true; it is checked whenever data arrives. Rejects after a time limit. */
   until: (what: string, done: () => boolean) => Promise<void>
   [Symbol.asyncDispose]: () => Promise<void>
 }
@@ -89,7 +89,7 @@ const metricsIn = (sent: Sent): SeenMetric[] =>
 
 const waitMs = 60_000
 
-/** `answer`: what is done with a call that was read; 200 with an empty answer unless told. */
+/** `answer` answers each request after it was read. Default: 200 with an empty body. */
 export const startReceiver = async (
   answer: (response: ServerResponse) => void = (response) => response.writeHead(200).end('{}'),
 ): Promise<Receiver> => {
