@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { readDisplayText } from './display-text.ts'
 
-suite('names that people give', () => {
+suite('names that users choose', () => {
   test('are trimmed and otherwise left as they are', () => {
     for (const name of ['a', 'My build (2 < 3), 50 %', 'Ünïcödé 日本 🐢', "it's"]) {
       assert.equal(readDisplayText('name', ` ${name} `), name)

@@ -97,7 +97,7 @@ suite('POST /api-keys', () => {
 })
 
 suite('names of keys', () => {
-  test('of every shape that people can read are kept, found and ended; others are 400', async () => {
+  test('every readable name can be stored, found and deleted; others are 400', async () => {
     await using app = await startControl()
     const good = [
       'a',
@@ -253,7 +253,7 @@ suite('GET /api-keys/{name}', () => {
     }
   })
 
-  test('a name is found however it must be written in a path', async () => {
+  test('a name is found in every encoding that its path needs', async () => {
     await using app = await startControl()
     const name = 'a/b c?ü%'
     await makeKey(app, name, [])

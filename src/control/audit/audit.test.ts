@@ -83,7 +83,7 @@ suite('the trail of a write', () => {
     )
   })
 
-  test('says that somebody was signed in, without a key', async () => {
+  test('says that the caller was signed in, without a key', async () => {
     await using app = await startControl()
     await app.asUser('owner').post('/api-keys', { name: 'robot', permissions: [] })
     const [entry] = (await read(app.as('owner'))).items
@@ -295,7 +295,7 @@ suite('a row before the write', () => {
     assert.deepEqual(told(await read(app.as('owner'))), [['POST /sandbox', 200]])
   })
 
-  test('outlives the process that is killed while it writes', { timeout: 60_000 }, async () => {
+  test('survives when its process is killed during the write', { timeout: 60_000 }, async () => {
     await using app = await startControl()
     await using control = await startControlProcess(app.url)
     {

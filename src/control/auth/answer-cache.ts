@@ -1,4 +1,4 @@
-// Answers about credentials, kept for at most a second and dropped all at once.
+// A cache of answers about credentials. An answer lives for at most a second, and all can be dropped at once.
 const keepMilliseconds = 1_000
 const keepAtMost = 10_000
 

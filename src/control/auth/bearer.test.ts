@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { isJwt, readBearer, readOrganizationHeader } from './bearer.ts'
 
-suite('what a request says about its caller', () => {
+suite('the credential and the organization of a request', () => {
   test('a bearer token is read whatever the case of its scheme, and anything else is no token', () => {
     assert.equal(readBearer({ authorization: 'bearer dtn_ab' }), 'dtn_ab')
     for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic dtn_ab', 'Bearer a b', `Bearer ${'a'.repeat(9000)}`]) {

@@ -1,5 +1,5 @@
-// The roles that every organization has. Their ids are known to clients; the rows are made by migrations, and
-// policy.test.ts says where the two differ.
+// The roles that every organization has. Clients know their ids. Migrations make the rows, and policy.test.ts checks that both
+// agree.
 import type { Permission } from './permissions.ts'
 
 type GlobalRole = { id: string; name: string; permissions: readonly Permission[] }

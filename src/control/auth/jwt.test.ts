@@ -176,7 +176,7 @@ suite('401 to a JWT', () => {
     assert.deepEqual(evil.asked, [])
   })
 
-  test('that is larger than any of ours', async () => {
+  test('that is longer than any accepted token', async () => {
     issuer.asked.length = 0
     assert.equal(await statusOf(app, await issuer.token({ ...ada, fill: 'x'.repeat(8192) })), 401)
     assert.deepEqual(issuer.asked, [])

@@ -1,4 +1,4 @@
-// What a key or a role can allow. The words are the interface's and never change; the sentences are for the reference.
+// What a key or a role can allow. The words belong to the interface and never change; the sentences are for the reference page.
 export const permissions = {
   'write:registries': 'Add and change registries.',
   'delete:registries': 'Remove registries.',

@@ -39,8 +39,8 @@ type Column =
   | ({ kind: 'elsewhere' } & Standing)
 
 /**
- * `yes`: let in. `own`: let in to their own organization; what the path names in another one is not there for them, which
- * endpoints.test.ts shows. A number: refused with this status.
+ * `yes`: let in. `own`: let in to their own organization; things of another organization look as if they did not exist, which
+ * endpoints.test.ts tests. A number: refused with this status.
  */
 export type Answer = 'yes' | 'own' | '401' | '403' | '404'
 
@@ -53,7 +53,7 @@ const standing = (
 const columnsOf = <Name extends string>(entries: readonly (readonly [Name, Column])[]) =>
   Object.fromEntries(entries) as Record<Name, Column>
 
-/** The callers of the grid; policy.test.ts has somebody for each of them. */
+/** The callers of the grid; policy.test.ts makes each of them. */
 export const callers = {
   nobody: { kind: 'nobody' },
   stranger: { kind: 'elsewhere', ...standing(allPermissions, 'owner') },

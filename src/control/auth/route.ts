@@ -27,7 +27,7 @@ export type Caller = {
   user: User
   organization: Organization
   memberRole: 'owner' | 'member'
-  /** What this credential allows here: what the user holds. For an API key, only those that the key lists too. */
+  /** The permissions of this credential here: those that the user holds and, for an API key, that the key lists too. */
   permissions: ReadonlySet<Permission>
   /** The name of the API key; with its hash it is the credential itself. Absent: the user is signed in, by a JWT. */
   keyName?: string
@@ -61,7 +61,7 @@ type ContextOf<N extends Needs> = N extends 'public' | 'collector'
 /** A route of control with any `needs`. */
 export type ControlRoute = Route<object, Needs>
 
-/** An endpoint. What `run` is given follows from `needs`; the guard keeps that promise. */
+/** An endpoint. The type of `run`'s argument follows from `needs`, and the guard supplies it. */
 export const route = <
   N extends Needs,
   P extends TObject | undefined = undefined,

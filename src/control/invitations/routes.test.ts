@@ -147,7 +147,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal((await app.as('owner').post(invitations, { email: 'guest@example.com' })).status, 403)
   })
 
-  test('400 for what is no address, no role, no time', async () => {
+  test('400 for an invalid address, role or time', async () => {
     await using app = await startControl()
     const email = 'guest@example.com'
     const role = { name: 'Theirs', description: 'x', permissions: ['write:sandboxes'] }
@@ -478,7 +478,7 @@ suite('POST /organizations/invitations/{invitationId}/decline', () => {
   })
 })
 
-suite('invitations that are over', () => {
+suite('closed and expired invitations', () => {
   test('are forgotten after 30 days, and open ones are not', async () => {
     await using app = await startControl()
     const count = async () => (await app.database.sql`select 1 from invitations`).length

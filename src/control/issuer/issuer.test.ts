@@ -109,7 +109,7 @@ suite('the embedded issuer', () => {
     assert.equal(await statusWith(body['id_token']!), 401)
   })
 
-  test('a code works once; used again it takes back what it gave', async () => {
+  test('a code works once; a second use revokes the tokens of the first', async () => {
     const { verifier, challenge } = startPkce()
     const code = (await getCode(openBrowser(base), challenge)).get('code')!
     const first = await exchange(code, verifier)
@@ -139,7 +139,7 @@ suite('the embedded issuer', () => {
     }
   })
 
-  test('a refresh token changes with each use; an old one ends all that came of it', async () => {
+  test('a refresh token changes with each use; using an old one revokes all its successors', async () => {
     const { verifier, challenge } = startPkce()
     const first = await exchange((await getCode(openBrowser(base), challenge)).get('code')!, verifier)
     const refresh = (token: string) => tokens({ grant_type: 'refresh_token', refresh_token: token })
@@ -187,7 +187,7 @@ suite('the embedded issuer', () => {
     }
   })
 
-  test('401 to a wrong password and to nobody, in the same words; a hostile address is shown as text', async () => {
+  test('401 in the same words for a wrong password and no account; a hostile address is shown as text', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const form = await browser.follow(await browser.get(authorizeUrl(challenge)))

@@ -38,7 +38,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     }
   })
 
-  test('204 replaces one that cannot be read any more', async () => {
+  test('204 replaces a setting that cannot be decrypted any more', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set otel_config = 'v1.00000000.AAAA' where id = ${ours}`
     assert.equal((await app.as('owner').get(`/organizations/${ours}`)).body.otelConfig, null)
@@ -139,7 +139,7 @@ suite('GET /organizations/otel-config/by-sandbox-auth-token/{authToken}', () => 
     assert.equal((await app.as('collector').get(at)).status, 404)
   })
 
-  test('404 for a token of nobody; 401 to whoever is unknown', async () => {
+  test('404 for an unknown token; 401 to an unknown caller', async () => {
     await using app = await startControl()
     const at = '/organizations/otel-config/by-sandbox-auth-token/no-such'
     assert.equal((await app.as('collector').get(at)).status, 404)

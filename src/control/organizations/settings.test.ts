@@ -67,7 +67,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
 suite('PUT /organizations/{organizationId}/experimental-config', () => {
   const path = at('experimental-config')
 
-  test('200 replaces the whole of it; null and no body clear it', async () => {
+  test('200 replaces the whole configuration; null or no body clears it', async () => {
     await using app = await startControl()
     for (const config of [{ a: { deep: [1, null, 'ü'] }, __proto: 1 }, { b: true }, {}]) {
       const reply = await app.as('owner').put(path, config)

@@ -91,7 +91,7 @@ suite('the quota of a region', () => {
     await create(app, 'one')
   })
 
-  test('archived ones hold nothing; to bring one back asks for all of it', async () => {
+  test('an archived sandbox holds nothing; bringing it back needs its whole size', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { totalDiskQuota: 5 })
@@ -282,7 +282,7 @@ suite('checkTotals', () => {
 })
 
 suite('the limits of one sandbox', () => {
-  test('403 by the region where that says something, else by the organization', async () => {
+  test('403 by the limit of the region, or else of the organization', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await app.as('admin').patch(`/organizations/${ours}/quota`, { maxCpuPerSandbox: 2, maxMemoryPerSandbox: 2 })

@@ -104,7 +104,7 @@ export const mayGrow = (sandbox: SandboxRow, { to }: Pick<Move, 'to'>): boolean 
 export const checkTotals = async (
   transaction: Transaction,
   { from, written, to }: Growth,
-  /** Where it is known already; `null`: there is none. */
+  /** The quota row, if the caller has read it already; `null`: there is none. */
   known?: RegionQuotaRow | null,
 ): Promise<void> => {
   const before = from === null ? nothing : heldIn(from, from)

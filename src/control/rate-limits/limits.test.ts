@@ -81,7 +81,7 @@ suite('rate limits', () => {
     assert.equal((await owner.get('/sandbox')).status, 200)
   })
 
-  test('every route that has a bucket of its own is there', async () => {
+  test('every route with a bucket of its own exists', async () => {
     await using app = await startControl()
     const routes = app.app.routes.map(({ method, path }) => `${method} ${path}`)
     assert.deepEqual(

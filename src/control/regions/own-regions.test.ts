@@ -186,7 +186,7 @@ for (const [title, ask] of writes) {
 }
 
 suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerate-ssh-gateway-api-key', () => {
-  test('200 answers a new key; of the old one nothing is left', async () => {
+  test('200 answers a new key; the old one stops working', async () => {
     await using app = await startControl()
     const made = await make(app)
     for (const [service, column, old] of [
@@ -294,7 +294,7 @@ suite('DELETE /regions/{id}', () => {
 })
 
 suite('a region of an organization', () => {
-  test('is nowhere for others: no sandbox, snapshot, pool or default of theirs can name it', async () => {
+  test('is hidden from others: none of their sandboxes, snapshots, pools or defaults can name it', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = await make(app)

@@ -78,7 +78,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     assert.equal((await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)).status, 201)
   })
 
-  test('400 for what is no name, no description or no list of permissions', async () => {
+  test('400 for an invalid name, description or list of permissions', async () => {
     await using app = await startControl()
     const bodies: unknown[] = [
       {},

@@ -103,7 +103,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.deepEqual(await roleHere(), [developer])
   })
 
-  test('404 once the address is no longer proven, or is another one than the provider names', async () => {
+  test('404 once the address is no longer verified, or differs from the provider’s', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await begin(sso)
@@ -126,7 +126,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('404 for everybody but the account’s owner, and for what never was; the link waits on', async () => {
+  test('404 for everybody but the account’s owner, and for an unknown link; the link still waits', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -190,7 +190,7 @@ suite('DELETE /users/me/pending-sso-links/{id}', () => {
   })
 })
 
-suite('an account that was made ahead on somebody’s address', () => {
+suite('an account that was made in advance with a foreign address', () => {
   test('link_refused: no link waits that it could confirm, and nobody comes into the organization as it', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
@@ -233,7 +233,7 @@ suite('an operator of this server', () => {
   })
 })
 
-suite('what a link is bound to', () => {
+suite('a link is bound to', () => {
   test('the issuer: a provider that is pointed elsewhere signs in nobody who was linked before', async () => {
     await using other = await startProvider()
     await other.setAccounts({ member: { email: 'member@example.com', email_verified: true } })
@@ -246,7 +246,7 @@ suite('what a link is bound to', () => {
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('the issuer however it is spelled: a slash at its end makes it no other', async () => {
+  test('the issuer, with or without a slash at its end', async () => {
     await using sso = await startSso(provider)
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await sso.change({ oidcConfig: { issuerUrl: `${provider.issuer}/` } })

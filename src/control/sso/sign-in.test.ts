@@ -277,7 +277,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await provider.takeAsked(), [])
   })
 
-  test('that somebody has joined by it stands in the audit log, once, with who and from where', async () => {
+  test('joining is in the audit log, once, with the user and the origin', async () => {
     await using sso = await startSso(provider)
     for (let time = 0; time < 2; time++) assert.equal((await sso.signIn('ada')).status, 200)
     const entries = await sso.app.database.sql`
@@ -419,7 +419,7 @@ suite('GET /auth/sso/callback', () => {
   })
 })
 
-suite('providers as they differ', () => {
+suite('differences between providers', () => {
   test('keys that change in the middle of a sign-in, and between two, disturb nobody', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)

@@ -38,7 +38,7 @@ suite('attempts to sign in', () => {
 })
 
 suite('links that wait', () => {
-  test('are one to a provider and user, the newest, and do not outlast their week', async () => {
+  test('per provider and user only the newest waits, for a week at most', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const begun = app.clock.now()
