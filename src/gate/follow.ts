@@ -1,4 +1,4 @@
-// Traces calls through the gate. The toolbox reports the routes of its own calls. Of any other path only the beginning is traced,
+// Traces calls through the gate. The toolbox reports the routes of its own calls. For other paths only the beginning is traced,
 // because the rest belongs to the sandbox, and a preview's address may contain a token.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { followCall } from '#src/http/followed-call.ts'

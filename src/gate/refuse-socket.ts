@@ -38,7 +38,7 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   headers[sdkVersionHeader] !== undefined ||
   /\bx-daytona-sdk-version~/i.test(headers['sec-websocket-protocol'] ?? '')
 
-/** Whether to refuse after the upgrade. That a sandbox is not started is told so to every client, as the toolbox does. */
+/** Whether to refuse after the upgrade. "The sandbox is not started" is sent in this way to every client, as the toolbox does. */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
 

@@ -18,7 +18,7 @@ import {
 export type Need = { sandboxId: string } & ({ method: string; path: string } | { port: number })
 
 const keptTickets = 4096
-/** Minimum interval of the questions for keys, whoever sends tickets with unknown keys. */
+/** Minimum interval of the questions for keys. Callers with tickets of unknown keys cannot shorten it. */
 const askEveryMs = 1000
 
 type TicketsParts = {

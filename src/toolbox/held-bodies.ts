@@ -1,5 +1,5 @@
-// The body of a call stays in the gate's memory until it was passed on, and a sandbox that does not read may delay that for long.
-// So the memory of held bodies is limited: per sandbox, and in total.
+// The body of a call stays in the gate's memory until it was passed on. A sandbox that does not read may delay that for long. So
+// the memory of held bodies is limited: per sandbox, and in total.
 import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 

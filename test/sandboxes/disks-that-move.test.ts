@@ -60,7 +60,7 @@ const ask = async (box: Box, verb: string, state: string) => {
   const { status, body } = await alcove.api('POST', `/sandbox/${box.id}/${verb}`)
   assert.equal(status, 200, JSON.stringify(body))
   await becomes(box, state)
-  // For a second the gate may still know where it was.
+  // For a second the gate may still use the sandbox's old place.
   if (verb === 'start') await new Promise((resolve) => setTimeout(resolve, 1100))
 }
 
@@ -314,7 +314,7 @@ suite('two runners', () => {
     assert.equal(moved['runnerId'], 'local')
     const cat = async () =>
       (await boxOf(alcove, moved).toolbox('POST', '/process/execute', { command: 'cat file' })).body
-    // For a second the gate may still know where it was.
+    // For a second the gate may still use the sandbox's old place.
     await until('its file is there', async () => (await cat())['result'] === 'safe\n')
     const { state, recoverable, errorReason } = await look(onDisk)
     assert.deepEqual([state, recoverable, errorReason], ['error', false, 'Its runner was taken out of service.'])

@@ -36,8 +36,8 @@ export type Platform = {
   /** The host pid of a process in a sandbox of this instance whose command line contains this text. */
   hostPid: (commandLine: string) => Promise<number | undefined>
   /**
-   * Lists every remaining thing of this instance's sandboxes on the host, one line each: processes, cgroups, mounts except the pool's,
-   * directories, subvolumes, and used network namespaces (spare ones of the pool do not count).
+   * Lists everything that is left of this instance's sandboxes on the host, one line each: processes, cgroups, mounts except the
+   * pool's, directories, subvolumes, and used network namespaces (spare ones of the pool do not count).
    */
   leftovers: () => Promise<string[]>
   [Symbol.asyncDispose]: () => Promise<void>

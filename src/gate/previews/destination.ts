@@ -35,7 +35,7 @@ const ofWholeHost = new Set(['alt-svc', 'nel', 'report-to', 'service-worker-allo
 const neverOut = new Set(['set-cookie', 'location', 'clear-site-data'])
 
 type Names = {
-  /** The host that the server inside is told. */
+  /** The host name that is passed to the server inside. */
   host: string
   prefix: string
   /** The `Host` header, also used in `Origin` and `Referer` for pages of this preview. */

@@ -1,5 +1,5 @@
-// Simulated neighbours of a real gate: a control whose answers the test sets and whose questions are recorded, a toolbox that the
-// test controls, and an agent with a server inside a sandbox.
+// Simulated neighbours of a real gate. The test sets the answers of control, and reads its recorded questions. The test also
+// controls a toolbox, and an agent with a server inside a sandbox.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net'

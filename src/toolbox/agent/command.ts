@@ -66,7 +66,7 @@ export const writeProgram = (
     .strings(spec.argv)
     .strings(Object.entries(spec.env).map(([name, value]) => `${name}=${value}`))
 
-/** A refusal that concerns the program becomes `StartFailed`; any other stays what it is. */
+/** Turns a refusal that concerns the program into `StartFailed`; returns other errors unchanged. */
 export const asStartFailed = (error: unknown): unknown =>
   error instanceof AgentRefused && (error.stage === 'user' || error.stage === 'cwd' || error.stage === 'exec')
     ? new StartFailed(error.stage, error.errno)

@@ -5,8 +5,8 @@ import { Lanes } from '#src/kit/lanes.ts'
 import { AgentRefused } from './connection.ts'
 
 /**
- * Operations at a time, by sandbox. Writing has room of its own: what is written may come from a file that is being read,
- * so a writer must never wait for readers.
+ * Parallel operations per sandbox. Writes have separate room: an upload may come from a file that is being read, so a writer must
+ * never wait for readers.
  */
 const lanes = { write: new Lanes(Infinity, 64), read: new Lanes(Infinity, 128) }
 /** Limits of waiting operations. */

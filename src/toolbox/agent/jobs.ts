@@ -118,7 +118,7 @@ export const followOutput = <End extends { type: 'exit' }>(
 ): AsyncGenerator<OutputEvent | End, void, void> =>
   followRequest(socketPath, kind, names.u64(offset).u8(follow ? 1 : 0), offset, readEnd, options)
 
-/** A function of its own: inside the generator, the sent request would stay in memory until the end of the output. */
+/** Separate from the generator below, which would keep the sent request in memory until the end of the output. */
 const connectBy = async (socketPath: string, kind: number, request: FieldWriter): Promise<Connection> => {
   const [connection] = await Connection.request(socketPath, kind, request.done())
   return connection

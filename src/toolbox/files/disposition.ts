@@ -1,4 +1,4 @@
-// Content-Disposition with any file name: in the form that all clients read and, where that form could be misread, also in the
+// Content-Disposition with any file name. It has the form that all clients read. If that form could be misread, it also has the
 // form that can hold every name (RFC 6266, RFC 8187).
 
 /** Characters that must not get into a header. */

@@ -29,8 +29,8 @@ export const setConfig = async (git: Git, option: string, key: string, value: st
 }
 
 /**
- * The SDK calls this `dangerouslyAuthenticate`: it stores a password on the sandbox's disk, in plain text, in git's own store
- * (`~/.git-credentials`, readable only by its user), so that later calls and later starts find it.
+ * Stores a password on the sandbox's disk, in plain text, so that later calls and later starts find it. The place is git's own
+ * store (`~/.git-credentials`, readable only by its user). The SDK calls this `dangerouslyAuthenticate`.
  */
 export const storeCredentials = async (home: Git, body: StoreCredentialsRequest): Promise<void> => {
   const protocol = given(body.protocol) ?? 'https'

@@ -1,9 +1,7 @@
-// Credentials for one call. They travel in the environment of that one git process, where a credential helper given for
-// that call finds them: so they are in no file, in no argument and in no remote's URL, and end with the process.
-//
-// Not hidden from them are processes of the same user in the same sandbox, hooks included, while the call runs: whoever
-// hands a password to a sandbox trusts what runs as its user. What a sandbox could do about it with a file, a socket or
-// a pipe that git reads, it could do to those as well.
+// Credentials for one call. They are in the environment of that one git process, where a credential helper for that call reads
+// them. So they are in no file, no argument and no remote's URL, and they end with the process. Processes of the same user in the
+// same sandbox, including hooks, can read them during the call. A caller that gives a password to a sandbox trusts the processes
+// of its user. A file, a socket or a pipe would not be safer: these processes could read those as well.
 import { Problem } from '#src/problems.ts'
 import type { GitOptions } from './run-git.ts'
 import { type Account, given } from './schemas.ts'

@@ -348,7 +348,7 @@ suite('sessions', () => {
       assert.equal((await box.get(logs)).body.output, 'one\ntwo é\nthree\n')
     })
 
-    test('404 for what is not there', async () => {
+    test('404 for an unknown session or command', async () => {
       const id = await open()
       assert.deepEqual(codeOf(await box.get(commandAt(id, 'none'))), [404, 'PROCESS_NOT_FOUND'])
       assert.equal((await box.get(`${commandAt(id, 'none')}/logs`)).status, 404)

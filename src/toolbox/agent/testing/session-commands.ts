@@ -31,7 +31,7 @@ export const read = async (events: AsyncIterable<CommandEvent>): Promise<Told> =
   return told
 }
 
-/** What a command wrote to each stream, and its exit code. */
+/** The output of a command on each stream, and its exit code. */
 export const run = async (
   sessions: Sessions,
   session: string,

@@ -1,5 +1,5 @@
-// For tests: the file endpoints as the gate serves them, in front of an agent that is an ordinary process of this
-// machine, and a directory that every user may enter.
+// For tests: the file endpoints as the gate serves them, with a directory that every user may enter. The agent is an ordinary
+// process of this machine.
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import {
@@ -56,7 +56,7 @@ export class FilesRoom {
     this.#stop = stop
   }
 
-  /** Starts a room. A test about rights that runs as root gives `nobody` as the user. */
+  /** Starts a room. A test about rights that runs as root passes the user `nobody`. */
   static async start({ user = userInfo().username, env = {} }: { user?: string; env?: Record<string, string> } = {}) {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-files-'))
     chmodSync(directory, 0o755)

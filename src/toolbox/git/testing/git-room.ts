@@ -1,5 +1,5 @@
-// For tests: the git room as the gate serves it, in front of an agent that is an ordinary process of this machine, with
-// a home and a bare repository of its own.
+// For tests: the git endpoints as the gate serves them, with their own home and bare repository. The agent is an ordinary process
+// of this machine.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
