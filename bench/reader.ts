@@ -21,7 +21,7 @@ print(count)
 `
 
 export type Reader = {
-  /** Returns the number of bytes until the server closed the stream. */
+  /** Returns the number of bytes until the end marker of the server. */
   readWhole: (url: URL, key: string) => Promise<number>
 }
 

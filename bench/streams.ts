@@ -76,7 +76,7 @@ try {
     return samples
   }
 
-  /** Time for all bytes that the command writes. Bytes that come too fast for this reader are dropped and counted. */
+  /** Time until the end of the log, and the bytes that arrived. The server drops bytes that this reader is too slow for. */
   const followBusy = async (): Promise<{ milliseconds: number; arrivedBytes: number }> => {
     const { readWhole } = await openReader()
     // Waits until Python has started, because its start would disturb the measurement.

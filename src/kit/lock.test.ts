@@ -41,7 +41,7 @@ suite('a lock between processes', () => {
     assert.ok(lock)
   })
 
-  test('has one holder at a time; the next one is told that it waits', async () => {
+  test('has one holder at a time; onWait is called for the next one', async () => {
     const first = await waitForLock(path, { onWait: assert.fail, timeoutMs: 60_000 })
     const order: string[] = []
     const waits = Promise.withResolvers<void>()

@@ -8,7 +8,7 @@ import { Frames, frameOf } from '#src/kit/length-frames.ts'
 import { dataDirectoryAt } from '#src/up/data-directory.ts'
 import { type Attack, unless } from './attack.ts'
 
-/** Opens a socket at once, with the rights of this user only. */
+/** Opens a socket with the rights of this user only. */
 const openAs = (uid: number, path: string): Socket => {
   const groups = process.getgroups?.() ?? []
   process.setgroups?.([])
