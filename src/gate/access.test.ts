@@ -22,7 +22,7 @@ const yes: Omit<Access, 'isBearerOurs' | 'warnsVisitors'> = {
   openedBy: 'bearer',
 }
 
-suite('gate: an open question to control', () => {
+suite('gate: a pending question to control', () => {
   test('is joined by others for a second; later callers ask again, because the answer may be too old', async (t) => {
     const control = createServer().listen(0, '127.0.0.1')
     await once(control, 'listening')

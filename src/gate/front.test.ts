@@ -55,7 +55,7 @@ suite('gate: admission', () => {
     )
   })
 
-  test('a bearer comes before a preview token, a preview token before the query', async () => {
+  test('a bearer token takes precedence over a preview token, and a preview token over the query', async () => {
     await using sides = await startSides()
     const query = '?DAYTONA_SANDBOX_AUTH_KEY=q'
     const preview = { 'X-Daytona-Preview-Token': 'p' }
@@ -166,7 +166,7 @@ suite('gate: admission', () => {
     for (let seen = 429; seen !== 200; ) seen = await status('/toolbox/a-4/x')
   })
 
-  test('503 when control answers nonsense', async () => {
+  test('503 if control’s answer is malformed', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 200, body: { sandboxId: 7 } })
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 503)

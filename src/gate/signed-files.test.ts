@@ -38,7 +38,7 @@ suite('gate: signed file URLs', () => {
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
   })
 
-  test('a key comes before a signature', async () => {
+  test('a key takes precedence over a signature', async () => {
     await using sides = await startSides()
     const headers = { authorization: 'Bearer key' }
     await fetch(`${sides.url}/toolbox/box/files/download?${query}`, { headers })

@@ -69,7 +69,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     assert.deepEqual((await where.run(read, { timeout: 60 })).split('\n'), [all, all, all, all])
   }
 
-  test('keep what was committed over a stop', async () => {
+  test('keep committed rows over a stop', async () => {
     await commitOne()
     await ask(box, 'stop')
     await becomes(box, 'stopped')

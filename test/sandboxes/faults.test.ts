@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describe, runRing } from '../faults/ring.ts'
 
-test('whatever is killed at random, nothing is lost, doubled, orphaned or stuck', { timeout: 280_000 }, async () => {
+test('random kills lose, double, orphan or block nothing', { timeout: 280_000 }, async () => {
   const outcome = await runRing({ seed: 20_261_122, count: 15, say: () => {} })
   assert.deepEqual(outcome.complaints, [], describe(outcome))
 })

@@ -27,7 +27,7 @@ suite('inside a sandbox', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('the default user is daytona, at home, and not root', async () => {
+  test('the default user is daytona, with its home, and not root', async () => {
     assert.equal(await box.run('id -un; id -u; echo $HOME; pwd'), 'daytona\n1000\n/home/daytona\n/home/daytona')
   })
 

@@ -76,7 +76,7 @@ suite('the kernel’s memory', { skip: needsRoot }, () => {
       })
   })
 
-  suite('is watched for minutes where it grows slowly', () => {
+  suite('is watched for minutes if it grows slowly', () => {
     for (const { name, object } of slowAttacks)
       test(`${object}: the sandbox is found, and none of its busy neighbours`, { timeout: 120_000 }, async () => {
         const attacker = await started()

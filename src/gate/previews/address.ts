@@ -19,7 +19,7 @@ export type PreviewAddress = {
   path: string
   query: string
   queryToken: string | undefined
-  /** The visitor pressed the button of the warning page. */
+  /** True if the visitor pressed the button of the warning page. */
   isAcceptance: boolean
 }
 
@@ -68,7 +68,7 @@ export const isPageOf = (url: string, host: string): boolean => {
   return here !== undefined && URL.canParse(url) && labelIn(new URL(url).hostname) === here
 }
 
-/** Whether a page has a host name as previews have. */
+/** Whether a page's host name has the form of a preview's. */
 export const isPageOfPreview = (url: string): boolean =>
   URL.canParse(url) && /^\d{1,5}-[^.]+\./.test(new URL(url).hostname)
 

@@ -44,7 +44,7 @@ export type Sides = AsyncDisposable & {
     /** The refusal of an upgrade, if set. */
     refusal?: Problem
   }
-  /** The server inside: every port of the sandbox is this one. */
+  /** The server inside the sandbox; it serves every port. */
   inside: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
   /** The sandboxes that the gate looked up. */
   wanted: Wanted[]

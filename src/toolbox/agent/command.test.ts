@@ -35,7 +35,7 @@ suite('exec', () => {
   })
 
   for (const mergeOutput of [false, true]) {
-    test(`its user may open its streams by name, ${mergeOutput ? 'merged' : 'apart'}`, {
+    test(`its user may open its standard streams by name, ${mergeOutput ? 'merged' : 'apart'}`, {
       skip: needsRoot,
     }, async () => {
       await using native = await NativeAgent.start()
@@ -53,7 +53,7 @@ suite('exec', () => {
     assert.deepEqual([stdout, stderr], ['o1\ne1\no2\ne2\no3\ne3\no4\ne4\no5\ne5\n', ''])
   })
 
-  test('tells a death by signal as 128 + N', async () => {
+  test('reports a death by signal as 128 + N', async () => {
     await using native = await NativeAgent.start()
     const { exitCode, signal } = await read(await native.agent.exec(shell('kill -9 $$')))
     assert.deepEqual([exitCode, signal], [137, 9])
@@ -97,7 +97,7 @@ suite('exec', () => {
     assert.equal(lines[6], lines[7])
   })
 
-  test('a relative cwd is below the home, an absolute one is taken as it is', async () => {
+  test('a relative cwd starts at the home, an absolute cwd is used as it is', async () => {
     await using native = await NativeAgent.start()
     const home = await read(await native.agent.exec(command('pwd')))
     const relative = await read(await native.agent.exec({ ...command('pwd'), cwd: '../tmp' }))
@@ -259,7 +259,7 @@ suite('exec', () => {
     await until(() => !existsSync(`/proc/${Number(stdout)}`), 'the orphan reaped')
   })
 
-  test('300 commands at once each get their own output, and nothing is left behind', async () => {
+  test('300 parallel commands each get their own output, and nothing is left behind', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const answers = await Promise.all(

@@ -192,7 +192,7 @@ suite('files: writing where the old file cannot be replaced by rename', { skip: 
     assert.equal(readFileSync(box.at('victim'), 'utf8'), 'of nobody else')
   })
 
-  test('a disk that has no room for it leaves the old file', async () => {
+  test('a full disk leaves the old file', async () => {
     await using box = await withClosed()
     using _ = mounted('-t', 'tmpfs', '-o', 'size=256k,mode=755', 'none', box.at('deep'))
     writeFileSync(box.path, 'what was there')

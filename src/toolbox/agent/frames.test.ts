@@ -49,7 +49,7 @@ suite('frames', () => {
     )
   })
 
-  test('a frame that announces too much is refused before its payload comes', () => {
+  test('a frame with a too large length is refused before its payload comes', () => {
     const header = Buffer.alloc(5)
     header.writeUInt32LE(maxPayloadBytes + 1)
     assert.throws(() => new FrameDecoder().push(header), BadFrame)

@@ -213,7 +213,7 @@ suite('jobs', () => {
     assert.equal(text(await collect(jobs.attach('sum', 0))).slice(0, 64), wanted)
   })
 
-  test('input that nobody will read is refused: closed, ended, never open', async () => {
+  test('input is refused if nothing will read it: after its close, after the job, or if it was never open', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('closed', 'sleep 1000'))
@@ -441,7 +441,7 @@ suite('terminals', () => {
     }
   })
 
-  test('another user owns its terminal', { skip: needsRoot }, async () => {
+  test('a job’s terminal belongs to the job’s user', { skip: needsRoot }, async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(

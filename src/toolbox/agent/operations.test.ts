@@ -61,7 +61,7 @@ suite('dial', () => {
     stream.end()
   })
 
-  test('a port where nobody listens is refused with the errno', async () => {
+  test('a connect to a closed port is refused with the errno', async () => {
     await using native = await NativeAgent.start()
     const server = await listen(() => {})
     const port = portOf(server)
@@ -130,7 +130,7 @@ suite('info and shutdown', () => {
     else assert.ok(end.reason instanceof AgentGone)
   })
 
-  test('an interactive shell, deaf to TERM, ends as when its terminal is closed', { timeout: 120_000 }, async () => {
+  test('an interactive shell, which ignores SIGTERM, ends by SIGHUP', { timeout: 120_000 }, async () => {
     await using native = await NativeAgent.start()
     const terminal = { cols: 80, rows: 24 }
     const argv = ['bash', '--norc', '-i']

@@ -184,7 +184,7 @@ suite('sessions', () => {
     assert.deepEqual([stdout, end], ['two x\n', { type: 'exit', end: { exitCode: 4, signal: null } }])
   })
 
-  test('bytes of every value come through', async () => {
+  test('bytes of every value pass unchanged', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))

@@ -227,7 +227,7 @@ suite('POST /process/code-run: the file of the code', () => {
     ['typescript', dirname],
     ['typescript', `await 1\n${dirname}`],
   ] as const) {
-    test(`lies in the working directory: ${language}, ${code.slice(0, 16)}`, async () => {
+    test(`is in the working directory: ${language}, ${code.slice(0, 16)}`, async () => {
       await using box = await startToolbox()
       const { body } = await box.post(codeRun, { code, language })
       assert.deepEqual(body, { exitCode: 0, result: 'true true function\n' })

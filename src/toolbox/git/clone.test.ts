@@ -151,7 +151,7 @@ suite('POST /git/init', () => {
     assert.deepEqual((await room.get('/history', { path })).body, [])
   })
 
-  test('a bare one has no work tree', async () => {
+  test('a bare repository has no work tree', async () => {
     await using room = await GitRoom.start()
     await room.done('/init', { path: join(room.home, 'bare'), bare: true })
     assert.ok(existsSync(join(room.home, 'bare/HEAD')))

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import { checkEnvironment } from '#src/toolbox/running/environment.ts'
 
-/** The client understands the `exited` message. */
+/** Offered by a client that understands the `exited` message. */
 export const exitControl = 'X-Daytona-Pty-Exit-Control'
 /** Prefix of the shell's variables: a JSON object in base64url without padding. */
 const envsPrefix = 'X-Daytona-Pty-Envs~'

@@ -183,7 +183,7 @@ const findShortage = async (
   return shortage && { shortage, exitCode: command.end?.exitCode ?? neverRan }
 }
 
-/** A line for the end of its log, if it failed while the sandbox ran out of memory. */
+/** The last line for the log of a command that failed while the sandbox ran out of memory. */
 export const lastLineOf = async (sandbox: ToolboxSandbox, params: CommandParams): Promise<string | undefined> => {
   const found = await findShortage(sandbox, params)
   return found === undefined || found.exitCode === 0 ? undefined : found.shortage.line

@@ -401,7 +401,7 @@ suite('sessions', () => {
       assert.equal(await refusalOf(logs('none', 'none', '?follow=maybe')), 400)
     })
 
-    test('every byte comes through', async () => {
+    test('every byte arrives', async () => {
       const id = await open()
       const command = await execAsync(id, "printf '\\377\\000\\200'; head -c 100000 /dev/zero | tr '\\0' '\\203'")
       const { stdout, code } = await follow(logs(id, command))
