@@ -1,5 +1,5 @@
-// What listings filter by, as conditions that indexes can answer. A number or a time that the database could not hold is
-// brought into its range, or refused where it means nothing.
+// The filters of listings, as SQL conditions that indexes can answer. Numbers and times outside the database's range are
+// moved into the range, or refused if they mean nothing.
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import type { ListQuery, PageQuery } from '../record/schemas.ts'
@@ -10,7 +10,7 @@ const largestInteger = 2 ** 31 - 1
 const atLeast = (amount: number) => Math.min(largestInteger, Math.ceil(amount))
 const atMost = (amount: number) => Math.min(largestInteger, Math.floor(amount))
 
-/** PostgreSQL knows no year 0, and year 10,000 is written in another way. */
+/** PostgreSQL has no year 0, and the ISO format of year 10,000 and later is different. */
 const time = (text: string): Date => {
   const date = new Date(text)
   const year = date.getUTCFullYear()
@@ -21,8 +21,8 @@ const time = (text: string): Date => {
 const likeText = (text: string) => text.toLowerCase().replace(/[\\%_]/g, '\\$&')
 
 /**
- * Filters that are not given are null, and in the question all the same: so there are few questions, and the database and
- * its driver remember a bounded number of them. A plan made for the values leaves them out.
+ * Absent filters are null but stay in the query, so that the number of different queries, which the database and the driver
+ * cache, is bounded. A plan made for the given values drops them.
  */
 const texts = (list: readonly string[] | undefined): string[] | null => (list?.length ? [...list] : null)
 const at = (text: string | undefined): Date | null => (text === undefined ? null : time(text))
@@ -49,13 +49,13 @@ const times = (sql: Sql, column: string, after: string | undefined, before: stri
 const oneOf = (sql: Sql, column: string, values: string[] | null): Piece =>
   sql`and (${values}::text[] is null or ${sql(column)} = any(${values}::text[]))`
 
-/** Which there are to be filtered at all. */
+/** The condition for the sandboxes that a listing can contain. */
 type Among = (sql: Sql) => Piece
 
-/** What the indexes of the sorts hold. */
+/** The sandboxes that the sort indexes contain. */
 export const present: Among = (sql) => sql`state <> 'destroyed'`
 
-/** Destroyed, but shown to who asks for that (gaps C11). */
+/** Sandboxes evicted after `since`: destroyed, but listed on request. */
 export const evicted =
   (since: Date): Among =>
   (sql) =>
@@ -69,11 +69,11 @@ const presentAndEvicted =
 type Where = {
   organizationId: string
   among: Among
-  /** Makes the LIKE pattern: a prefix in one listing, a part in the other. */
+  /** Makes the LIKE pattern: one listing matches prefixes, the other matches any part. */
   match: (text: string) => string
 }
 
-/** What both filter by; a single state on its own, since one index has them in order. */
+/** The conditions of both listings. A single state is a condition of its own, because an index is ordered by state. */
 const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where): Piece => {
   const id = like(query.id, match)
   const name = like(query.name, match)
@@ -91,7 +91,7 @@ const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where
     ${lastEvent(sql, at(query.lastEventAfter), at(query.lastEventBefore))}`
 }
 
-/** The later of its last change of state and its last activity: who asks for what is idle must not be shown what is in use. */
+/** Filters by the later of last state change and last activity, so that a search for idle sandboxes finds none in use. */
 const lastEvent = (sql: Sql, after: Date | null, before: Date | null): Piece => sql`
   and (${after}::timestamptz is null or state_changed_at >= ${after} or last_activity_at >= ${after})
   and (${before}::timestamptz is null or (state_changed_at <= ${before} and last_activity_at <= ${before}))`
@@ -113,12 +113,12 @@ const between = (column: string, from: number | Date | null, to: number | Date |
   sql`
   ${from === null ? sql`` : sql`and ${sql(column)} >= ${from}`} ${to === null ? sql`` : sql`and ${sql(column)} <= ${to}`}`
 
-/** Most states for which a listing of each is quicker than one listing in the order of all. */
+/** Up to this many states, one listing per state is faster than one listing over all states. */
 const fewStates = 4
 
 /**
- * The stretches that the conditions leave of an index in the order of the sort, each once. Without what is not given, so
- * that also a plan for any value begins and ends there.
+ * The ranges of the sort's index that can match the filters, without overlap. Absent filters are left out, so that even a
+ * plan for unknown values reads only these ranges.
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   const size = (column: string, least: number | undefined, most: number | undefined) =>
@@ -143,7 +143,7 @@ export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   }
 }
 
-/** `since`: what was evicted after that is shown, where destroyed ones are asked for. */
+/** `since`: sandboxes evicted after this time are included, if destroyed sandboxes are asked for. */
 export const pageConditions = (sql: Sql, organizationId: string, query: PageQuery, since: Date): Piece => {
   const among = query.states?.includes('destroyed') ? presentAndEvicted(since) : present
   return sql`
@@ -153,7 +153,7 @@ export const pageConditions = (sql: Sql, organizationId: string, query: PageQuer
 
 export type Labels = Record<string, string>
 
-/** `undefined` where nothing is asked of them. */
+/** `undefined` if there is no filter by labels. */
 export const readLabels = (text: string | undefined): Labels | undefined => {
   if (text === undefined) return undefined
   const wrong = () => new Problem('bad_request', 'query.labels must be a JSON object of texts')

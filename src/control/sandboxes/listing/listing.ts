@@ -1,9 +1,9 @@
-// The two listings: one goes on from a cursor, the deprecated one counts pages.
+// The two listings: one uses cursors, the deprecated one uses page numbers.
 //
-// The ids of a page are picked in an index that holds what filters ask about, and only their rows are read. The page is looked
-// for at the beginning of its sort; what is not found there is found by the filter that leaves the fewest, and then sorted.
-// So a listing costs what its page costs, and at worst what one of its filters leaves of the caller's own organization
-// (bench/listing.ts).
+// The ids of a page are found in an index that covers the filtered columns, and only rows of these ids are read.
+// First the beginning of the sort's index is searched. If that does not fill the page, the most selective filter finds the
+// matches, which are then sorted. So a listing costs as much as its page, or at worst as much as the matches of one filter
+// within the caller's organization (bench/listing.ts).
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Database, Piece, Sql, Transaction } from '#src/control/storage/database.ts'
@@ -40,9 +40,9 @@ const pageColumns: Record<(typeof pageSorts)[number], string> = {
 }
 
 /**
- * Asks with plans made for the very values that are asked for: one that suits any value reads far too much for a rare one.
- * And never by reading the table, which takes ten times as long as the worst index. `tablePage` is what reading one page of the
- * table among many counts, where one of an index counts 1.1.
+ * Runs queries with plans made for their values, because a generic plan reads far too much for rare values. Sequential scans
+ * are disabled: they take ten times as long as the worst index. `tablePage` is the planner's cost of a random table page;
+ * an index page costs 1.1.
  */
 const asking = <T>(
   { transaction }: Database,
@@ -56,7 +56,7 @@ const asking = <T>(
     return await work(sql)
   })
 
-/** By a column, then by id, so that no two are equal. */
+/** Orders by a column, then by id, so that the order is unique. */
 const orderOf = (sql: Sql, { column, order }: { column: string; order: 'asc' | 'desc' }) =>
   order === 'asc'
     ? sql`sandboxes.${sql(column)} asc, sandboxes.id asc`
@@ -65,7 +65,7 @@ const orderOf = (sql: Sql, { column, order }: { column: string; order: 'asc' | '
 const listedText = listedColumns.map((name) => `sandboxes.${name}`).join(', ')
 const listed = (sql: Sql): Piece => sql.unsafe(listedText)
 
-/** The rows of `picked`. */
+/** Reads the rows of the ids in `picked`. */
 const rowsOf = (sql: Sql, columns: Piece, order: Piece) => sql`
   select ${columns}, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at
   from picked join sandboxes using (id) left join runners on runners.id = sandboxes.runner_id
@@ -73,9 +73,9 @@ const rowsOf = (sql: Sql, columns: Piece, order: Piece) => sql`
 
 type Question = {
   organizationId: string
-  /** Where the page begins. */
+  /** Condition for the position of the cursor. */
   beginning: (sql: Sql) => Piece
-  /** Parts that the conditions leave of an index in the sort's order. */
+  /** Ranges of the sort's index that can match the conditions. */
   stretches: readonly ((sql: Sql) => Piece)[]
   conditions: (sql: Sql) => Piece
   labels: Labels | undefined
@@ -84,21 +84,21 @@ type Question = {
   limit: number
 }
 
-/** Columns in the sort's index that conditions ask about. */
+/** The columns of the sort's index that conditions use. */
 const indexed = [
   ...['id', 'name', 'state', 'desired_state', 'snapshot', 'region_id', 'sandbox_class', 'organization_id', 'public'],
   ...['recoverable', 'warm_pool_id', 'cpu', 'memory_gib', 'disk_gib', 'created_at', 'last_activity_at'],
   ...['state_changed_at', 'auto_destroy_at', 'label_signature'],
 ]
 
-/** How much of the sort's index is read before anything is supposed of how rare the sandboxes are that are asked for. */
+/** Index entries read first, before estimating how rare the matches are. */
 const firstLook = 2000
 
 type Look = { rows: ListedRow[]; isEnough: boolean }
 
 /**
- * What the page has of the first sandboxes of the sort, which is enough if it fills the page or those are all there are.
- * It reads an index in its order and stops: any plan of it is right.
+ * Finds matches among the first `depth` sandboxes of the sort. The result is enough if it fills the page, or if there are no
+ * more sandboxes. The query reads an index in order and stops, so every plan of it is fast.
  */
 const look = async (sql: Sql, question: Question, depth: number): Promise<Look> => {
   const { organizationId, beginning, stretches, conditions, labels, limit } = question
@@ -129,23 +129,23 @@ const look = async (sql: Sql, question: Question, depth: number): Promise<Look> 
   return { rows: rows.filter(({ id }) => id !== null), isEnough: seen === null || seen < depth }
 }
 
-/** A subquery, so that the signature that is asked for is reckoned once. */
+/** A subquery, so that the signature of the wanted labels is computed only once. */
 const isSigned = (sql: Sql, labels: Labels): Piece => {
   const asked = sql.json(labels)
   return sql`label_signature & (select label_signature(${asked})) = (select label_signature(${asked}))`
 }
 
-/** A subquery where a join would do: labels are looked up one sandbox after the other, no further than the page goes. */
+/** A subquery instead of a join, so that labels are read one sandbox at a time, and only until the page is full. */
 const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
 /**
- * Ways to the ids of a page, in each of which those that are asked for are found by whatever leaves the fewest, and only then
- * sorted. Let to look for them along the sort, PostgreSQL does so in the hope that they are spread evenly, of which the first
- * look has shown the contrary.
+ * Alternative queries for the ids of a page. Each finds all matches by its most selective filter and then sorts them.
+ * PostgreSQL by itself would walk the sort's index, assuming that matches are spread evenly; the first look has shown that
+ * they are not.
  *
- * Labels may be larger than an index's entry, so the sorts' indexes have but a signature of them. Either the labels are found
- * in an index of their own, and each sandbox read from the table; or the signature is, and of those the page takes are read.
+ * Labels can be larger than an index entry, so the sort indexes contain only a signature of them. One way finds the labels in
+ * their own index and reads each match from the table. The other way finds the signature and reads only the page's rows.
  */
 const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   const { labels, column, limit } = question
@@ -165,24 +165,24 @@ const ways = (sql: Sql, question: Question): (() => Piece)[] => {
   ]
 }
 
-/** What PostgreSQL reckons that a question costs, in its own units. Reckoning takes it half a millisecond. */
+/** PostgreSQL's estimated cost of a query, in its own units. The estimate takes half a millisecond. */
 const costOf = async (sql: Sql, question: Piece): Promise<number> => {
   const [plan] = await sql<[{ 'QUERY PLAN': string }]>`explain ${question}`
   return Number(/cost=[\d.]+\.\.([\d.]+)/.exec(plan['QUERY PLAN'])?.[1])
 }
 
-/** What it reckons for a sandbox that is looked at in an index of a sort. */
+/** PostgreSQL's estimated cost per sandbox when reading a sort index. */
 const costOfLook = 0.07
 
-/** Rows that are read in hope before other plans are estimated, which takes as long. */
+/** Up to this many rows are read without estimating other plans, because the estimate takes as long. */
 const hopefulLook = 6000
 
-/** More than so many are not looked at in hope: in vain, that costs half as much as looking at all of them. */
+/** Most rows that are read speculatively. If the matches are not among them, half the cost of reading all is wasted. */
 const longestLook = 40_000
 
 /**
- * A page of the table has few of the sandboxes that an index finds, and is read for each again; measured, it costs as much as three
- * of an index that is read from one end to the other.
+ * Planner cost of a random table page. A table page has few of the sandboxes that an index finds, and is read again for each.
+ * By measurement it costs as much as three pages of an index that is read in full.
  */
 const tablePage = 3
 
@@ -190,7 +190,7 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   const first = await look(database.sql, question, firstLook)
   if (first.isEnough) return first.rows
   return await asking(database, { tablePage }, async (sql) => {
-    // If they go on as they begin. Twice as many are looked at, since they may be a little rarer.
+    // Rows to read if the matches go on at the same rate. Twice as many are read, because later matches may be rarer.
     const expected = firstLook * (question.limit / first.rows.length)
     const lookFurther = () => look(sql, question, Math.ceil(2 * expected))
     const hopeful = expected <= hopefulLook ? await lookFurther() : undefined
@@ -209,7 +209,7 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   })
 }
 
-/** The few that are found by their own index, whatever the sort. */
+/** Evicted sandboxes: they are few, and have their own index, for every sort. */
 const pickEvicted = (sql: Sql, question: Question) => {
   const { labels, limit } = question
   return sql<ListedRow[]>`
@@ -220,7 +220,7 @@ const pickEvicted = (sql: Sql, question: Question) => {
     ) ${rowsOf(sql, listed(sql), orderOf(sql, question))}`
 }
 
-/** Compares as PostgreSQL does, by code points. */
+/** Compares like PostgreSQL, by code points. */
 const compareKeys = (one: string | number, other: string | number): number =>
   typeof one === 'number' ? one - Number(other) : Buffer.compare(Buffer.from(one), Buffer.from(String(other)))
 
@@ -229,7 +229,7 @@ const inOrder = (rows: ListedRow[], { valueOf: keyOf }: Sort, order: 'asc' | 'de
   return rows.sort((a, b) => sign * (compareKeys(keyOf(a), keyOf(b)) || compareKeys(a.id, b.id)))
 }
 
-/** What was evicted within a day before `now` is listed where destroyed ones are asked for. */
+/** Lists sandboxes by cursor. If destroyed sandboxes are asked for, those evicted within a day before `now` are included. */
 export const listSandboxes = async (
   database: Database,
   organizationId: string,
@@ -264,8 +264,8 @@ export const listSandboxes = async (
 }
 
 /**
- * Counts and answers one page. The total is exact, so everything that matches is read. What was evicted within a day before
- * `now` is listed where destroyed ones are asked for.
+ * Returns one page and the exact total, so all matches are read. If destroyed sandboxes are asked for, those evicted within a
+ * day before `now` are included.
  */
 export const pageSandboxes = (
   database: Database,

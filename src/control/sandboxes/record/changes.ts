@@ -1,7 +1,7 @@
-// Who hears that a sandbox has changed: the reconciler, callers that wait, and sockets that watch.
+// Announces changes of sandboxes to the reconciler, to waiting callers and to event sockets.
 //
-// A change made here is told here at once, and to other control processes when it is written. Being told is never the
-// only way to find out: whoever waits looks again, whoever reconciles sweeps.
+// A change is announced in this process at once, and in other control processes after it is written. Announcements can be
+// lost, so every listener also checks the database by itself: waiters poll, the reconciler sweeps.
 import { EventEmitter } from 'node:events'
 import type { Database } from '#src/control/storage/database.ts'
 import { Peers } from '#src/control/storage/peers.ts'
@@ -20,7 +20,7 @@ export type Change = {
   row?: SandboxRow
 }
 
-/** A sandbox whose state is the same, and whose runner must hear again what is wanted. */
+/** A sandbox whose state is unchanged, but whose runner needs its new assignment. */
 type Renewal = Pick<Change, 'sandboxId' | 'row'> & { runnerId: string }
 
 /** Something that happened to a sandbox and left its state as it was; `eventId` is its event in the timeline. */
@@ -28,13 +28,13 @@ export type Mishap = { sandboxId: string; organizationId: string; eventId: numbe
 
 const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`
 
-/** More are looked up when their runner reports. */
+/** Most rows that are kept in memory. Others are read from the database when their runner reports. */
 const mostUnderWay = 10_000
 
 export class ChangeFeed {
   readonly #emitter = new EventEmitter().setMaxListeners(0)
   readonly #underWay = new Map<string, SandboxRow>()
-  /** Claimed here, of which nothing is left to be said but that their runners have taken it. */
+  /** Sandboxes claimed in this process whose runner has not confirmed the claim yet. */
   readonly #claimed = new Map<string, string>()
   readonly #log: Logger
   #peers: Peers<Change | Renewal | Mishap> | undefined
@@ -43,7 +43,7 @@ export class ChangeFeed {
     this.#log = log
   }
 
-  /** Starts to hear the other control processes, and to tell them. */
+  /** Starts to exchange changes with the other control processes. */
   async join(database: Pick<Database, 'sql' | 'listen'>): Promise<void> {
     const onNews = (news: Change | Renewal | Mishap) => {
       if ('eventId' in news) return void this.#emitter.emit('mishap', news)
@@ -54,7 +54,7 @@ export class ChangeFeed {
     this.#peers = await Peers.open({ database, channel: 'sandbox_changes', log: this.#log, onNews })
   }
 
-  /** Nobody hears anything from here on; who waits is woken and looks. */
+  /** Ends all announcements. Waiting callers are woken and check the database. */
   close(): void {
     this.#peers?.close()
     for (const event of ['change', 'renewal', 'mishap']) this.#emitter.removeAllListeners(event)
@@ -82,7 +82,7 @@ export class ChangeFeed {
     return () => this.#emitter.off('mishap', listener)
   }
 
-  /** To whichever process has the link of its runner. */
+  /** Sends the assignment again, by the process that has the runner's link. */
   renew(row: SandboxRow): void {
     const { id: sandboxId, runner_id: runnerId } = row
     this.#forget(sandboxId)
@@ -92,14 +92,14 @@ export class ChangeFeed {
   }
 
   /**
-   * A sandbox that something is being done to, as it was written here. Somebody else may have written it since, so what
-   * follows from this counts only if it is still of this version.
+   * The row of a sandbox under way, as this process last wrote it. Another process may have written it since, so a write
+   * based on this row must check the version.
    */
   findUnderWay(sandboxId: string): SandboxRow | undefined {
     return this.#underWay.get(sandboxId)
   }
 
-  /** Calls `listener` for every change until the answer is called. */
+  /** Calls `listener` for every change. Returns the function that stops this. */
   hear(listener: (change: Change) => void): () => void {
     this.#emitter.on('change', listener)
     return () => this.#emitter.off('change', listener)
@@ -110,7 +110,7 @@ export class ChangeFeed {
     return () => this.#emitter.off('renewal', listener)
   }
 
-  /** Resolves at the next change of one sandbox, with its row where we have it, or after `timeoutMs`. */
+  /** Resolves at the next change of a sandbox, with its row if known here, or after `timeoutMs`. */
   next(sandboxId: string, timeoutMs: number): Promise<SandboxRow | undefined> {
     return new Promise((resolve) => {
       const done = (row?: SandboxRow) => {
@@ -123,7 +123,7 @@ export class ChangeFeed {
     })
   }
 
-  /** A runner has what control wants of a sandbox under this generation. Answers whether that was all there was to hear of it. */
+  /** Announces that a runner has applied this generation. Returns true if that completes a claim made in this process. */
   tellTaken(runnerId: string, sandboxId: string, generation: number): boolean {
     const taken = takenBy(runnerId, sandboxId, generation)
     this.#emitter.emit(taken)
@@ -149,7 +149,7 @@ export class ChangeFeed {
   }
 
   #tell(change: Change): void {
-    // A listener's failure must not keep the others from hearing.
+    // A failing listener must not keep the others from being called.
     for (const listener of this.#emitter.listeners('change')) {
       try {
         listener(change)

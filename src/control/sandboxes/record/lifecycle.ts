@@ -1,6 +1,6 @@
-// The whole life of a sandbox. What is not in these tables cannot happen.
+// The whole life of a sandbox. Moves that are not in these tables cannot happen.
 //
-// `moves` says what a verb may do, `stateRows` what each state means, `settlements` what a runner's word changes.
+// `moves` says what a verb may do, `stateRows` what each state means, `settlements` what a runner's report changes.
 // Everything that needs to know about states (the API, quota, timers, placement, the reference page) reads them here.
 import { noSandbox, Problem } from '#src/problems.ts'
 import type { Report, Target } from '#src/wire/runner-link.ts'
@@ -35,25 +35,25 @@ type MoveRow = readonly [
 ]
 
 /**
- * Verbs as rows. The runner is asked for the state in `to`; `from: null` is "not there yet", for a fork: the child. Where one ends
- * that does not get there depends on what it passes through: `settlements`, `refusals` and `whenStuck` below.
+ * The moves of each verb. The runner is asked for the state in `to`. `from: null`: the sandbox (for a fork, the child) does not
+ * exist yet. If a move fails, its `through` state decides where it ends: `settlements`, `refusals` and `whenStuck` below.
  */
 export const moves = [
   // on      from       through     to
   ['create', null, 'creating', 'started'],
-  // It waits for its image, then for a runner that has it.
+  // The sandbox waits for its image, then for a runner that has the image.
   ['build', null, 'pending_build', 'started'],
   ['begin-build', 'pending_build', 'building_snapshot', 'started'],
   ['place', 'pending_build', 'creating', 'started'],
   ['place', 'building_snapshot', 'creating', 'started'],
-  // A sandbox of a warm pool becomes the one that a caller creates; in another size it may turn out that it cannot.
+  // A warm sandbox becomes the caller's. With another size the runner may refuse, so it passes through `creating`.
   ['claim', 'started', 'started', 'started'],
   ['claim-resizing', 'started', 'creating', 'started'],
   ['fork', null, 'forking', 'started'],
   ['start', 'stopped', 'starting', 'started'],
   ['start', 'paused', 'resuming', 'started'],
   ['start', 'archived', 'restoring', 'started'],
-  // The runner breaks the archive off and starts from the disk, or restores it where the disk has gone already.
+  // The runner cancels the archiving and starts from the disk, or restores the archive if the disk is gone already.
   ['start', 'archiving', 'starting', 'started'],
   ['stop', 'started', 'stopping', 'stopped'],
   ['stop', 'paused', 'stopping', 'stopped'],
@@ -98,7 +98,7 @@ export type Move = {
   to: Target & SandboxState & DesiredState
 }
 
-/** Verbs that find their work already done: they answer the record and change nothing. */
+/** Verbs whose work is already done: they return the record and change nothing. */
 export const alreadyDone = [
   ['start', 'started'],
   ['stop', 'stopped'],
@@ -116,11 +116,11 @@ type StateRow = {
   holdsCompute: boolean
   /** Counts against the disk of its runner. */
   holdsDisk: boolean
-  /** How long it may stay before somebody must look; `null`: as long as it likes. */
+  /** Seconds in this state before the sandbox counts as stuck; `null`: never. */
   stuckAfterSeconds: number | null
   /**
-   * What happens then. `error`: it becomes `error`, recoverable; `build_failed`: that; `retry`: the runner is asked again,
-   * without end.
+   * What happens to a stuck sandbox. `error`: it becomes `error`, recoverable. `build_failed`: it becomes `build_failed`.
+   * `retry`: the runner is asked again, without end.
    */
   whenStuck: 'error' | 'build_failed' | 'retry' | null
 }
@@ -143,7 +143,7 @@ const passing = (stuckAfterSeconds: number, whenStuck: 'error' | 'retry' = 'erro
 
 const awaiting: StateRow = { ...passing(3600), holdsCompute: false, holdsDisk: false, whenStuck: 'build_failed' }
 
-/** They have no runner yet, and go on, or end, with their image. */
+/** States without a runner: the sandbox waits for its image, and fails if the image fails. */
 export const statesAwaitingImage = ['pending_build', 'building_snapshot'] as const satisfies SandboxState[]
 
 export const stateRows: Record<SandboxState, StateRow> = {
@@ -155,12 +155,12 @@ export const stateRows: Record<SandboxState, StateRow> = {
   stopped: settled(false, true),
   starting: passing(120),
   stopping: passing(90),
-  // May still have processes on its host: nobody knows until it is recovered or deleted.
+  // Processes may still run on the host; this is unknown until the sandbox is recovered or deleted.
   error: settled(true, true),
   build_failed: settled(false, false),
-  // Until its image is there, and a runner that has room for it.
+  // Waits for the image, and for a runner with room.
   pending_build: awaiting,
-  // A runner has begun with its image: clients begin to read its build log now.
+  // A runner has begun to make the image. Clients start to read the build log in this state.
   building_snapshot: awaiting,
   unknown: passing(300),
   pulling_snapshot: passing(1800),
@@ -182,14 +182,14 @@ export const statesHoldingDisk = statesWhere((row) => row.holdsDisk)
 export const statesUnderWay = statesWhere((row) => !row.settled)
 
 /**
- * What is done to one that rests and leaves it resting: its state as it passes and the one that is wanted. Nothing runs in it
- * meanwhile, so that its organization is not charged for that. A runner keeps room all the same.
+ * Moves that keep a stopped sandbox stopped (resize, snapshot). Nothing runs in it meanwhile, so they do not count as compute
+ * for the organization's quota. The runner reserves the room all the same.
  */
 const restingMoves: (readonly [through: SandboxState, desired: DesiredState])[] = moves
   .filter(([, from, , to]) => from === to && !stateRows[to].holdsCompute)
   .map(([, , through, to]) => [through, to])
 
-/** What it counts for against the quota of its organization. */
+/** What a sandbox counts for in the quota of its organization. */
 export const holdsOf = (state: SandboxState, desired: DesiredState): Pick<StateRow, 'holdsCompute' | 'holdsDisk'> => {
   const { holdsCompute, holdsDisk } = stateRows[state]
   const isResting = restingMoves.some(([through, to]) => through === state && to === desired)
@@ -215,14 +215,14 @@ export const moveFrom = (on: Verb, from: SandboxState | null): Move => {
 
 type SandboxInState = { id: string; state: SandboxState }
 
-/** The one move that a verb makes from a state; throws the sentence that a caller reads when there is none. */
+/** The move of a verb from a state. Throws the problem for the caller if there is none. */
 export const moveFor = (on: Verb, { id, state }: SandboxInState): Move => {
   const move = findMove(on, state)
   if (move) return move
   throw refusal(on, { id, state })
 }
 
-/** Throws the sentence that a caller reads when a sandbox cannot be forked now. */
+/** Throws the problem for the caller if the sandbox cannot be forked now. */
 export const checkForkable = (sandbox: SandboxInState): void => {
   if (!(forkableStates as readonly SandboxState[]).includes(sandbox.state)) throw refusal('fork', sandbox)
 }
@@ -255,7 +255,7 @@ const said: Record<Verb, string> = {
   'recover-stopped': 'be recovered: only one in the state error can',
 }
 
-/** Processes run in it, and its toolbox answers: also while something is done to it that does not stop them. */
+/** Whether processes run in the sandbox and its toolbox answers. True also during a resize or snapshot of a started sandbox. */
 export const isRunning = (state: SandboxState, desired: DesiredState): boolean =>
   state === 'started' || ((state === 'resizing' || state === 'snapshotting') && desired === 'started')
 
@@ -263,42 +263,42 @@ type Settlement = Partial<Record<Report['state'], SandboxState>>
 
 const lost = { error: 'error', destroyed: 'error' } as const satisfies Settlement
 
-/** What a runner's word about the current generation changes. Absent: it tells what we know, or what is not final yet. */
+/** New state after a report about the current generation. Absent: the report is not news, or is not final yet. */
 export const settlements: Record<SandboxState, Settlement> = {
-  // It may have started and ended by itself before anybody heard of either.
+  // `stopped`: the sandbox may have started and ended by itself before a report arrived.
   creating: { started: 'started', stopped: 'stopped', ...lost },
   forking: { started: 'started', stopped: 'stopped', ...lost },
   pulling_snapshot: { started: 'started', stopped: 'stopped', ...lost },
   starting: { started: 'started', stopped: 'stopped', ...lost },
   restoring: { started: 'started', stopped: 'stopped', ...lost },
-  // The memory may be gone: the host was restarted.
+  // `stopped`: the memory is gone if the host was restarted.
   resuming: { started: 'started', stopped: 'stopped', ...lost },
   pausing: { paused: 'paused', stopped: 'stopped', ...lost },
   stopping: { stopped: 'stopped', ...lost },
   archiving: { archived: 'archived', ...lost },
   resizing: { started: 'started', stopped: 'stopped', paused: 'paused', ...lost },
-  // Ends with its image (runner-link/image-reports.ts), unless the sandbox ends first.
+  // A report about the image ends this state (`runner-link/image-reports.ts`), unless the sandbox ends first.
   snapshotting: { stopped: 'stopped', ...lost },
   destroying: { destroyed: 'destroyed', error: 'error' },
-  // It ended by itself: its first process died, or its host was restarted.
+  // `stopped`: the sandbox ended by itself, because its first process died or the host was restarted.
   started: { stopped: 'stopped', ...lost },
   paused: { stopped: 'stopped', ...lost },
   stopped: lost,
   unknown: { started: 'started', stopped: 'stopped', paused: 'paused', archived: 'archived', ...lost },
-  // Nothing of it is on a runner. One that waits for its image goes on with that (runner-link/image-reports.ts).
+  // Nothing of the sandbox is on a runner. Reports about images move waiting ones (`runner-link/image-reports.ts`).
   pending_build: {},
   building_snapshot: {},
   archived: {},
   build_failed: {},
   destroyed: {},
-  // Only to what was wanted: see `afterReport`.
+  // Only to the desired state: see `afterReport`.
   error: {},
 }
 
-/** It may still turn out to have the size of before: a resize is under way, was given up, or is recovered from that. */
+/** States in which a resize can still be refused: it is under way, was given up, or is being recovered from. */
 export const statesOfResize: SandboxState[] = ['resizing', 'error', 'starting', 'stopping']
 
-/** Where a sandbox is when its runner would not do what it was asked, and left the sandbox well. */
+/** States to which a sandbox can return when its runner refuses a move and leaves the sandbox intact. */
 export const refusals: Partial<Record<SandboxState, readonly Report['state'][]>> = {
   starting: ['stopped', 'archived'],
   restoring: ['archived'],
@@ -310,8 +310,8 @@ export const refusals: Partial<Record<SandboxState, readonly Report['state'][]>>
 }
 
 /**
- * The state after a report, or `undefined` where it changes nothing. Out of `error` a report leads only to what was
- * wanted: a runner that comes back late may still have done what it was asked.
+ * The state after a report, or `undefined` if nothing changes. Out of `error` a report leads only to the desired state:
+ * a runner that comes back late may have done its work after all.
  */
 export const afterReport = (
   state: SandboxState,
@@ -324,14 +324,14 @@ export const afterReport = (
   return (to === 'started' || to === 'paused') && to !== desired ? undefined : to
 }
 
-/** The state after a refusal, or `undefined` where none can be. */
+/** The state after a refusal, or `undefined` if the state cannot be refused. */
 export const afterRefusal = (state: SandboxState, reported: Report['state']): SandboxState | undefined =>
   refusals[state]?.includes(reported) ? reported : undefined
 
-/** From nobody's to somebody's: no other move leads this way. */
+/** Whether a change of state is a claim of a warm sandbox. No other move has the same states. */
 export const isClaim = (from: SandboxState | null, to: SandboxState): boolean =>
   moves.some(([on, before, through]) => on.startsWith('claim') && before === from && through === to)
 
-/** Whether a move through this state was meant to end there: else its runner must be told what is wanted now. */
+/** Whether a move through this state was meant to end in `state`. If not, the runner must get the new desired state. */
 export const isMeant = (through: SandboxState, state: SandboxState): boolean =>
   moves.some((move) => move[2] === through && move[3] === state)

@@ -1,5 +1,4 @@
-// What is written on the row of a sandbox beside its state: how far something has come, what its runner has said, what its
-// runner is to hear.
+// Writes to a sandbox's row that do not change its state: progress, reports of its runner, and settings for its runner.
 import { noSandbox } from '#src/problems.ts'
 import type { Piece, Sql } from '../../storage/database.ts'
 import { statesAwaitingImage } from './lifecycle.ts'
@@ -9,38 +8,38 @@ import type { SandboxRow } from './sandbox.ts'
 type Known = Pick<SandboxRow, 'id' | 'version'>
 type Coming = { progress: NonNullable<SandboxRow['progress']>; stuckAt: Date }
 
-/** Writes how far a sandbox's verb has come, and until when it does not count as stuck. */
+/** Stores the progress of the verb under way, and the time when the sandbox counts as stuck. */
 export const writeProgress = async (sql: Sql, { id, version }: Known, { progress, stuckAt }: Coming): Promise<void> => {
   await sql`
     update sandboxes set progress = ${sql.json(progress)}, stuck_at = ${stuckAt}
     where id = ${id} and version = ${version}`
 }
 
-/** Writes how far an image has come, on each sandbox that waits for it. */
+/** Stores the progress of an image on each sandbox that waits for it. */
 export const writeImageProgress = async (sql: Sql, image: string, { progress, stuckAt }: Coming): Promise<void> => {
   await sql`
     update sandboxes set progress = ${sql.json(progress)}, stuck_at = ${stuckAt}
     where image = ${image} and state in ${sql(statesAwaitingImage)}`
 }
 
-/** Writes when a sandbox counts as stuck, if it comes no further until then. */
+/** Stores the time when a sandbox counts as stuck, unless it makes progress before. */
 export const writeStuckAt = async (sql: Sql, { id, version }: Known, stuckAt: Date): Promise<void> => {
   await sql`update sandboxes set stuck_at = ${stuckAt} where id = ${id} and version = ${version}`
 }
 
-/** Notes that the runner has nothing of a sandbox left. */
+/** Stores that nothing of the sandbox is left on its runner. */
 export const writeGone = async (sql: Sql, id: string, now: Date): Promise<void> => {
   await sql`update sandboxes set gone_at = ${now} where id = ${id} and gone_at is null`
 }
 
-/** The row of a sandbox that was destroyed has been kept long enough. */
+/** Deletes the row of a destroyed sandbox. */
 export const forgetDestroyed = async (sql: Sql, id: string): Promise<void> => {
   await sql`delete from sandboxes where id = ${id} and state = 'destroyed'`
 }
 
-/** Sandboxes that need no runner, or can have another, are no longer on one that was taken out of service. */
+/** Removes a runner from the rows of sandboxes that need no runner, or can move to another one. */
 export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promise<void> => {
-  // What is to go and has an archive is another runner's to remove, where there is one.
+  // A sandbox to be destroyed that has an archive moves to another runner, if there is one, which deletes the archive.
   await sql`
     update sandboxes set runner_id = other.id
     from runners gone cross join lateral (
@@ -53,8 +52,8 @@ export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promis
 }
 
 /**
- * A statement for the first word of a runner that was not heard since `silentBefore`: what runs there has been idle for so much
- * less, as nobody could reach it meanwhile, or nobody could write that they did.
+ * A statement for the first message of a runner that was silent since `silentBefore`. The silence does not count as idle time
+ * of its sandboxes, because callers could not reach them, or their activity could not be stored.
  */
 export const forgiveSilence = (
   sql: Sql,
@@ -65,7 +64,7 @@ export const forgiveSilence = (
   where runners.id = ${runnerId} and last_heartbeat_at < ${silentBefore}
     and sandboxes.runner_id = runners.id and sandboxes.state = 'started'`
 
-/** A new generation, except for what waits to be recovered or is to be destroyed: that gets one when it is. */
+/** Writes a new network policy. The generation grows, except in `error` or before destroy, where a later move does that. */
 export const writeNetwork = async (
   sql: Sql,
   id: string,

@@ -1,4 +1,4 @@
-// A sandbox as control knows it, read from its row, and the three ways in which others see it.
+// The row of a sandbox, and its three views: list item, full record and assignment.
 import type { ArchiveRef, Assignment, Target } from '#src/wire/runner-link.ts'
 import type { DesiredState } from '#src/wire/sandbox-state.ts'
 import {
@@ -20,23 +20,23 @@ export const sizeOf = ({ cpu, memory_gib, disk_gib }: SandboxRow): Size => ({
   diskGiB: disk_gib,
 })
 
-/** A row as questions answer it, with what some of them join to it. */
+/** A row of a query, with the columns that some queries join. */
 export type SandboxRow = ColumnValues & {
   /** Columns of its runner. */
   runner_is_silent?: boolean | null
   runner_heartbeat_at?: Date | null
-  /** Where the toolboxes of its runner are; `null` before its first hello. */
+  /** Address of the runner's toolboxes; `null` before the runner's first hello. */
   runner_address?: string | null
-  /** How its runner pauses, and what forks there carry over; `null` where it cannot. */
+  /** What a pause and a fork keep on its runner; `null` if the runner cannot do it. */
   runner_pause?: SandboxRecord['pauseKind'] | null
   runner_fork?: SandboxRecord['forkKind'] | null
-  /** When the state before this one was written; only where this one was written just now. */
+  /** When the previous state was written. Present only in the result of a state write. */
   previous_state_changed_at?: Date
 }
 
 export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at'>
 
-/** A runner that is silent leaves the last known state standing; the reason says that it is only that. */
+/** If the runner is silent, the shown state is only the last known one, and the reason says this. */
 const reasonOf = (row: ListedRow): string | null => {
   if (!row.runner_is_silent || row.state === 'destroyed') return row.error_reason
   const since = row.runner_heartbeat_at?.toISOString() ?? 'it was registered'
@@ -63,9 +63,9 @@ const buildInfoOf = ({ build, image, created_at, updated_at }: SandboxRow): Sand
         snapshotRef: image,
       }
 
-/** Columns that are not shown as they are. Null and undefined leave the field out. */
+/** Columns whose shown value differs from the stored one. Null and undefined leave the field out. */
 const listedAs = {
-  // An image may say a group behind it.
+  // Images may name a group too (`user:group`).
   os_user: (row) => row.os_user.replace(/:.*$/s, ''),
   snapshot: (row) => row.snapshot || null,
   network_allow_list: (row) => row.network_allow_list?.join(','),
@@ -83,7 +83,7 @@ type Unlike<N extends ListedColumn | RecordedColumn> = {
   [C in N]: NonNullable<AsText<SandboxRow[C]>> extends ShownValue<C> ? never : C
 }[N]
 type Never<T extends never> = T
-/** Does not compile for a column whose field has another type, until one of the tables above says how it is shown. */
+/** Compile-time check: a column whose field has another type must be converted in one of the tables above. */
 export type ShownAsTheyAre = Never<
   Unlike<Exclude<ListedColumn | RecordedColumn, keyof typeof listedAs | keyof typeof recordedAs>>
 >
@@ -111,7 +111,7 @@ const show = <Row>(fields: readonly Field<Row>[], row: Row): Record<string, unkn
   return shown
 }
 
-/** An item of a listing: without what only a single read may show. */
+/** An item of a listing, without the fields that only single records have. */
 export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem =>
   ({
     ...show(listFields, row),
@@ -133,8 +133,8 @@ const targetOf = (desired: DesiredState): Target => {
 }
 
 /**
- * The archive that its runner needs to know: one to write or to take away, or the one that its disk is in. Not one that
- * the sandbox has run on from: a disk that is lost then must not come back as it was long ago.
+ * The archive that the runner needs: one to write or to delete, or the one that holds the disk. Not an old archive that the
+ * sandbox was started from since: after a loss of the disk, an outdated disk must not come back.
  */
 const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
   if (row.archive_id === null) return undefined
@@ -146,16 +146,16 @@ const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
 
 export const languageLabel = 'code-toolbox-language'
 
-/** With the value `localhost`, previews call the servers inside by that name. */
+/** Name of a label. With the value `localhost`, previews send `Host: localhost` to the servers inside. */
 export const previewHostLabel = 'preview-host'
 
-/** A label is any text; what is no word would only be refused further on. */
+/** The label can be any text. Text that is not a word falls back to Python, because it would be refused later. */
 const languageOf = ({ labels }: SandboxRow): string => {
   const language = labels[languageLabel] ?? ''
   return /^[a-z]{1,32}$/.test(language) ? language : 'python'
 }
 
-/** What its runner is told. */
+/** The assignment for the runner. */
 export const asAssignment = (row: SandboxRow): Assignment => ({
   sandboxId: row.id,
   organizationId: row.organization_id,

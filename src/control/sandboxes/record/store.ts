@@ -20,13 +20,13 @@ export type StateChange = {
   cause?: Cause | null
   /** Further columns that change in the same statement. */
   set?: Partial<SandboxRow>
-  /** Does not wait for the disk: somebody says it again if it is lost (docs/adr/0017-what-waits-for-the-disk.md). */
+  /** Commits without waiting for the disk: a lost change is reported again (docs/adr/0017-what-waits-for-the-disk.md). */
   isToldAgain?: boolean
-  /** Only where a timer of it is due, by the row as it is then. */
+  /** Writes only if a timer of the sandbox is due at the moment of the write. */
   whileDue?: boolean
 }
 
-/** Sandboxes, each with what a verb or the gate needs to know of its runner. */
+/** Selects sandboxes with the columns of their runner that verbs and the gate need. */
 export const withRunner = (sql: Sql): Piece => sql`
   select sandboxes.*, runners.is_silent as runner_is_silent, runners.last_heartbeat_at as runner_heartbeat_at,
     runners.address as runner_address, runners.pause as runner_pause, runners.fork as runner_fork
@@ -36,8 +36,8 @@ export const nameTaken = (name: string | undefined, cause: unknown): Problem =>
   new Problem('already_exists', `There is a sandbox named "${name}" already.`, { cause })
 
 /**
- * A sandbox of this organization that lives and does not wait in a warm pool. What looks like an id is one: when its sandbox is
- * gone, no other is found by that text.
+ * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. Text that looks like an id is
+ * never used as a name: when that sandbox is gone, the text finds no other.
  */
 export const findSandbox = async (
   sql: Sql,
@@ -57,21 +57,21 @@ export const findSandbox = async (
   return row
 }
 
-/** Id first, then name; whatever is not the caller's does not exist. */
+/** Finds by id, then by name. Throws 404 for sandboxes of other organizations, as if they did not exist. */
 export const getSandbox = async (sql: Sql, organizationId: string, idOrName: string): Promise<SandboxRow> => {
   const row = await findSandbox(sql, organizationId, idOrName)
   if (!row) throw noSandbox(idOrName)
   return row
 }
 
-/** For the reconciler, timers and runners, which act for no caller. */
+/** Finds a sandbox of any organization: for the reconciler, timers and runners, which act for no caller. */
 export const findSandboxById = async (sql: Sql, id: string): Promise<SandboxRow | undefined> => {
   const [row] = await sql<SandboxRow[]>`
     ${withRunner(sql)} where sandboxes.id = ${id}`
   return row
 }
 
-/** Reads and locks a sandbox: nobody writes it until the transaction ends. */
+/** Reads and locks a sandbox, so that no other transaction writes it until this one ends. */
 export const lockSandbox = async (transaction: Transaction, id: string): Promise<SandboxRow> => {
   const [row] = await transaction<SandboxRow[]>`
     select * from sandboxes where id = ${id} and state <> 'destroyed' for no key update`
@@ -94,7 +94,7 @@ const event = (sql: Sql, from: SandboxState | null, change: StateChange, now: Da
   )
   select * from written`
 
-/** The driver takes an object for JSON only where it is told so, and a list for a list of texts. */
+/** Marks JSON columns, because the driver does not recognize objects as JSON and takes arrays for text arrays. */
 const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
   const written = { ...values }
   for (const name of jsonColumns) {
@@ -106,7 +106,7 @@ const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
 
 /**
  * Writes the state by compare-and-set on (id, state, version), with its event, in one statement.
- * Answers `undefined`, having written nothing, when somebody else was first.
+ * Returns `undefined`, and writes nothing, if another write was first.
  */
 export const writeState = async (
   sql: Sql,
@@ -156,7 +156,7 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Prom
   }
 }
 
-/** Every sandbox that a runner should have, or has not yet said to be gone, by id. No states are all of them. */
+/** Lists, by id, the sandboxes that a runner should have or has not yet reported as gone. Without `states`: all states. */
 export const listForRunner = (sql: Sql, runnerId: string, asked: ForRunnerQuery): Promise<SandboxRow[]> => {
   const { states, skipReconcilingSandboxes, after = null, limit = null } = asked
   const wanted = states?.length ? states : null
@@ -169,7 +169,7 @@ export const listForRunner = (sql: Sql, runnerId: string, asked: ForRunnerQuery)
     order by id limit ${limit}::int`
 }
 
-/** What these runners were asked for some time ago and have not done yet. The condition is that of its index, sandboxes_owed. */
+/** Sandboxes that these runners should have changed before `before` but have not. The condition matches index sandboxes_owed. */
 export const listUnderWay = (sql: Sql, runnerIds: readonly string[], before: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select * from sandboxes
@@ -178,7 +178,7 @@ export const listUnderWay = (sql: Sql, runnerIds: readonly string[], before: Dat
         or (state = 'error' and desired_state = 'destroyed'))
     order by state_changed_at limit 500`
 
-/** Plain columns that no state depends on. */
+/** Writes plain columns that no state depends on. */
 export const updateSandbox = async (
   sql: Sql,
   id: string,
@@ -191,8 +191,8 @@ export const updateSandbox = async (
 }
 
 /**
- * Replaces all labels. One of them is the language that `code-run` takes when none is given, which is the runner's to
- * know: where it changes there is a new generation, except for what waits to be recovered or is to be destroyed.
+ * Replaces all labels. One label is the default language of `code-run`, which the runner needs to know. If it changes, the
+ * generation grows, except in `error` or before destroy.
  */
 export const writeLabels = async (
   sql: Sql,
@@ -213,10 +213,10 @@ export const writeLabels = async (
   return row
 }
 
-/** Counts as activity, written at most every few seconds per sandbox. */
+/** Records activity, at most every few seconds per sandbox. */
 export const touch = async (sql: Sql, sandbox: SandboxRow, now: Date, atMostEverySeconds: number): Promise<void> => {
   const before = new Date(now.getTime() - atMostEverySeconds * 1000)
-  // A clock that was ahead has written a time that is still to come.
+  // The stored time can be in the future, if another process's clock was ahead.
   if (sandbox.last_activity_at > before && sandbox.last_activity_at <= now) return
   await sql`
     update sandboxes set last_activity_at = ${now}
@@ -230,7 +230,7 @@ export const listLiveOf = (sql: Sql, organizationId: string, most: number): Prom
     where organization_id = ${organizationId} and desired_state <> 'destroyed'
     order by sandboxes.created_at limit ${most}`
 
-/** Everything that speaks of the sandboxes of an organization that is no more; none of them may be left on a runner. */
+/** Deletes all rows about the sandboxes of a deleted organization. None of them may be left on a runner. */
 export const forgetSandboxesOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
   await transaction`delete from sandboxes where organization_id = ${organizationId}`
   await transaction`delete from sandbox_events where organization_id = ${organizationId}`
@@ -242,7 +242,7 @@ export const hasLiveSandboxesIn = async (sql: Sql, regionId: string): Promise<bo
   return row !== undefined
 }
 
-/** Where the telemetry of a region goes now. Its runners hear of it with whatever they are told next, at the latest when they start. */
+/** Stores the new telemetry endpoint of a region. Its runners get it with their next assignments, at the latest at a start. */
 export const writeOtelEndpointIn = async (
   transaction: Transaction,
   regionId: string,
@@ -253,7 +253,7 @@ export const writeOtelEndpointIn = async (
     where region_id = ${regionId} and otel_endpoint_override is null and state <> 'destroyed'`
 }
 
-/** The rows that are kept for a while of sandboxes that are gone. */
+/** Deletes the rows of a region's sandboxes that are gone. */
 export const forgetSandboxesIn = async (transaction: Transaction, regionId: string): Promise<void> => {
   await transaction`delete from sandboxes where region_id = ${regionId} and gone_at is not null`
 }

@@ -1,5 +1,5 @@
-// What happened to a sandbox: each change of its state, when, by whom and why. Kept for a while, so the timeline of one that is
-// gone can still be read, by its id and in its own organization.
+// The timeline of a sandbox: each change of its state, when, by whom and why. Events are kept for a while after the sandbox is
+// gone. Its timeline can then still be read, by its id and in its own organization.
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Parts } from '#src/control/parts.ts'
@@ -14,7 +14,7 @@ import type { SandboxEvent, TimelineQuery } from './schemas.ts'
 import { type By, findSandbox } from './store.ts'
 
 const daysKept = 30
-/** About 4 GB with their indexes. */
+/** Most events in the database: about 4 GB with indexes. */
 const mostRows = 10_000_000
 
 type EventRow = {
@@ -54,7 +54,7 @@ export const listEvents = async (
     where sandbox_id = ${id} and organization_id = ${organizationId}
       ${from === undefined ? sql`` : sql`and id ${beyond} ${from.value}::bigint`}
     order by id ${order === 'asc' ? sql`asc` : sql`desc`} limit ${limit + 1}`
-  // To one that rests nothing may have happened that is kept. A cursor may well be at the end.
+  // No events does not prove that the sandbox is unknown: its events may be deleted by age, or the cursor is at the end.
   if (rows.length === 0 && from === undefined && !sandbox) throw noSandbox(idOrName)
   const items = rows.slice(0, limit)
   const last = rows.length > limit ? items.at(-1) : undefined
@@ -64,7 +64,7 @@ export const listEvents = async (
   }
 }
 
-/** The newest event of these states up to a moment. */
+/** The newest event with this change of state, up to `until`. */
 export const findChangeEvent = async (
   { sql }: Pick<Database, 'sql'>,
   { sandboxId, from, to, until }: { sandboxId: string; from: SandboxState | null; to: SandboxState; until: Date },
@@ -87,7 +87,7 @@ export const findEvent = async (
   return row && asEvent(row)
 }
 
-/** Writes down, and tells, something that left a sandbox as it was. Sandboxes that are gone, or another runner's, are left out. */
+/** Stores and announces a mishap. Ignores sandboxes that are gone or that belong to another runner. */
 export const addMishap = async (
   { database, clock, changes }: Pick<Parts, 'database' | 'clock'> & { changes: ChangeFeed },
   runnerId: string,

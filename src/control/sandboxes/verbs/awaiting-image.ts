@@ -1,4 +1,5 @@
-// Sandboxes that wait for their image (`pending_build`, `building_snapshot`): they go on when a runner has it, or end with it.
+// Sandboxes that wait for their image (`pending_build`, `building_snapshot`). They go on when a runner has the image, and fail
+// if the image fails.
 import { reserveRunner } from '#src/control/runners/placement.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -11,15 +12,15 @@ import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
 import { writeState } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 
-/** Looked at, and tried, at a time. */
+/** Most sandboxes that one run looks at, and tries to place. */
 const mostLookedAt = 5000
 const mostTried = 500
-/** Most sandboxes of an organization that find no room, before it has to wait for the next sweep. */
+/** After this many refused placements, an organization waits for the next sweep. */
 const mostRefused = 50
 /** Most waiting sandboxes of an organization, with those whose image failed: no runner's room bounds them. */
 const mostWaiting = 1000
 
-/** Whether one more may wait; two that ask at the same time may both. */
+/** Throws if no more sandboxes may wait. Not exact: two simultaneous creates can both pass. */
 export const checkMayWait = async (transaction: Transaction, organizationId: string): Promise<void> => {
   const [row] = await transaction<[{ count: number }]>`
     select count(*)::integer as count from (
@@ -32,13 +33,13 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
   )
 }
 
-/** The columns that say whether a try is worthwhile: the rest may be 400 KiB. */
+/** Only the columns that decide whether a try is worthwhile, because a whole row can have 400 KiB. */
 type Waiting = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**
- * Finds a runner for those whose image is there and has said who runs what in it, or for one of them. One without room, or
- * whose organization is suspended or would be above its quota, goes on waiting. Each organization has its turn, so that what
- * never fits keeps nobody else waiting, nor what is smaller.
+ * Places waiting sandboxes (or only `sandboxId`) whose image is on a runner and whose config is known. A sandbox keeps waiting
+ * if there is no room, or if its organization is suspended or at its quota. Organizations take turns, so that a
+ * sandbox that never fits delays neither other organizations nor smaller sandboxes.
  */
 export const placeWaiting = async (
   parts: RunningParts,
@@ -68,7 +69,7 @@ export const placeWaiting = async (
       await place(parts, row.id)
     } catch (error) {
       if (!(error instanceof Problem)) log.error({ err: error, sandboxId: row.id }, 'could not be placed')
-      // Else it was deleted or placed by somebody else meanwhile.
+      // Other errors mean that the sandbox was deleted, or placed by another process, meanwhile.
       else if (error.status === 503 || error.status === 403) refused.add(row)
     }
   }
@@ -93,7 +94,7 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
   })
 }
 
-/** Sandboxes that have no room, or are above their quota: another of that size finds none either. */
+/** Remembers refused sandboxes, because another sandbox of the same size or larger would be refused too. */
 class Refused {
   readonly #ofOne = new Map<string, Waiting[]>()
 
@@ -109,10 +110,10 @@ class Refused {
   }
 }
 
-/** What has become of one, and the state that it left. */
+/** A changed sandbox and its previous state. */
 type Left = { from: SandboxState; row: SandboxRow }
 
-/** Their image cannot be made. Answers them, for the caller to announce once the transaction is over. */
+/** Fails the sandboxes that wait for an image. Returns them; the caller announces them after the transaction. */
 export const failWaiting = async (
   transaction: Transaction,
   image: string,
@@ -132,7 +133,7 @@ export const failWaiting = async (
   return failed
 }
 
-/** How far their image has come; as long as it comes further they are not stuck. */
+/** Shows the image's progress on the sandboxes that wait for it. While there is progress they do not count as stuck. */
 export const showWaiting = async (
   { database, changes }: Pick<RunningParts, 'database' | 'changes'>,
   { image, runnerId }: { image: string; runnerId: string },
