@@ -1,5 +1,5 @@
-// Brings what should be to the runners: at every change, and again by sweeping for whatever is still not done.
-// It takes no input but the rows, and may say everything twice.
+// Sends the desired state to the runners: at every change, and again by a sweep while it is not done.
+// Its only input is the rows, and it may send everything twice.
 import { pushImage } from '#src/control/images/images.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
@@ -52,7 +52,7 @@ export const startPushing = (parts: RunningParts): (() => void) => {
   }
 }
 
-/** Says again what was said some time ago and has not been done. */
+/** Sends assignments again that were sent some time ago and are not done. */
 export const sweepPushes = async (parts: RunningParts): Promise<void> => {
   const { database, clock, links } = parts
   const runnerIds = links.ids()

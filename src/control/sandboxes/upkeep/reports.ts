@@ -1,4 +1,4 @@
-// What a runner says about one of its sandboxes, and what that changes.
+// Applies the reports of runners about their sandboxes.
 
 import type { RunningParts } from '#src/control/running.ts'
 import { Problem } from '#src/problems.ts'
@@ -13,7 +13,7 @@ import { destroy } from '../verbs/destroy.ts'
 
 const mostAttempts = 10
 
-/** A report without a generation comes over the public interface and speaks of what is now. */
+/** A report without a generation comes over the public API and is about the current generation. */
 type GivenReport = Omit<Report, 'generation'> & { generation?: number }
 
 const wellAgain = { error_reason: null, recoverable: null, resize_from: null } as const
@@ -102,7 +102,7 @@ const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenRepor
       desired_state: to as DesiredState,
       generation: row.generation + 1,
       ...(before ? { cpu: before.cpu, memory_gib: before.memoryGiB, disk_gib: before.diskGiB } : {}),
-      // Somebody has just asked for it: what is left of its time begins anew.
+      // A caller has just asked for the sandbox, so its timers start again.
       ...(to === 'archived' ? { stopped_at: now } : {}),
       ...(row.state === 'archiving'
         ? { archive_not_before: new Date(now.getTime() + archiveAgainMinutes * 60_000) }
@@ -115,7 +115,7 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   if (report.state === 'archived' && !report.archive && row.archive_sha256 === null) {
     throw new Problem('bad_request', 'A sandbox that is archived needs to say where.')
   }
-  // A warm sandbox that cannot be made what its caller asked for is of no use to them.
+  // A warm sandbox that cannot get the requested size is useless to its caller, so it becomes `error`.
   if (report.refused !== undefined && row.state === 'creating') {
     return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
   }

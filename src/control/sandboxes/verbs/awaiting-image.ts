@@ -94,7 +94,7 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
   })
 }
 
-/** Remembers refused sandboxes, because another sandbox of the same size or larger would be refused too. */
+/** Remembers refused sandboxes: another one of the same image and size, or larger, would be refused too. */
 class Refused {
   readonly #ofOne = new Map<string, Waiting[]>()
 

@@ -1,4 +1,4 @@
-// What a caller asks a sandbox to be: checked, with every default filled in. What is not built is refused by its name.
+// Validates the body of a create and fills in all defaults. Fields that are not supported are refused by name.
 
 import { readDisplayText } from '#src/control/display-text.ts'
 import { isTokenLike, looksLikeId } from '#src/control/id-like.ts'
@@ -15,7 +15,7 @@ import { destroyedPrefix } from './destroy.ts'
 export type Wish = {
   name: string | undefined
   snapshot: string | undefined
-  /** Instead of a snapshot. */
+  /** The definition to build, given instead of a snapshot. */
   definition: Definition | undefined
   target: string | undefined
   user: string | undefined
@@ -24,7 +24,7 @@ export type Wish = {
   /** Fields that are stored as they are. */
   asIs: ReturnType<typeof askedOf>
   network: NetworkColumns
-  /** Null: where its region says. */
+  /** Null: the region's endpoint. */
   otelEndpoint: string | null
   cpu: number | undefined
   memory: number | undefined
@@ -33,7 +33,7 @@ export type Wish = {
   autoPauseInterval: number
   autoArchiveInterval: number
   autoDeleteInterval: number
-  /** Undefined: as long as its region says. */
+  /** Undefined: the region's default. */
   ttlMinutes: number | undefined
 }
 
@@ -82,7 +82,7 @@ const checkEnv = (env: Record<string, string>): Record<string, string> => {
   throw new Problem('bad_request', `env has "${wrong.slice(0, 60)}", which is not the name of a variable`)
 }
 
-/** At most one of stop and pause happens to an idle sandbox: whoever asks for a pause alone does not want the stop. */
+/** An idle sandbox is either stopped or paused. A request with only a pause interval turns the default stop off. */
 const readIdleIntervals = ({ autoStopInterval, autoPauseInterval = 0, autoDeleteInterval }: CreateSandbox) => {
   if (autoPauseInterval === 0) return { autoStopInterval: autoStopInterval ?? 15, autoPauseInterval }
   if (autoStopInterval) throw new Problem('bad_request', 'autoStopInterval and autoPauseInterval cannot both be set')

@@ -1,4 +1,4 @@
-// Creates a sandbox: checks what is asked, finds it a place, writes it, and waits a while for it to run.
+// Creates a sandbox: checks the request, places the sandbox on a runner, stores it, and waits a while for its start.
 
 import { randomUUID } from 'node:crypto'
 import type { Actor } from '#src/control/auth/actor.ts'
@@ -139,10 +139,10 @@ const plan = async (
   }
 }
 
-/** `from`: the state that a warm sandbox was claimed in. */
+/** `from`: the state of a warm sandbox before its claim. */
 type Made = { row: SandboxRow; from: SandboxRow['state'] | null }
 
-/** The columns that say what its files come from. */
+/** The columns that say where the sandbox's files come from. */
 const columnsOf = async (
   transaction: Transaction,
   { organization }: Actor,
@@ -163,7 +163,7 @@ const columnsOf = async (
     snapshot_id: '',
     snapshot: '',
     image: await wantBuild(transaction, { organizationId: organization.id, regionId, definition: based }, now),
-    // Until the image says whom and what it is made for.
+    // Used until the config of the image is known.
     os_user: wish.user ?? 'root',
     entrypoint: null,
     sandbox_class: 'container' as const,
@@ -214,7 +214,7 @@ const write = async (
     created_at: now,
   }
   const { warm, runners } = 'snapshot' in origin ? origin : {}
-  // Where the size that is wanted has no room beside a warm one, it is made cold, on a runner that has.
+  // If the warm sandbox's runner has no room for the requested size, the sandbox is made cold on another runner.
   if (warm && runners && hasRoomOn(runners, warm.runner_id, size, options.overcommit)) {
     return { row: await claimWarm(transaction, parts, warm, wanted, wish.name, by), from: 'started' }
   }
@@ -238,7 +238,7 @@ const write = async (
 const isClosed = (row: SandboxRow) =>
   row.network_block_all || row.network_allow_list !== null || row.domain_allow_list !== null
 
-/** Waits for nothing but the sandbox itself, where its image is there already. */
+/** Requests the image and tries to place the sandbox, which succeeds at once if the image is there already. */
 const beginBuild = async (parts: RunningParts, row: SandboxRow): Promise<SandboxRow> => {
   await pushImage(parts, row.image)
   await placeWaiting(parts, { sandboxId: row.id })

@@ -21,7 +21,7 @@ export const destroy = async (parts: RunningParts, sandbox: SandboxRow, occasion
   return isOver ? await endWithoutRunner(parts, row, occasion.by) : row
 }
 
-/** It never had a runner, so there is nothing to take away. */
+/** Ends a sandbox that never had a runner, so nothing has to be removed. */
 export const endWithoutRunner = async (
   { database, clock, changes }: RunningParts,
   row: SandboxRow,
@@ -34,11 +34,11 @@ export const endWithoutRunner = async (
   return written ?? row
 }
 
-/** There is nothing of it but an archive, be it an old one of a sandbox whose runner is gone. */
+/** Whether only an archive of the sandbox exists. It can be an old archive, if the sandbox's runner is gone. */
 const isOnlyInStore = ({ state, runner_id, archive_id }: SandboxRow): boolean =>
   state === 'archived' || (runner_id === null && archive_id !== null)
 
-/** Any runner of its region can take that away, if only when it is back. */
+/** Any runner of the region can delete an archive. If the runner is silent, it does so when it is back. */
 const whoeverThereIs = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => ({
   runner_id: await findAnyRunner(transaction, sandbox.region_id, sandbox.runner_id),
 })

@@ -1,4 +1,4 @@
-// An operator takes a sandbox away because its room is needed. Whoever asks for it within a day is told so.
+// Evicts a sandbox: an operator destroys it to free its room. For a day, reads of the sandbox show that it was evicted.
 
 import type { RunningParts } from '#src/control/running.ts'
 import { noSandbox } from '#src/problems.ts'
@@ -8,7 +8,7 @@ import { destroy } from './destroy.ts'
 
 const hoursShown = 24
 
-/** What was evicted after this is shown still. */
+/** Sandboxes evicted after this time are still shown. */
 export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
 
 /** Evicts a sandbox of any organization, only by its id: names mean nothing here. */
@@ -24,7 +24,7 @@ export const evictSandbox = async (parts: RunningParts, userId: string, sandboxI
   })
 }
 
-/** Finds what `getSandbox` finds, and by id also a sandbox that was evicted less than a day ago, or that is warm. */
+/** Like `getSandbox`, but by id it also finds warm sandboxes, and sandboxes evicted less than a day ago. */
 export const getEvenEvicted = async (
   { database, clock }: RunningParts,
   organizationId: string,

@@ -54,7 +54,7 @@ const childOf = (
     desired_state: move.to,
     version: 1,
     generation: 1,
-    // Not anew: or a fork would outlive the time that its parent was given.
+    // A fork must not outlive its parent's time to live.
     auto_destroy_at: earlier(parent.auto_destroy_at, endOfLife(quota, now)),
     parent_id: parent.id,
     ancestor_ids: [...parent.ancestor_ids, parent.id].slice(-mostAncestors),
@@ -79,7 +79,7 @@ const write = async (
   const quota = await getQuota(transaction, organization, found.region_id, found.sandbox_class)
   checkLimits(size, quota)
   checkKept(size.diskGiB, found.auto_delete_interval, quota)
-  // Every verb locks the runner first and then the sandbox, or two would wait for each other.
+  // Every verb locks the runner first and then the sandbox, to avoid deadlocks.
   await checkRoom(transaction, found.runner_id, null, size, options.overcommit)
   const parent = await lockSandbox(transaction, found.id)
   checkParent(parent)
@@ -126,7 +126,7 @@ export const forkSandbox = async (
   return await waitWhile(parts, row, 'forking', options.createWaitSeconds * 1000)
 }
 
-/** The newest first. */
+/** Lists the forks of a sandbox, newest first. */
 export const listForks = async (
   { database }: RunningParts,
   { organization }: Pick<Actor, 'organization'>,
@@ -142,7 +142,7 @@ export const listForks = async (
     order by created_at desc, id limit ${mostListed}`
 }
 
-/** 404 for what is no fork, and where the parent is gone. */
+/** Throws 404 if the sandbox is not a fork, or if its parent is gone. */
 export const getParent = async (
   { database }: RunningParts,
   { organization }: Pick<Actor, 'organization'>,

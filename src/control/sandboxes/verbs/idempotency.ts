@@ -1,4 +1,4 @@
-// A create, fork or snapshot that is sent again, because its answer was lost, must not make a second one.
+// Idempotency keys: a create, fork or snapshot that is sent again, because its reply was lost, must not run twice.
 import { createHash } from 'node:crypto'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import { deleteBeyond } from '#src/control/storage/history.ts'
@@ -8,7 +8,7 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById } from '../record/store.ts'
 
 const hoursKept = 24
-/** All keys of the server. Beyond it the organization with most of them loses its oldest. */
+/** Most keys on the server. Above this, the organization with the most keys loses its oldest. */
 const mostKept = 1_000_000
 
 /** A request that may come more than once. */
@@ -20,7 +20,7 @@ export const onceFor = (organizationId: string, key: string, body: unknown): Onc
   requestHash: createHash('sha256').update(JSON.stringify(body)).digest('hex'),
 })
 
-/** Two requests with one key at the same moment become one after the other, until the transaction ends. */
+/** Locks a key until the transaction ends, so that simultaneous requests with the same key run one after the other. */
 export const holdKey = async (transaction: Transaction, { organizationId, key }: Once): Promise<void> => {
   await transaction`select pg_advisory_xact_lock(hashtextextended(${`${organizationId} ${key}`}, 0))`
 }
@@ -55,7 +55,7 @@ export const forgetOldKeys = async (sql: Sql, now: Date, most = mostKept): Promi
   await deleteBeyond(sql, 'idempotency_keys', most)
 }
 
-/** Forgets the keys of an organization that is no more. */
+/** Deletes the keys of a deleted organization. */
 export const forgetKeysOf = async (sql: Sql, organizationId: string): Promise<void> => {
   await sql`delete from idempotency_keys where organization_id = ${organizationId}`
 }

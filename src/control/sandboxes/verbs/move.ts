@@ -1,4 +1,4 @@
-// Carries out a verb: finds its move in the table, writes it, and tells who waits.
+// Carries out a verb: finds its move in the table, writes it, and announces the change.
 import { checkTotals, mayGrow } from '#src/control/quotas/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
@@ -22,11 +22,11 @@ type MoveOptions = Occasion & {
   set?: (sandbox: SandboxRow) => Partial<SandboxRow>
   /** Runs in the move's own transaction before it is written; may refuse it, write what belongs to it, and say columns. */
   check?: (transaction: Transaction, sandbox: SandboxRow) => Promise<Partial<SandboxRow>>
-  /** Where it does not hold there is nothing to check, and a transaction less to wait for. */
+  /** If false, `check` is skipped, which saves a transaction. */
   checksWhen?: (sandbox: SandboxRow) => boolean
 }
 
-/** Somebody else was first: whatever `check` has written is undone. */
+/** Another write was first. Thrown to roll back what `check` has written. */
 class Overtaken extends Error {}
 
 /** The columns that every move writes: what is wanted now, under a new generation, and a clean slate of errors. */

@@ -15,7 +15,7 @@ const howToPause = ({ runner_pause }: SandboxRow) => {
 /** Stops the clock of everything that runs in a sandbox; nothing of it is lost. */
 export const pause = async (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   if (isAlreadyDone('pause', sandbox.state)) return sandbox
-  // What is wrong with its state is said before what its runner cannot.
+  // Check the state first: its error is more useful to the caller than that the runner cannot pause.
   moveFor('pause', sandbox)
   const pauseKind = howToPause(sandbox)
   return await moveSandbox(parts, sandbox, 'pause', {

@@ -24,9 +24,9 @@ export const recoverSandbox = async (
   }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
-    // The size before a resize that was given up: the runner may still refuse the new one.
+    // Keep the size before a resize that was given up, because the runner may still refuse the new size.
     set: ({ resize_from }) => ({ resize_from }),
-    // It failed on its way out of its archive, perhaps because of the runner that it was on.
+    // A restore from the archive failed, perhaps because of its runner, so choose a runner again.
     check: async (transaction, found) => ({
       runner_id: await findRunnerForArchived(transaction, found, parts.options),
     }),

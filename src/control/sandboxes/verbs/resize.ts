@@ -35,8 +35,8 @@ const checkChange = (now: Size, wanted: Size): void => {
 const say = ({ cpu, memoryGiB, diskGiB }: Size) => `${cpu} CPU, ${memoryGiB} GiB memory, ${diskGiB} GiB disk`
 
 /**
- * Gives a sandbox other limits, while it runs too, and waits a while for its runner: only that knows whether what is in
- * use fits. Where it does not, the sandbox has what it had before, and the caller is told the numbers.
+ * Changes the limits of a sandbox, running or not, and waits a while for its runner, because only the runner knows whether the
+ * present use fits. If it does not fit, the sandbox keeps its old limits and the caller gets the numbers.
  */
 export const resizeSandbox = async (
   parts: RunningParts,

@@ -13,8 +13,8 @@ import { findMade, onceFor, rememberMade } from './idempotency.ts'
 import { moveSandbox } from './move.ts'
 
 /**
- * Writes what is wanted, the snapshot with it, and returns; what its runner says of the image ends it. The same key again
- * answers the sandbox as it is by then.
+ * Stores the request together with the new snapshot and returns. The runner's report about the image ends the verb.
+ * A repeated key returns the sandbox as it is then.
  */
 export const snapshotSandbox = async (
   parts: RunningParts,
@@ -43,7 +43,7 @@ export const snapshotSandbox = async (
       },
     })
   } catch (error) {
-    // A repeated request was at it in this very moment.
+    // A repeated request may have done it at the same moment.
     const made = await findDone()
     if (made) return made
     throw error

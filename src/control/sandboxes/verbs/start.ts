@@ -38,7 +38,7 @@ export const startSandbox = async (parts: RunningParts, actor: Actor, idOrName: 
   await actor.told
   const moved = await moveSandbox(parts, sandbox, 'start', {
     by: { kind: 'user', id: actor.user.id },
-    // Whoever was given the old one saw what ran before. What was paused runs on.
+    // A start gets a new preview token, because old ones were given out for earlier processes. A resume keeps its token.
     set: ({ state }) => (state === 'paused' ? {} : { preview_token: newSecret() }),
     check: findRoom(parts),
     // A paused sandbox has kept its room.

@@ -3,7 +3,7 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById } from '../record/store.ts'
 
-/** How long a waiter trusts that it would have been told. */
+/** A waiter reads the database again after this time, in case an announcement was lost. */
 const lookAgainMilliseconds = 2000
 
 /**
