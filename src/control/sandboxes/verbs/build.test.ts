@@ -41,7 +41,7 @@ suite('POST /sandbox with buildInfo', () => {
     )
     runner.say({ type: 'image-progress', image: snapshotRef, step: 'pulling', percent: 40 })
     while ((await get(app, made.id)).progress?.percent !== 40) await new Promise(setImmediate)
-    // What clients wait for before they follow its log.
+    // Clients wait for this state before they follow the build log.
     assert.equal((await get(app, made.id)).state, 'building_snapshot')
     const page = (await app.as('member').get('/sandbox?states=building_snapshot')).body
     assert.deepEqual(
@@ -183,7 +183,7 @@ suite('POST /sandbox with buildInfo', () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const [placed, doomed] = [await create(app), await create(app)]
-    // The image was reported and written down, and nothing was done about it.
+    // The image was reported and stored, but control was killed before it placed the sandbox.
     const image = placed.buildInfo.snapshotRef
     await app.database
       .sql`update sandboxes set state = 'destroying', desired_state = 'destroyed' where id = ${doomed.id}`
@@ -280,7 +280,7 @@ suite('POST /sandbox with buildInfo', () => {
       app.as('member').post('/sandbox', { buildInfo: { dockerfileContent: `FROM alpine:3.20\n# ${line}` } })
     const refused = await another('one')
     assert.deepEqual([refused.status, /1000 images/.test(refused.text)], [403, true])
-    // What is there already needs no room.
+    // An existing build is not limited by the quota.
     await create(app)
     await tell(app, { image: 'build-1', state: 'absent' })
     assert.equal((await another('one')).status, 200)

@@ -133,7 +133,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual([state, desiredState, cpu, memory, errorReason], ['started', 'started', 1, 4, reason])
     const last = await runner.untilAsked(({ generation }) => generation === 4)
     assert.deepEqual([last.cpu, last.memoryGiB], [1, 4])
-    // What is asked next is not held against what was refused before.
+    // The refusal has no effect on the next request.
     runner.behave(() => ({ type: 'do' }))
     assert.equal((await post(app, 'resize', { cpu: 3 })).body.errorReason, undefined)
   })
@@ -323,7 +323,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.deepEqual(await states(), half)
     await app.sweep()
     assert.deepEqual(await states(), half)
-    // They keep no other timer from its turn.
+    // The waiting archives do not delay other timers.
     await untilState(app, idle, 'stopped')
     const stopped = (await app.as('member').get('/sandbox?states=stopped&name=box')).body.items[0]
     assert.equal((await app.as('member').post(`/sandbox/${stopped.id}/start`)).status, 200)
@@ -406,7 +406,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
       await app.sweep()
       assert.equal((await get(app, id)).state, 'archiving')
     }
-    // Saying the same again is no progress.
+    // Repeating the same progress does not count as progress.
     app.clock.advance({ minutes: 50 })
     runner.say({ type: 'progress', sandboxId: id, generation, step: 'packing', percent: 50 })
     runner.say({ type: 'progress', sandboxId: id, generation: generation - 1, step: 'packing', percent: 51 })
