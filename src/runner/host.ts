@@ -56,7 +56,7 @@ export interface Host {
   copyParent(assignment: Assignment): Promise<void>
   /** Makes it run as assigned: creates, starts, resumes or changes it, whatever is missing. Throws with a sentence for a person. */
   start(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
-  /** Keeps what runs in memory and lets none of it run. One that has ended meanwhile is stopped, with its cause. */
+  /** Freezes all processes and keeps them in memory. A sandbox that has ended meanwhile is stopped, with its cause. */
   pause(assignment: Assignment): Promise<void>
   /** Makes it rest, with its disk kept. Throws for a sandbox that is not here. */
   stop(assignment: Assignment): Promise<void>
@@ -112,7 +112,7 @@ class MachineHost implements Host {
   readonly capabilities: RunnerCapabilities
   readonly #machine: Machine
   readonly #held: Map<string, Adopted>
-  /** What lies below the disks of those that run, as far as somebody has asked. */
+  /** Images below the disks of running sandboxes, as far as somebody has asked. */
   readonly #images = new Map<string, string>()
   readonly #inLine = new OneAtATime()
   /** Cut short what may take long, under way or in line: polite stops, and moving disks to and from archives. */

@@ -49,7 +49,7 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
     await sync(place)
     await rename(join(place, 'upper'), disk.upper)
     await rename(join(place, 'etc'), disk.etc)
-    // Whoever is told that the disk is there may remove the archive.
+    // A caller that hears that the disk is there may remove the archive.
     await sync(holder)
   } catch (error) {
     signal?.throwIfAborted()

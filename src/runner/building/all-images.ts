@@ -17,7 +17,7 @@ import type {
 import type { Host } from '../host.ts'
 import { type ImageBuilder, isStageName } from './image-builder.ts'
 
-/** What is said of an image that is here. */
+/** Description of an image that is here. */
 export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'leastDiskBytes' | 'config'>
 
 /** The part of the image store that is needed here. */
@@ -27,7 +27,7 @@ export type BroughtImages = {
   configOf(image: string): ImageConfig | undefined
   /** Bytes of the image's files; undefined where that is not known. */
   sizeOf(image: string): number | undefined
-  /** Undefined for one that was not brought but built in. */
+  /** Undefined for the built-in image. */
   find(image: string): Known | undefined
   bring(request: {
     image: string

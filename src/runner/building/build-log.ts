@@ -51,7 +51,7 @@ export class BuildLog implements Disposable {
     this.#waiting = ''
   }
 
-  /** What still waits is told before whatever is said next. */
+  /** Sends the waiting pieces before the next line. */
   [Symbol.dispose]() {
     this.#shortenEnd()
     const gap = this.#leftOut === 0 ? '' : `\n[log truncated: ${this.#leftOut} characters were left out here]\n`

@@ -101,7 +101,7 @@ export class ImageBuilder {
     const until = AbortSignal.any([signal, late])
     const files = of && (await ContextSource.open({ contexts: this.#contexts, of, signal: until }))
     const build = new Build({ ...request, signal: until }, this.#host, this.#agentAt, files)
-    // What runs in a sandbox may have seen to it that its agent never answers: then only its end lets go of whoever waits.
+    // Code in a sandbox may have stopped its agent from ever answering: then only the sandbox's end frees the caller.
     const giveUp = () => void build.destroyPlaces().catch(() => {})
     until.addEventListener('abort', giveUp, { once: true })
     try {

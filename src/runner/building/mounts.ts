@@ -11,7 +11,7 @@ import { ImageFailed } from '../images/image-failed.ts'
 
 type Mounting = {
   files: Files
-  /** Where files come from; without an origin those that came with the definition. */
+  /** Source of the files; without an origin, the files that came with the definition. */
   sourceOf: (origin: Origin | undefined) => CopySource
   mostBytes: number
   signal: AbortSignal

@@ -40,7 +40,7 @@ export class CpuSpread {
     this.#promised = new Map(cpus.map((cpu) => [cpu, 0]))
   }
 
-  /** The processors for a sandbox of this many cpus; all there are for one that may have more. */
+  /** The processors for a sandbox of this many cpus; all processors if it may have more. */
   take(sandboxId: string, cpu: number): number[] {
     const before = this.#held.get(sandboxId)?.cpus ?? []
     this.release(sandboxId)

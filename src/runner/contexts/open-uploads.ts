@@ -9,7 +9,7 @@ export class OpenUploads {
   readonly #keptMs: number
   readonly #now: () => number
   readonly #bound: Bound
-  /** By the prefix of its parts, so that ending one that never was ends no other; who was heard last is last. */
+  /** Open uploads by the prefix of their parts, so that an unknown id ends none of them; the most recent is last. */
   readonly #open = new Map<string, { organizationId: string; at: number }>()
 
   constructor({ uploadsOfOrganization, uploads, uploadKeptMs }: ContextLimits, now: () => number) {

@@ -29,7 +29,7 @@ import { Taking } from './taking.ts'
 
 export type Body = AsyncIterable<Buffer>
 
-/** A part as whoever completes an upload names it. */
+/** A part as the caller names it who completes an upload. */
 export type NamedPart = { number: number; etag: string }
 
 const seenEveryMs = 3_600_000
@@ -151,7 +151,7 @@ export class ContextStore {
     return at !== undefined && this.now() - at < this.limits.uploadKeptMs
   }
 
-  /** The tar as it was sent. One that cannot be read any more is forgotten, so that it can be sent again. */
+  /** The tar as it was sent. A context that cannot be read any more is forgotten, so that it can be sent again. */
   async *read(name: ContextName, { chunks }: Table, signal?: AbortSignal): AsyncGenerator<Buffer> {
     try {
       yield* contentsOf(this.#stored(name, chunks, signal), chunks)

@@ -8,7 +8,7 @@ import { isAssignment, isImageAssignment, isWelcome, placeIn } from './assignmen
 type LinkParts = {
   controlUrl: URL
   runnerKey: string
-  /** What is said first on every connection, and again by `sayHello`. */
+  /** The first message on every connection; `sayHello` sends it again. */
   hello: () => Extract<FromRunner, { type: 'hello' }>
   onAssign: (assignment: Assignment) => void
   onImage: (assignment: ImageAssignment) => void

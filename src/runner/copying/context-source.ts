@@ -113,7 +113,7 @@ const removeIgnored = async (root: DirectoryNode, patterns: Patterns, turns: Eve
   await visit(root, '')
 }
 
-/** What is wrong with the store is for its operator; what was uploaded is for whoever did. */
+/** Failures of the store are for the operator; mistakes in an upload are for the uploader. */
 const asSaid = (error: unknown): unknown => {
   if (!(error instanceof ArchiveFailed)) return error
   const isDamaged = error.why === 'missing' || error.why === 'damaged'

@@ -112,7 +112,7 @@ async function* fileRecords(source: CopySource, files: WantedFiles): AsyncGenera
   }
 }
 
-/** Archives are unpacked; what is none is a file like any other. */
+/** Unpacks an archive; anything else is copied as a file. */
 async function* archiveRecords(
   source: CopySource,
   files: WantedFiles,

@@ -1,4 +1,4 @@
-// Whoever uploads files and writes the patterns for them decides how long it takes to find out what is meant. The rest of the
+// An uploader's files and patterns decide how long the matching takes. The rest of the
 // runner goes on meanwhile.
 import { setImmediate } from 'node:timers/promises'
 

@@ -25,7 +25,7 @@ export type Wanted = {
   excludes?: readonly string[]
   /** The directories above a source are made as well, from `/./` in it on. */
   keepsParents?: boolean
-  /** They belong to somebody whom the line names, whoever had them. */
+  /** Owner that the line names, instead of the files' own. */
   isOwned?: boolean
 }
 

@@ -91,7 +91,7 @@ const fieldsRead = new Set(['path', 'linkpath', 'size', 'uid', 'gid', 'mtime'])
 /** How the fields of a file with holes begin: that there is one says enough. */
 const sparseFields = 'GNU.sparse.'
 
-/** `length name=value`, line after line; whoever wrote them decides how many there are. */
+/** Reads lines of `length name=value`. The uploader decides how many there are. */
 const readPax = async (content: Buffer, into: Map<string, string>, turns: EventLoopTurns): Promise<void> => {
   for (let at = 0; at < content.length; ) {
     await turns.next()
@@ -170,7 +170,7 @@ export async function* readTar(pieces: AsyncIterable<Buffer>, turns: EventLoopTu
         if (more.size > 0) throw damagedTar('the tar is cut off')
         return
       }
-      // What comes behind the end means nothing; it is read so that whoever sends it is done.
+      // Bytes behind the end mean nothing; they are read so that the sender is done.
       if (block.every((byte) => byte === 0)) {
         while ((await source.some(largestExtension)) !== undefined);
         return
@@ -181,7 +181,7 @@ export async function* readTar(pieces: AsyncIterable<Buffer>, turns: EventLoopTu
         const size = numberIn(block, 124, 12)
         moreBytes += blockBytes + size
         if (moreBytes > largestExtension) throw damagedTar('a header is too long')
-        // What is said of all entries to come is only passed over.
+        // A header for all later entries is skipped.
         if (flag === 'g') {
           await pass(size + paddingOf(size))
           continue

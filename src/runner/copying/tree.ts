@@ -7,7 +7,7 @@ import { damagedTar, type TarEntry } from './tar-reader.ts'
 /** Which file of which tar, in the order of the tar. */
 export type Content = { tar: number; file: number; size: number }
 
-/** By number; absent: whoever the line says, or root. */
+/** Owner by number; absent: the one that the line names, or root. */
 export type Owner = { uid: number; gid: number }
 
 export type FileNode = { kind: 'file'; mode: number; modifiedSeconds: number; content: Content; owner?: Owner }
@@ -26,7 +26,7 @@ const directory = (mode = 0o755, owned: { owner?: Owner } = {}): DirectoryNode =
   ...owned,
 })
 
-/** Throws for a path that climbs out; one that begins at the root is meant below this tree. */
+/** Parts of a path below this tree; a leading slash means the tree's root. Throws for a path that climbs out. */
 export const partsOf = (path: string): string[] => {
   const parts = path.split('/').filter((part) => part !== '' && part !== '.')
   if (
@@ -85,7 +85,7 @@ export class Tree {
       throw new ImageFailed('too-many-files', `There are more than ${mostEntries} files and directories.`)
   }
 
-  /** What is in the way of a directory gives way. */
+  /** Makes a directory; a file in its place is removed. */
   #directoryAt(parts: readonly string[]): DirectoryNode {
     let node = this.root
     for (const part of parts) {
@@ -205,7 +205,7 @@ export const tokensOf = (pattern: string): Token[] => {
   return tokens
 }
 
-/** Goes back to the last star only, so that it takes no longer than name times pattern, whoever wrote them. */
+/** Backtracks to the last star only, so the time is at most the product of both lengths, also for hostile patterns. */
 export const isMatch = (name: string, tokens: readonly Token[]): boolean => {
   let [at, token, star, starAt] = [0, 0, -1, 0]
   while (at < name.length) {

@@ -17,7 +17,7 @@ export type ImageFailure =
   | 'build-failed'
   | 'failed'
 
-/** The message goes to whoever asked; what a tool said beyond it is the cause, and for the log. */
+/** The message goes to the caller; further output of a tool is the cause, and goes to the log. */
 export class ImageFailed extends Error {
   override readonly name = 'ImageFailed'
   readonly failure: ImageFailure

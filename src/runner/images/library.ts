@@ -34,14 +34,14 @@ export type Brought = {
   config: ImageConfig
 }
 
-/** What a definition begins with: not listed until it is said to be complete, and removed by the next runner. */
+/** An image while a definition is built on it: it is not listed until it is complete, and the next runner removes it. */
 export type Base = { container: ContainerConfig; digest?: string; sizeBytes: number }
 
 /** `scratch`: no files. `image`: the files of another image that is here. `built-in`: those of the built-in one. */
 export type LibrarySource = ImageSource | { kind: 'scratch' } | { kind: 'image'; image: string } | { kind: 'built-in' }
 
 export type BringRequest = {
-  /** Never given twice, so an image that is here is the one that is meant, wherever it came from. */
+  /** A name that is never given twice, so an image that is here is the right one, wherever it came from. */
   image: string
   source: LibrarySource
   maxGiB: number
@@ -89,7 +89,7 @@ export const imageNameShape = /^[a-z0-9][a-z0-9._-]{0,127}$/i
 const recordName = 'image.json'
 const GiB = 1024 ** 3
 
-/** Whoever may name one of the operator's files may name them all. */
+/** Origin of the operator's files: a caller who may name one of them may name them all. */
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 
@@ -284,7 +284,7 @@ export class Library {
         this.#trees.hold(tree)
         held.push(tree)
       })
-      // Once more, for whoever asked: released when all of them have their record.
+      // Held once more for the callers: released when all of them have their record.
       this.#trees.hold(made.tree)
       return made
     } finally {
@@ -366,7 +366,7 @@ export class Library {
     return this.#unpacked({ origin, described, layers, fetch: async () => fetched }, making, scratch, hold)
   }
 
-  /** The files that these layers make: those that are here, or else fetched and unpacked. */
+  /** The tree of files that these layers make: one that is here, or else a new one, fetched and unpacked. */
   async #unpacked(
     { origin, described: { diffIds, config }, layers, fetch }: Wanted,
     making: Making,
@@ -494,7 +494,7 @@ export class Library {
         this.#parts.log.error({ err }, 'unused images could not be removed'),
       )
     }
-    // In the same instant as it is seen that nobody has asked: whoever asks next begins anew.
+    // This happens in the turn in which nobody is waiting any more: the next caller begins anew.
     this.#sweeping = undefined
   }
 

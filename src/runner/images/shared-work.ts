@@ -42,7 +42,7 @@ export class SharedWork<Said, Result> {
       if (--mine.wantedBy === 0) {
         mine.cancel.abort()
         if (this.#under.get(key) === mine) this.#under.delete(key)
-        // Whoever asks next begins anew, and must not meet what is still ending.
+        // The next caller begins anew, and must not share work that is still ending.
         await mine.result.then(release, () => {})
       }
     }
@@ -55,7 +55,7 @@ export class SharedWork<Said, Result> {
       for (const listener of listeners) listener(said)
     }
     const result = start(say, cancel.signal)
-    // A failure is for those who wait; it must not be met by whoever comes later.
+    // A failure is for those who wait; later callers begin anew.
     result.catch(() => {
       if (this.#under.get(key)?.result === result) this.#under.delete(key)
     })

@@ -2,7 +2,7 @@
 //
 // An image is immutable: sandboxes have its rootfs as their lowest layer for as long as they live. It is made under a name
 // that does not count and renamed once it is whole and on disk, so neither a kill nor a power cut leaves half of one.
-// The built-in one is made here; those that are brought are in `library.ts`.
+// The built-in image is made here; images that are brought are in `library.ts`.
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
@@ -33,7 +33,7 @@ export type ImageStore = {
   configOf(image: string): ImageConfig | undefined
   /** Bytes of the image's files; undefined where that is not known. */
   sizeOf(image: string): number | undefined
-  /** Throws `ImageFailed`, whose message is for whoever asked. Asking twice is fine, also at the same time. */
+  /** Throws `ImageFailed`, whose message is for the caller. It may be called twice, also at the same time. */
   bring(request: BringRequest): Promise<Brought>
   /** What a definition begins with, under a name that counts for nothing until it is complete. */
   bringBase(request: BringRequest): Promise<Base>

@@ -80,7 +80,7 @@ export class Trees {
     }
   }
 
-  /** Removes those that nobody uses. `used` is asked and they lose their names in one go, so that nothing comes between. */
+  /** Removes trees that nobody uses. The check by `used` and the loss of their names happen in one turn, so nothing comes between. */
   async sweep(used: () => ReadonlySet<string>): Promise<void> {
     const inUse = used()
     for (const name of readdirSync(this.#directory)) {

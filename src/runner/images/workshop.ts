@@ -119,7 +119,7 @@ const configOf = (job: Job, views: readonly View[]) => {
   }
 }
 
-/** Collects what is said, up to a bound; beyond it the last is what counts. */
+/** Collects output up to a bound; beyond it only the end is kept. */
 const heard = (from: Readable, keep: 'first' | 'last') => {
   let text = Buffer.alloc(0)
   from.on('data', (chunk: Buffer) => {

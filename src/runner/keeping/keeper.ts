@@ -292,7 +292,7 @@ export class Keeper implements Disposable {
   }
 }
 
-/** Alive, be it frozen. */
+/** True for a sandbox with processes, frozen or not. */
 const runs = (target: Target) => target === 'started' || target === 'paused'
 
 /** Running out of memory is a failure; any other end may well be what the processes inside wanted. */

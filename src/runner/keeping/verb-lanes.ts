@@ -1,5 +1,5 @@
 // Whose turn it is: how many verbs are under way at one time, what each waits for first, and what is left to others meanwhile.
-// Whoever waits for another sandbox holds no lane.
+// A verb that waits for another sandbox holds no lane.
 import { Lanes } from '#src/kit/lanes.ts'
 import type { Assignment, Target } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'

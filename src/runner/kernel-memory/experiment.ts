@@ -17,7 +17,7 @@ export type ExperimentParts = {
 const tellingBytes = 8 * MiB
 const stepMs = 50
 const longestWindowMs = 2000
-/** What else happens on the host may coincide with one that runs alone, but not each time. */
+/** Other growth on the host may coincide with a sandbox that runs alone, but not each time. */
 const timesToGrow = 3
 /** The windows of all suspects together. */
 const longestMs = 4000

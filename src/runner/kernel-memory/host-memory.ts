@@ -62,7 +62,7 @@ export const readKernelMemory = (): KernelMemory => {
 export const parseSocketPages = (sockstat: string): number =>
   [...sockstat.matchAll(/^(?:TCP|UDP): .*\bmem (\d+)$/gm)].reduce((sum, [, pages]) => sum + Number(pages), 0)
 
-/** Bytes that wait in the sockets of this host. Its own programs hold most of them, for whoever reads slowly. */
+/** Bytes that wait in the sockets of this host. Its own programs hold most of them, for slow readers. */
 export const socketBytes = (): number => parseSocketPages(readFileSync('/proc/net/sockstat', 'utf8')) * pageBytes
 
 /** What no limit counts: the unreclaimable memory without what is charged to any control group of the host. */

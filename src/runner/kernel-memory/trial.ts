@@ -21,9 +21,9 @@ const mostHeld = 64
 const leastError = 32 * 1024
 /** Bouts after which growth that does not depend on any sandbox is the host's own. */
 const boutsForAll = 12
-/** Bouts after which one that was tried alone is no more suspected than others. */
+/** Bouts after which a sandbox that was tried alone is suspected no more than others. */
 const boutsAlone = 30
-/** The part of the growth that must be of the one that is ended. */
+/** The part of the growth that a sandbox must have caused to be ended. */
 const leastShare = 1 / 3
 /** What is more than expected by this factor was something else on the host, and does not count. */
 const mostTimesExpected = 8
@@ -152,7 +152,7 @@ export class Trial {
   ): Promise<void> {
     const { holdStill, uncharged, delay, runMs, random = Math.random } = this.#parts
     const holds = new Map<string, AbortController>()
-    /** Answers those that are still. */
+    /** Answers the sandboxes that are held still. */
     const hold = async (sandboxIds: readonly string[]): Promise<string[]> => {
       const areStill = sandboxIds.map(async (sandboxId) => {
         const release = new AbortController()

@@ -27,7 +27,7 @@ const quietLooks = 20
 const standardBounds = {
   /** Growth from which on sandboxes are looked at. */
   grownBytes: 128 * MiB,
-  /** Growth between two looks that is shared out among those that ran. */
+  /** Growth between two looks that is attributed to the sandboxes that ran. */
   blamedBytes: 16 * MiB,
   /** Between the steps of an inquiry, in milliseconds. It is short while the host is short of memory. */
   pauseMs: 30_000,
@@ -186,7 +186,7 @@ export class KernelMemoryWatch {
     let isFound = false
     for (const [sandboxId, { init }] of [...this.#watched]) {
       if (++looked % atOnce === 0) await new Promise(setImmediate)
-      // Nothing is found of one that has ended.
+      // A sandbox that has ended shows nothing.
       const kind = await findFullSockets(init.pid).catch(() => undefined)
       if (kind !== undefined) isFound = this.#tell(sandboxId, kind)
     }

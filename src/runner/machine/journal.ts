@@ -2,7 +2,7 @@
 //
 // `spec.json` is the durable half: it is on the disk before anybody hears that the sandbox is there. `run.json` is true for
 // one boot of the machine only, so it is replaced atomically but never waited for: after a power cut it means nothing.
-// A directory without a readable spec belongs to a sandbox that nobody was ever told of.
+// A directory without a readable spec belongs to a sandbox that was never reported.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncPath } from '#src/kit/sync-path.ts'
@@ -16,7 +16,7 @@ export type Spec = {
   status: 'started' | 'stopped' | 'archived' | 'error'
   errorReason?: string
   cause?: Cause
-  /** Where its disk is. From here on there is none on this host, or what is left of it goes. */
+  /** The sandbox's archive. Once it is set there is no disk on this host, or what is left of it is removed. */
   archive?: Archive
   /** Why what the assignment's generation asked for was not done; the sandbox is as it was. */
   refused?: string
@@ -66,7 +66,7 @@ export class Journal {
       .map((name) => name.slice(gone.length))
   }
 
-  /** Undefined if there is none, or none that was completed. */
+  /** Undefined if there is no entry, or only an incomplete one. */
   async read(sandboxId: string): Promise<Entry | undefined> {
     const directory = this.directoryOf(sandboxId)
     const spec = await readJson<Spec>(join(directory, specName))

@@ -52,7 +52,7 @@ export const makePlaces = async (places: Places): Promise<void> => {
   await makeSockets(places)
   const { image, disk, rootfs, own, sys, runtime } = mountPoints
   for (const directory of [image, disk, rootfs, own, sys, shown]) await mkdir(directory, { recursive: true })
-  // The runtime walks here as the sandbox's root, who is nobody on the host.
+  // The runtime walks here as the sandbox's root, which has no rights on the host.
   for (const directory of [join(rootfs, '..'), rootfs, own, sys, shown]) await chmod(directory, 0o755)
   await writeFile(runtime, '', { flag: 'a' })
   await keepInMemory(shown)

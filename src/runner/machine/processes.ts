@@ -9,7 +9,7 @@ export type Init = ProcessIdentity
 export const parseNamespacePids = (status: string): number[] =>
   /^NSpid:\s*(.*)$/m.exec(status)?.[1]?.split(/\s+/).map(Number) ?? []
 
-/** Among the processes of a sandbox's cgroup, the one that is PID 1 inside. */
+/** Finds the process in a sandbox's cgroup that is PID 1 inside. */
 export const findInit = async (pids: readonly number[]): Promise<Init | undefined> => {
   for (const pid of pids) {
     const status = await readOrNothing(`/proc/${pid}/status`)

@@ -30,7 +30,7 @@ const wanted = {
 
 const pagesOfMemory = Math.ceil(totalmem() / 4096)
 
-/** Zero is none. */
+/** 0 means that there is no limit. */
 const mayBeWithout = '/proc/sys/fs/pipe-user-pages-soft'
 
 /**

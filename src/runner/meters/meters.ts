@@ -8,7 +8,7 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 
 type Mark = { cpuSeconds: number; at: number }
 
-/** Over which time one that is asked about alone shows what its processors do. */
+/** Time over which the processor use of a single sandbox is measured. */
 const windowMs = 250
 /** Sandboxes that are read in one turn of the event loop, so that requests do not wait for long. */
 const atOnce = 50

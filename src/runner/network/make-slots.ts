@@ -24,7 +24,7 @@ const settings = [
   '[ ! -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6',
   'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start',
   'echo "0 2147483647" > /proc/sys/net/ipv4/ping_group_range',
-  // Otherwise what is sent waits, whole, in the queue of whoever asks when it was sent, and counts as nobody's memory.
+  // Otherwise packets wait in the queue of a socket that asks for their sending times, and count as nobody's memory.
   '[ ! -e /proc/sys/net/core/tstamp_allow_data ] || echo 0 > /proc/sys/net/core/tstamp_allow_data',
   // What options of a socket keep counts as nobody's memory. The usual bound for each socket is 128 KiB, 30 times what it costs itself.
   '[ ! -e /proc/sys/net/core/optmem_max ] || echo 8192 > /proc/sys/net/core/optmem_max',
@@ -89,7 +89,7 @@ export const waitForMakers = async (instance: string) => {
   await runCommand(['flock', lockFile(instance), 'true'], { timeoutMs: 60_000 })
 }
 
-/** Cuts the links first: whoever still runs inside is off the network from then on. Fine with what is gone already. */
+/** Removes slots. Their links go first, so processes inside lose the network at once. Missing parts are no error. */
 export const deleteSlots = async (instance: string, numbers: readonly number[]) => {
   if (numbers.length === 0) return
   const input = [

@@ -31,7 +31,7 @@ export type NetworkPool = {
   /** Takes back a slot from before a restart; undefined if it is not (wholly) there any more. */
   adopt(name: string): Slot | undefined
   /**
-   * In force when this resolves, for open connections too. Throws RangeError for a list of what is no block or no domain.
+   * Applies a policy. It is in force when this resolves, for open connections too. Throws RangeError for a malformed list.
    * What the slot does counts as the organization's.
    */
   apply(slot: Slot, policy: NetworkPolicy, organizationId?: string): Promise<void>
@@ -50,7 +50,7 @@ export type NetworkPoolOptions = {
   spare: number
   /** Networks that the operator lets all sandboxes reach although they are closed, such as a package mirror's. */
   opened?: readonly string[]
-  /** Absent: those that the host uses. */
+  /** DNS resolvers. Default: those of the host. */
   resolvers?: readonly string[]
   /** How many connections the kernel keeps; absent: it is asked. */
   connectionTableSize?: number
@@ -71,7 +71,7 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
 
   await waitForMakers(instance)
   const found = await lookForSlots(instance)
-  // An element without a slot would be in force for whoever gets the number next.
+  // An element without a slot would be in force for the next sandbox with that number.
   await firewall.forget(firewall.slots().filter((n) => !found.any.has(n)))
   const resolver = new Resolver({
     address: gatewayOf(range),
@@ -220,7 +220,7 @@ class SlotPool implements NetworkPool {
     const { range, mtu, firewall } = this.#parts
     let failures = 0
     while (!this.#closed && this.#wanted() > 0) {
-      // Whoever waits is served by a small batch; the spares follow after it.
+      // A small batch serves those who wait; the spares follow after it.
       const isAwaited = this.#waiters.length > 0
       const count = Math.min(isAwaited ? this.#waiters.length : this.#wanted(), batchLimit)
       try {

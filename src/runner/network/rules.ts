@@ -44,7 +44,7 @@ export const ruleOf = ({ blockAll, allowList, domains = null }: NetworkPolicy): 
 
 export const cidrsOf = (rule: Rule) => ('cidrs' in rule ? rule.cidrs : [])
 
-/** Undefined for what has no list of domains, or one that is not known. */
+/** Undefined for a sandbox without a list of domains, or an unknown one. */
 export const domainsOf = (rule: Rule | undefined) => (rule?.verdict === 'named' ? rule.domains : undefined)
 
 export const isSame = (a: Rule | undefined, b: Rule) =>

@@ -153,7 +153,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...tooMany,
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
-    // Whoever has a list of domains asks our resolver, whichever one it means to ask; if ours is away, nobody.
+    // A sandbox with a list of domains always reaches our resolver, whichever one it asks; if ours is away, none.
     ...chainOf('ask', '{ type nat hook prerouting priority dstnat - 1; policy accept; }', [
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,

@@ -59,7 +59,7 @@ const directoryOf = (link: string) => {
   }
 }
 
-/** Where the disks and network cards of this machine are told of, each beside its like. */
+/** Paths that describe the disks and network cards of this machine. */
 const ofThisMachine = () => ['/sys/block', '/sys/class/net'].flatMap(entriesOf).flatMap(directoryOf)
 
 /** Looked for once: what is plugged in later is hidden from the next start of the runner on. */

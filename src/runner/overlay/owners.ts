@@ -3,7 +3,7 @@ import type { Logger } from '#src/kit/log.ts'
 import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { lastBase, mapToOwn, uidBase } from '../oci/ids.ts'
 
-/** What mounts a directory with its files as those of a range; or as they are, for the one that all share. */
+/** Mounts a directory so that its files belong to a range of ids; the directory that all share is mounted unchanged. */
 export const stepsToShow = (base: number, mounts: readonly (readonly [from: string, to: string])[]): Step[] => {
   if (base === uidBase) return mounts.map(([from, to]) => step.bind(from, to))
   return [step.ids(mapToOwn(base)), ...mounts.map(([from, to]) => step.bindMapped(from, to))]

@@ -79,7 +79,7 @@ export type PoolParts = {
 
 const shareOfFree = 0.8
 const smallestImage = 1 * GiB
-/** Above the limit of a disk, for what a start writes on one that is full. Bytes. */
+/** Bytes above the limit of a disk that a start may write on a full one. */
 export const roomForStart = 8 * 1024 * 1024
 /** Files that a restore writes anew have been seen to take up to 2.7 % more: their tree is another one. */
 const roomForRestore = 0.04

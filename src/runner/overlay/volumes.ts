@@ -42,7 +42,7 @@ export class Volumes {
     return new Volumes(launcher, directory, areSubvolumes)
   }
 
-  /** Throws for what is no name, and so could lead elsewhere. */
+  /** Throws for a text that is not a plain name, because it could lead elsewhere. */
   pathOf(name: string) {
     if (!isName(name)) throw new Error(`${JSON.stringify(name.slice(0, 128))} is no name here.`)
     return join(this.#directory, name)

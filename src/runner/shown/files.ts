@@ -36,7 +36,7 @@ export const makeShownFiles = (directory: string, shown: Shown): void => {
     writeFileSync(join(directory, name), text, { mode: 0o444 })
 }
 
-/** Over what is there, then cut: whoever reads meanwhile never finds it empty. Fine when it is gone. */
+/** Overwrites a file and then cuts it, so that readers never find it empty. A missing file is no error. */
 const rewrite = (path: string, text: string) => {
   let file: number
   try {

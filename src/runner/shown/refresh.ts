@@ -43,7 +43,7 @@ export class Refresher {
 
   /**
    * What is known already goes on with limits that may have changed: nothing is read for it, as a pause or a resume waits for this.
-   * Kills and refusals from before a sandbox is known, which a former runner has told of, do not count.
+   * Kills and refusals from before a sandbox is known do not count: a former runner has reported them.
    */
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)

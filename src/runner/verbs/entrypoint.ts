@@ -18,7 +18,7 @@ type Parts = Pick<Machine, 'agentAt' | 'places' | 'log'> & {
 export const startEntrypoint = async (parts: Parts, assignment: Assignment): Promise<void> => {
   const { pool, images, agentAt, places, log } = parts
   const { sandboxId, entrypoint = [], isWarm = false, image } = assignment
-  // Nobody's yet: it runs with the environment of whoever claims it.
+  // A warm sandbox belongs to nobody yet: its entrypoint runs at the claim, with the owner's environment.
   if (entrypoint.length === 0 || isWarm) return
   const start = async () => {
     const config = images.configOf?.((await pool.baseOf({ sandboxId })) ?? image)

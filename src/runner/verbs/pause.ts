@@ -14,7 +14,7 @@ export const pauseSandbox = async (machine: Machine, sandboxId: string, running:
   return paused
 }
 
-/** Fine for one that is not paused. */
+/** Resumes a sandbox; it may also be one that is not paused. */
 export const resumeSandbox = async (machine: Machine, sandboxId: string, running: Running): Promise<Running> => {
   if (!running.isPaused) return running
   const resumed = { ...running, isPaused: false }

@@ -89,7 +89,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   }
 }
 
-/** Where the disk of one that has none comes from, if not from its image. */
+/** Source of the disk of a sandbox that has none yet, if it is not the image. */
 export type DiskFrom = Transfer & {
   /** Makes it as a copy of another sandbox's; answers the image below it. */
   copyDisk: (() => Promise<string>) | undefined

@@ -34,7 +34,7 @@ const tooMuch: Record<Evidence, string> = {
   growth: 'It filled the kernel’s memory with objects that no limit counts',
 }
 
-/** For one that we have ended (kernel-memory/watch.ts). */
+/** Cause for a sandbox that we have ended (kernel-memory/watch.ts). */
 export const causeOfTooMuch = (evidence: Evidence): Cause => ({
   signal: 'SIGKILL',
   detail: `${tooMuch[evidence]}, so it was ended.`,
@@ -50,7 +50,7 @@ export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({
       : `It ran out of memory ${limit(memoryGiB)}, and ${kills} processes were killed for it.`,
 })
 
-/** For one that lives on and has as many processes as it may. */
+/** Cause for a sandbox that lives on and has reached its limit of processes. */
 export const causeOfRefusals = (most: number): Cause => ({
   detail: `It has as many processes and threads as it may (limit ${most}), and could not start another.`,
 })

@@ -20,7 +20,7 @@ export const refuse = (line: number, why: string): never => {
   throw new ImageFailed('unsupported', `Line ${line} of the definition: ${why}.`)
 }
 
-/** Undefined for what is no list of texts, which is read as words, or by a shell. */
+/** Reads a JSON list of texts. Undefined for anything else, which is read as words, or by a shell. */
 export const jsonListIn = (rest: string): string[] | undefined => {
   if (!rest.startsWith('[')) return undefined
   try {

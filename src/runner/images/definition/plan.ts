@@ -22,7 +22,7 @@ export type Stage = {
 }
 
 export type Plan = {
-  /** Each after those that it needs; the last one is the image. */
+  /** Stages in order: each after those that it needs; the last one is the image. */
   stages: readonly [...Stage[], Stage]
 }
 
@@ -116,7 +116,7 @@ const readFrom = (
 
 type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: BuildStep[]; config: ContainerConfig }
 
-/** The last stage after all that it needs. What is wrong with them is said before anything is downloaded. */
+/** The last stage, after all stages that it needs. Mistakes in them are reported before any download. */
 const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: Origin[] })[] => {
   const order: (Written & { takesFrom: Origin[] })[] = []
   /** `unset`: what stands for a variable that only an image of a registry may set. */

@@ -15,7 +15,7 @@ export type DnsServerParts = {
   domainsOf: (sandbox: string) => readonly string[] | undefined
   /** The addresses of a name; throws an error whose `code` is one of `node:dns`. */
   lookup: (name: string) => Promise<readonly Found[]>
-  /** Opens addresses for a sandbox and answers those that it may know. */
+  /** Opens addresses for a sandbox, and answers the addresses that it may know. */
   open: (sandbox: string, name: string, addresses: readonly string[], seconds: number) => Promise<readonly string[]>
 }
 

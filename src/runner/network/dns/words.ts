@@ -2,7 +2,7 @@
 
 export type ToResolver =
   | { type: 'serve'; address: string; upstreams: readonly string[] }
-  /** Whoever has this address may ask for these names from now on; `null`: for none, it is not answered any more. */
+  /** Names that a sandbox with this address may ask for from now on; `null`: it gets no more answers. */
   | { type: 'sandbox'; sandbox: string; domains: readonly string[] | null }
   /** What was opened of the addresses asked for; only these are told. `null`: it could not be done. */
   | { type: 'opened'; id: number; addresses: readonly string[] | null }

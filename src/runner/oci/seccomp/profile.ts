@@ -58,7 +58,7 @@ const netlink = 16
 /** Addresses and routes, and what sockets there are (`ip`, `ss`, C libraries). Of devices (15) it would hear the host's. */
 const netlinkProtocols = [0, 4]
 
-/** Who is told that there is no auditing goes on without; who is told that it is not permitted gives up (`useradd`). */
+/** Programs go on if the kernel has no auditing, and give up if it is not permitted (`useradd`). */
 const withNetlink = (): Rule[] => {
   const rule = (protocol: number, op: Argument['op'], decision: Pick<Rule, 'action' | 'errnoRet'>): Rule => ({
     names: ['socket'],
