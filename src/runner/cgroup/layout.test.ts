@@ -49,7 +49,7 @@ suite('the layout of cgroups', () => {
     assert.deepEqual(parseLayout(line('/a\\040b', 'cgroup2', 'x')), { version: 2, root: '/a b' })
   })
 
-  test('what is missing is named', () => {
+  test('a missing cgroup controller is named', () => {
     assert.throws(() => parseLayout(''), /No cgroups are mounted/)
     assert.throws(() => parseLayout(v1.slice(0, 4).join('\n')), /lacks the cgroup controllers pids, freezer/)
   })

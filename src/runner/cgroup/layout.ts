@@ -62,7 +62,7 @@ export const parseLayout = (mountinfo: string): CgroupLayout => {
 
 export const readLayout = (): CgroupLayout => parseLayout(readFileSync('/proc/self/mountinfo', 'utf8'))
 
-/** `cgroup.procs` of the cgroup that this process is in, of one hierarchy; undefined where that cannot be seen from here. */
+/** `cgroup.procs` of this process's cgroup in one hierarchy; undefined where it is not visible from here. */
 export const ownProcsFile = (
   layout: CgroupLayout,
   own = readFileSync('/proc/self/cgroup', 'utf8'),

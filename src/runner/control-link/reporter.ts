@@ -41,7 +41,7 @@ export class Reporter implements Disposable {
     for (const waiting of this.#waiting.values()) this.#tell(waiting)
   }
 
-  /** Control's list, as it was when it was asked at `askedAt`, shows what it has heard. */
+  /** Drops reports that control's list, requested at `askedAt`, shows as heard, and sends the others again. */
   confirm(listed: readonly (Listed | Unread)[], askedAt: number): void {
     const known = new Map(listed.map((one) => [idOf(one), one]))
     for (const [sandboxId, waiting] of this.#waiting) {

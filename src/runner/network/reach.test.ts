@@ -36,7 +36,7 @@ const openPool = (more: Partial<NetworkPoolOptions> = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, opened: [internet], ...more })
 
 if (!isPrivateHost) {
-  test('sandboxes reach what they should and nothing else, on a host of its own', { skip: needsRoot }, () =>
+  test('on a host of its own, sandboxes reach what they should and nothing else', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {

@@ -255,7 +255,7 @@ export const openingText = (instance: string, slot: number, addresses: readonly 
   ].join('\n')
 }
 
-/** Removes the table and everything in it; true of a host that has none, too. */
+/** Commands that remove the table and everything in it. They also succeed where there is none. */
 export const removalText = (instance: string): string =>
   ['inet', 'arp']
     .flatMap((family) => [`add table ${family} ${tableOf(instance)}`, `delete table ${family} ${tableOf(instance)}`])

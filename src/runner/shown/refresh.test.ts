@@ -18,7 +18,7 @@ const fakeCgroup = () => {
 }
 
 suite('looks at running sandboxes', () => {
-  test('a pause or a resume reads nothing, and the next look tells the kills since the look before', async () => {
+  test('a pause or a resume reads nothing; the next look reports all kills since the last look', async () => {
     const { fake, cgroup } = fakeCgroup()
     const told: [string, number][] = []
     const refresher = new Refresher({

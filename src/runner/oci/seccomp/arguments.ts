@@ -1,6 +1,6 @@
-// Which arguments of allowed system calls a sandbox does not get, and why; and the program that the kernel runs for it before the
+// Arguments that are refused in system calls that are otherwise allowed, with reasons, and the program that checks them before the
 // compiled profile. Kept apart from the profile because libseccomp has no "all but these", and compares arguments whole: the kernel
-// takes only the lower half of an `int`, so whoever sets a bit of the upper half would pass. Here the lower half is looked at.
+// takes only the lower half of an `int`, so a caller that sets a bit of the upper half would pass. Here only the lower half counts.
 
 type Condition = { argument: number; bits?: number } & ({ is: number } | { isNot: number } | { above: number })
 export type Forbidden = { calls: readonly string[]; when: readonly Condition[]; errno: number }
