@@ -166,6 +166,33 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
+  test('of a request that failed while it was read: the answer arrives, and nothing is left to discard', async () => {
+    const server = createHttpServer({ ServerResponse: answersWithin({ ...bounds, silentMs: 20 }) })
+    server.on('request', async (request, response) => {
+      try {
+        for await (const _ of request.iterator({ destroyOnReturn: false })) request.emit('error', new Error('too slow'))
+      } catch {
+        // Node takes the socket away from a request whose iteration failed.
+        assert.equal(request.socket, null)
+        response.writeHead(408, { connection: 'close' }).end('too slow')
+      }
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    try {
+      socket.write(`${head(MiB)}x`)
+      let heard = ''
+      for await (const piece of socket) heard += piece
+      assert.match(heard, /^HTTP\/1\.1 408 [\s\S]*too slow/)
+      // Longer than the silence after which a discarded body destroys its connection.
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    } finally {
+      socket.destroy()
+      server.close()
+    }
+  })
+
   test('whose sender waits for 100 Continue: the connection closes, because the rest may never come', async () => {
     const server = createHttpServer({ ServerResponse: answersWithin(bounds) })
     server.on('checkContinue', (_request, response) => response.writeHead(403).end('no'))

@@ -60,7 +60,8 @@ export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof Serv
     }
 
     override end(...last: unknown[]): this {
-      if (!this.writableEnded && isUnread(this.req)) readAway(this.req, bounds)
+      // A request that failed while it was read is destroyed, and Node took its socket away: nothing can be discarded.
+      if (!this.writableEnded && isUnread(this.req) && !this.req.destroyed) readAway(this.req, bounds)
       return super.end(...(last as [])) as this
     }
 

@@ -40,9 +40,12 @@ export class SlowBodies {
     const now = performance.now()
     for (const body of this.#bodies) {
       const { request, from, since, onSlow } = body
+      if (request.complete || request.destroyed) {
+        this.#forget(body)
+        continue
+      }
       const { bytesRead } = request.socket
-      if (request.complete || request.destroyed) this.#forget(body)
-      else if (waitsForReader(request)) Object.assign(body, { from: bytesRead, since: now })
+      if (waitsForReader(request)) Object.assign(body, { from: bytesRead, since: now })
       else if (now - since >= this.#spanMs) {
         if (bytesRead - from >= this.#leastBytes) Object.assign(body, { from: bytesRead, since: now })
         else {
