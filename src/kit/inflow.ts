@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http'
 import { type NetConnectOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { Duplex, type Writable } from 'node:stream'
 import { ReadMemory } from './read-memory.ts'
-import { goOnInTurn, longMs } from './turns.ts'
+import { goOnInTurn, longMs } from './yield.ts'
 
 /**
  * Gets bytes that the next read overwrites. Returns true if it does not need them any more. Otherwise nothing is read until
@@ -28,7 +28,7 @@ export class Inflow extends Socket {
   #hearsOut = false
   /** The other side does not read any more. */
   #isRefused = false
-  /** The last piece took long to process, so reading waits (turns.ts). */
+  /** The last piece took long to process, so reading waits (yield.ts). */
   #isWaiting = false
 
   constructor(options: SocketConstructorOpts = {}) {

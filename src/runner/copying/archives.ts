@@ -1,8 +1,9 @@
 // What ADD unpacks: a tar among the files, plain or compressed by gzip, zstd, bzip2 or xz.
+
+import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { unpackRecord } from '#src/toolbox/agent/agent.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { inflate } from '../inflate.ts'
-import type { EventLoopTurns } from './event-loop-turns.ts'
 import { readTar } from './tar-reader.ts'
 import { partsOf } from './tree.ts'
 

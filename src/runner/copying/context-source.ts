@@ -1,11 +1,12 @@
 // The files that came with a definition, read from the object store. They pass through this process without touching a disk of
 // this host.
+
+import { EventLoopTurns } from '#src/kit/yield.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
 import { ArchiveFailed } from '../archive/failed.ts'
 import type { ContextStore } from '../contexts/store.ts'
 import type { Table } from '../contexts/table.ts'
 import { ImageFailed } from '../images/image-failed.ts'
-import { EventLoopTurns } from './event-loop-turns.ts'
 import { ignoredIn, Patterns } from './patterns.ts'
 import { WantedFiles } from './selection.ts'
 import type { Contents, CopySource } from './source.ts'

@@ -1,10 +1,11 @@
 // Carries out one COPY or ADD: what is selected goes to the agent of the build's sandbox, which makes it as its root.
+
+import { EventLoopTurns } from '#src/kit/yield.ts'
 import { AgentRefused, type Files, unpackRecord } from '#src/toolbox/agent/agent.ts'
 import type { CopyStep } from '../images/definition/plan.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { asSize } from '../images/limits.ts'
 import { archiveKind, headBytes, unpackedFrom } from './archives.ts'
-import { EventLoopTurns } from './event-loop-turns.ts'
 import { asBytes, NothingThere, type Selection, select, type WantedFiles } from './selection.ts'
 import type { CopySource } from './source.ts'
 import { Tree } from './tree.ts'

@@ -1,7 +1,8 @@
 // Files of another sandbox of a build: a stage, or an image that nothing is run in. Everything is read through its agent, so no
 // link in it leads out of it, and what it says is checked as what any sandbox says.
+
+import { EventLoopTurns } from '#src/kit/yield.ts'
 import { AgentRefused, type Entry, type FileContents, type Files } from '#src/toolbox/agent/agent.ts'
-import { EventLoopTurns } from './event-loop-turns.ts'
 import { asBytes, type WantedFiles } from './selection.ts'
 import type { Contents, CopySource } from './source.ts'
 import type { TarEntry } from './tar-reader.ts'

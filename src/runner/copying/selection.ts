@@ -1,7 +1,7 @@
 // What one COPY or ADD makes in the image, from the files that are there (docs.docker.com/reference/dockerfile/#copy).
 import { posix } from 'node:path'
+import { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
-import { EventLoopTurns } from './event-loop-turns.ts'
 import { Patterns } from './patterns.ts'
 import {
   type Content,

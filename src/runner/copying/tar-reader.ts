@@ -2,8 +2,9 @@
 // and what is not a file, a directory or a link is refused by its name.
 //
 // Names are bytes, kept as one character each.
+
+import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
-import type { EventLoopTurns } from './event-loop-turns.ts'
 
 export type TarEntry = {
   type: 'file' | 'directory' | 'link' | 'hard link'

@@ -1,7 +1,8 @@
 // The files that came with a definition, as one tree: what lies where, but not what is in the files. It exists in memory only,
 // so no path of a stranger's is ever opened on this host.
+
+import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
-import type { EventLoopTurns } from './event-loop-turns.ts'
 import { damagedTar, type TarEntry } from './tar-reader.ts'
 
 /** Which file of which tar, in the order of the tar. */

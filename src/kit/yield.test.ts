@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { goOnInTurn } from './turns.ts'
+import { goOnInTurn } from './yield.ts'
 
 suite('goOnInTurn', () => {
   test('each caller waits as long as its work took, one after the other', (t) => {

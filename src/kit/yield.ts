@@ -1,0 +1,47 @@
+// Shares our one thread fairly: expensive work for one caller lets others in between.
+import { setImmediate } from 'node:timers/promises'
+
+/** Work that takes at least this long has to wait afterwards. Ordinary work takes a tenth of it. */
+export const longMs = 2
+
+const waiting: { tookMs: number; goOn: () => void }[] = []
+
+const letOn = () => {
+  const [first] = waiting
+  if (first === undefined) return
+  setTimeout(() => {
+    waiting.shift()
+    letOn()
+    first.goOn()
+  }, first.tookMs)
+}
+
+/**
+ * For work that cannot be interrupted, such as parsing: its cost is known only afterwards. A caller whose work took t ms waits t ms
+ * before `goOn` is called, and all such callers wait one after the other. So together they use at most half of the thread's time.
+ * A caller must not queue again before its `goOn` was called.
+ */
+export const goOnInTurn = (tookMs: number, goOn: () => void): void => {
+  waiting.push({ tookMs, goOn })
+  if (waiting.length === 1) letOn()
+}
+
+const turnMs = 10
+
+/** For work in steps: long work lets others in every 10 ms. */
+export class EventLoopTurns {
+  readonly #signal: AbortSignal
+  #over = performance.now() + turnMs
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal
+  }
+
+  /** Called between short steps. Throws the signal's reason. */
+  async next(): Promise<void> {
+    if (performance.now() < this.#over) return
+    await setImmediate()
+    this.#signal.throwIfAborted()
+    this.#over = performance.now() + turnMs
+  }
+}
