@@ -1,5 +1,6 @@
 // Images of others promise nothing: these have one static program, and no user, no bash, no home and no /etc at all.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -17,16 +18,25 @@ import { makeImage, type TarEntry, tarOf, writeLayout } from './testing/oci-imag
 const busybox = '/bin/busybox'
 const needs = needsRoot || (existsSync(busybox) ? false : 'needs busybox-static')
 
-const applets = ['sh', 'id', 'cat', 'ls', 'pwd', 'touch', 'echo', 'hostname']
+const applets = ['sh', 'id', 'cat', 'ls', 'pwd', 'touch', 'echo', 'grep', 'head', 'hostname']
+
+const busyboxFiles = (): TarEntry[] => [
+  { path: 'bin', type: '5' },
+  { path: 'bin/busybox', content: readFileSync(busybox), mode: 0o755 },
+  ...applets.map((name): TarEntry => ({ path: `bin/${name}`, type: '2', target: 'busybox' })),
+]
+
+/** CAP_NET_RAW, permitted and effective, as Debian gives it to ping (version 2; capabilities(7)). */
+const mayUseRawSockets = Buffer.from(Uint32Array.of(0x02000001, 1 << 13, 0, 0, 0).buffer)
 
 const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
 
 suite('a sandbox of a bare image', { skip: needs }, () => {
   let host: TestHost
 
-  const bring = async (image: string, entries: readonly TarEntry[]) => {
+  const bring = async (image: string, entries: readonly TarEntry[], config: Record<string, unknown> = {}) => {
     const files = join(host.directory, 'in')
-    writeLayout(makeImage({ layers: [tarOf(entries)] }), join(files, image))
+    writeLayout(makeImage({ layers: [tarOf(entries)], config }), join(files, image))
     const library = new Library({
       poolDir: join(host.directory, 'library'),
       filesDir: files,
@@ -34,9 +44,9 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
       limits: { ...standardLimits, keepFreeBytes: 0 },
       log: silentLog(),
     })
-    const { config } = await library.bring({ image, source: { kind: 'file', path: image }, maxGiB: 1 })
+    const brought = await library.bring({ image, source: { kind: 'file', path: image }, maxGiB: 1 })
     await rename(library.rootfsOf(image) as string, join(host.directory, image))
-    return config
+    return brought.config
   }
 
   before(async () => {
@@ -56,11 +66,7 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
   }
 
   test('with nothing but busybox starts, and commands run by its sh as root or a bare number', async () => {
-    const config = await bring('busybox', [
-      { path: 'bin', type: '5' },
-      { path: 'bin/busybox', content: readFileSync(busybox), mode: 0o755 },
-      ...applets.map((name): TarEntry => ({ path: `bin/${name}`, type: '2', target: 'busybox' })),
-    ])
+    const config = await bring('busybox', busyboxFiles())
     assert.deepEqual([config.user, config.workdir], ['root', '/'])
     const assignment = await host.started({ image: 'busybox', user: config.user })
     const asRoot = await run(
@@ -76,6 +82,39 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
     await host.host.stop({ ...assignment, target: 'stopped' })
     await host.host.start(assignment)
     assert.equal((await run(assignment, 'ls /file', 'root')).result, '/file\n')
+  })
+
+  test('programs with capabilities start without them, and USER name:group has that group alone', async () => {
+    const files = [
+      ...busyboxFiles(),
+      { path: 'etc', type: '5' },
+      { path: 'etc/passwd', content: 'app:x:1000:1000::/:/bin/sh\n' },
+      { path: 'etc/group', content: 'app:x:1000:\nteam:x:70:\nmore:x:71:app\n' },
+      {
+        path: 'bin/ping',
+        content: readFileSync(busybox),
+        mode: 0o755,
+        attributes: { 'security.capability': mayUseRawSockets },
+      },
+    ] satisfies TarEntry[]
+    const config = await bring('users', files, { User: 'app:team' })
+    assert.equal(config.user, 'app:team')
+    const assignment = await host.started({ image: 'users', user: config.user })
+    const found = execFileSync('getcap', ['-n', join(host.directory, 'users/bin/ping')], { encoding: 'utf8' })
+    assert.match(found, /cap_net_raw=ep \[rootid=165536\]/)
+    const command = 'id -u; id -g; id -G; ping 2>&1 | head -1; grep CapEff /proc/self/status'
+    const own = '0000000000000000'
+    for (const [user, ids] of [
+      ['app:team', '1000\n70\n70'],
+      ['app', '1000\n1000\n1000 71'],
+      ['app:72', '1000\n72\n72'],
+      ['5000:team', '5000\n70\n70'],
+      ['5000', '5000\n0\n0'],
+    ] as const) {
+      const { result } = await run(assignment, command, user)
+      assert.match(result, new RegExp(`^${ids}\nBusyBox .*\nCapEff:\t${own}\n$`), user)
+    }
+    await assert.rejects(run(assignment, 'id', 'app:unknown'), { message: /"app:unknown" does not exist in this/ })
   })
 
   test('without any program starts too, and says what is missing', async () => {

@@ -10,7 +10,7 @@ export type Manifest = { config: Descriptor; layers: Descriptor[] }
 
 type Platform = { os: string; architecture: string }
 
-type IndexEntry = Descriptor & { platform: Platform | undefined }
+type IndexEntry = Descriptor & { platform: Platform | undefined; isArtifact: boolean }
 
 /** What a definition has to know of the image that it builds on. */
 export type ContainerConfig = {
@@ -90,6 +90,24 @@ const checkKind = (mediaType: unknown) => {
   throw new ImageFailed('unsupported', sentence)
 }
 
+/** An early Docker wrote the last of them. */
+const configKinds = [
+  'application/vnd.oci.image.config.v1+json',
+  'application/vnd.docker.container.image.v1+json',
+  'application/octet-stream',
+]
+
+/** Registries hold other things too, such as charts, signatures and models. Their configuration is of another kind. */
+const checkIsImage = (fields: Fields) => {
+  const config = isFields(fields['config']) ? fields['config'] : {}
+  const kind = fields['artifactType'] ?? config['mediaType']
+  if (kind === undefined && fields['config'] !== undefined) return
+  if (fields['artifactType'] === undefined && configKinds.includes(String(kind))) return
+  const named = String(kind ?? fields['mediaType']).slice(0, 100)
+  const sentence = `This is not an image of a container but something else that registries hold (${named}).`
+  throw new ImageFailed('unsupported', sentence)
+}
+
 /** Reads the manifest of an image, or an index of images for several platforms. */
 export const parseManifest = (text: string): { manifest: Manifest } | { index: IndexEntry[] } => {
   const fields = fieldsOf(text, 'its manifest')
@@ -97,11 +115,13 @@ export const parseManifest = (text: string): { manifest: Manifest } | { index: I
     const entries = fields['manifests'].map((entry) => ({
       ...descriptorOf(entry, 'an entry of its index'),
       platform: isFields(entry) ? platformOf(entry['platform']) : undefined,
+      isArtifact: isFields(entry) && entry['artifactType'] !== undefined,
     }))
     return { index: entries }
   }
-  if (fields['config'] === undefined)
+  if (fields['schemaVersion'] === 1)
     throw new ImageFailed('unsupported', 'The image is in the format that Docker gave up in 2017 (schema 1).')
+  checkIsImage(fields)
   const layers = listOf(fields['layers'], 'its list of layers')
   for (const layer of layers) {
     checkKind(isFields(layer) ? layer['mediaType'] : undefined)
@@ -132,8 +152,12 @@ const wrongArchitecture = (offered: readonly Platform[]) =>
     `The image is for ${offered.slice(0, 10).map(nameOf).join(', ') || 'no platform'}; this runner is linux/${ownArchitecture}.`,
   )
 
+/** An entry without a platform may be ours: its configuration tells. */
 export const ourEntryOf = (index: readonly IndexEntry[]): Descriptor => {
-  const ours = index.find(({ platform }) => platform !== undefined && isOurs(platform))
+  const images = index.filter(({ isArtifact }) => !isArtifact)
+  const ours =
+    images.find(({ platform }) => platform !== undefined && isOurs(platform)) ??
+    images.find(({ platform }) => platform === undefined)
   if (ours !== undefined) return ours
   throw wrongArchitecture(index.flatMap(({ platform }) => (platform?.os === 'unknown' ? [] : (platform ?? []))))
 }

@@ -15,17 +15,22 @@ export type TarEntry = {
   gid?: number
   /** Where it lies about how long it is. */
   size?: number
+  /** Extended attributes. */
+  attributes?: Record<string, Buffer>
 }
 
 const octal = (value: number, length: number) => `${value.toString(8).padStart(length - 1, '0')}\0`
+
+/** The largest id that a header has room for. A larger one stands in a record before it. */
+const largestId = 0o7777777
 
 const header = (entry: TarEntry, size: number) => {
   const { path, type = '0', mode = type === '5' ? 0o755 : 0o644, uid = 0, gid = 0, target = '' } = entry
   const block = Buffer.alloc(512)
   block.write(path, 0, 100)
   block.write(octal(mode, 8), 100)
-  block.write(octal(uid, 8), 108)
-  block.write(octal(gid, 8), 116)
+  block.write(octal(uid > largestId ? 0 : uid, 8), 108)
+  block.write(octal(gid > largestId ? 0 : gid, 8), 116)
   block.write(octal(size, 12), 124)
   block.write(octal(0, 12), 136)
   block.write(type, 156)
@@ -44,10 +49,31 @@ const withSum = (block: Buffer) => {
 
 const padding = (content: Buffer) => Buffer.alloc((512 - (content.length % 512)) % 512)
 
+/** Makes a record of an extended header (pax(1)): its length in decimal digits, a name and a value. */
+const paxRecord = (name: string, value: Buffer) => {
+  const rest = Buffer.concat([Buffer.from(` ${name}=`), value, Buffer.from('\n')])
+  let length = rest.length
+  while (length !== String(length).length + rest.length) length = String(length).length + rest.length
+  return Buffer.concat([Buffer.from(String(length)), rest])
+}
+
+/** What the header of an entry has no room for, as the content of an entry before. */
+const paxOf = ({ path, uid = 0, gid = 0, attributes = {} }: TarEntry): Buffer[] => {
+  const ids = Object.entries({ uid, gid }).filter(([, id]) => id > largestId)
+  const content = Buffer.concat([
+    ...ids.map(([name, id]) => paxRecord(name, Buffer.from(String(id)))),
+    ...Object.entries(attributes).map(([name, value]) => paxRecord(`SCHILY.xattr.${name}`, value)),
+  ])
+  if (content.length === 0) return []
+  const before = header({ path: `PaxHeaders/${path}`.slice(0, 100) }, content.length)
+  before.write('x', 156)
+  return [withSum(before), content, padding(content)]
+}
+
 export const tarOf = (entries: readonly TarEntry[]): Buffer => {
   const blocks = entries.flatMap((entry) => {
     const content = Buffer.from(entry.content ?? '')
-    const own = [header(entry, entry.size ?? content.length), content, padding(content)]
+    const own = [...paxOf(entry), header(entry, entry.size ?? content.length), content, padding(content)]
     if (entry.path.length <= 100) return own
     // GNU tar writes a long name as the content of an entry before.
     const name = Buffer.from(`${entry.path}\0`)
@@ -75,7 +101,12 @@ type ImageParts = {
   layerKind?: string
   /** Instead of the digests of the layers. */
   diffIds?: readonly string[]
+  /** Packs a layer, where that is not plain gzip or zstd. */
+  pack?: (layer: Buffer) => Buffer
 }
+
+const packedAs = (layerKind: string) => (layer: Buffer) =>
+  layerKind.endsWith('+zstd') ? zstdCompressSync(layer) : gzipSync(layer, { level: 1 })
 
 const ours = process.arch === 'x64' ? 'amd64' : process.arch
 
@@ -86,14 +117,13 @@ export const makeImage = ({
   os = 'linux',
   layerKind = 'layer.v1.tar+gzip',
   diffIds,
+  pack = packedAs(layerKind),
 }: ImageParts): TestImage => {
   const blobs = new Map<string, Buffer>()
   const add = (bytes: Buffer, mediaType: string) => {
     blobs.set(digestOf(bytes), bytes)
     return { mediaType: `application/vnd.oci.image.${mediaType}`, digest: digestOf(bytes), size: bytes.length }
   }
-  const pack = (layer: Buffer) =>
-    layerKind.endsWith('+zstd') ? zstdCompressSync(layer) : gzipSync(layer, { level: 1 })
   const packed = layers.map((layer) => add(pack(layer), layerKind))
   const rootfs = { type: 'layers', diff_ids: diffIds ?? layers.map((layer) => digestOf(layer)) }
   const described = add(Buffer.from(JSON.stringify({ architecture, os, config, rootfs })), 'config.v1+json')
@@ -102,13 +132,31 @@ export const makeImage = ({
   return { digest: digestOf(manifest), manifest, blobs, layers: packed.map(({ digest }) => digest) }
 }
 
+type IndexEntry = { image: TestImage; os?: string; architecture?: string; more?: Record<string, unknown> }
+
+/** A manifest of something that is no image, such as a chart or a signature. */
+export const makeArtifact = (fields: Record<string, unknown>): TestImage => {
+  const blobs = new Map<string, Buffer>()
+  const add = (bytes: Buffer, mediaType: string) => {
+    blobs.set(digestOf(bytes), bytes)
+    return { mediaType, digest: digestOf(bytes), size: bytes.length }
+  }
+  const empty = add(Buffer.from('{}'), 'application/vnd.oci.empty.v1+json')
+  const mediaType = 'application/vnd.oci.image.manifest.v1+json'
+  const manifest = Buffer.from(
+    JSON.stringify({ schemaVersion: 2, mediaType, config: empty, layers: [empty], ...fields }),
+  )
+  return { digest: digestOf(manifest), manifest, blobs, layers: [empty.digest] }
+}
+
 /** An index of images, such as those of several platforms. */
-export const makeIndex = (entries: readonly { image: TestImage; os: string; architecture: string }[]): TestImage => {
-  const manifests = entries.map(({ image, os, architecture }) => ({
+export const makeIndex = (entries: readonly IndexEntry[]): TestImage => {
+  const manifests = entries.map(({ image, os, architecture, more = {} }) => ({
     mediaType: 'application/vnd.oci.image.manifest.v1+json',
     digest: image.digest,
     size: image.manifest.length,
-    platform: { os, architecture },
+    ...(os === undefined ? {} : { platform: { os, architecture } }),
+    ...more,
   }))
   const mediaType = 'application/vnd.oci.image.index.v1+json'
   const manifest = Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType, manifests }))

@@ -4,14 +4,15 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { TestImage } from './oci-image.ts'
 
-type Answer = { status: number; type: string; body: Buffer }
+type Answer = { status: number; type: string; body: Buffer; headers?: Record<string, string> }
 
 export class TestRegistry {
   readonly #server: Server
   readonly #names = new Map<string, TestImage>()
   readonly #images = new Map<string, TestImage>()
   /** Asked before anything is answered: a test may count, change the answer or wait. */
-  onRequest: (path: string, answer: Answer) => Promise<Answer> | Answer = (_path, answer) => answer
+  onRequest: (path: string, answer: Answer, request: IncomingMessage) => Promise<Answer> | Answer = (_path, answer) =>
+    answer
   readonly asked: string[] = []
 
   private constructor(server: Server) {
@@ -44,8 +45,8 @@ export class TestRegistry {
   async #serve(request: IncomingMessage, response: ServerResponse) {
     const path = request.url ?? ''
     if (path !== '/v2/') this.asked.push(path)
-    const { status, type, body } = await this.onRequest(path, this.#find(path))
-    response.writeHead(status, { 'content-type': type, 'content-length': body.length })
+    const { status, type, body, headers } = await this.onRequest(path, this.#find(path), request)
+    response.writeHead(status, { 'content-type': type, 'content-length': body.length, ...headers })
     response.end(request.method === 'HEAD' ? undefined : body)
   }
 
