@@ -32,7 +32,7 @@ suite('settings of the runner', () => {
     ALCOVE_RUNNER_SOCKET_GID: '7',
   }
 
-  test('archives lie in the data directory by default, and S3 has its key from settings of its own', () => {
+  test('archives lie in the data directory by default; the key for S3 comes from its own settings', () => {
     assert.deepEqual(loadConfig(told).archiveStore, { kind: 'directory', path: '/nowhere/data/archive' })
     const elsewhere = loadConfig({ ...told, ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
     assert.deepEqual(elsewhere.archiveStore, { kind: 'directory', path: '/srv/archives' })
@@ -41,7 +41,7 @@ suite('settings of the runner', () => {
     assert.deepEqual(archiveStore.kind === 's3' && [archiveStore.bucket, archiveStore.secret], ['box', 'hidden'])
   })
 
-  test('what sandboxes use is written down every minute by default; 0: never', () => {
+  test('the use of sandboxes is recorded every minute by default; 0 disables it', () => {
     const secondsOf = (given?: string) =>
       loadConfig({ ...told, ...(given === undefined ? {} : { ALCOVE_METER_SECONDS: given }) }).meterSeconds
     assert.deepEqual([secondsOf(), secondsOf('10'), secondsOf('0')], [60, 10, 0])
@@ -56,7 +56,7 @@ suite('settings of the runner', () => {
     for (const wrong of ['-1', '1.5', '1000000', 'x']) assert.throws(() => speedOf(wrong), /ALCOVE_DISK_MIB/)
   })
 
-  test('an archive store that is not usable is a complaint among the others', () => {
+  test('an unusable archive store is one of the complaints', () => {
     assert.throws(
       () => loadConfig({ ...told, ALCOVE_RUNNER_KEY: '', ALCOVE_ARCHIVE_STORE: 's3://box' }),
       /^Error: ALCOVE_RUNNER_KEY is missing.*\nALCOVE_ARCHIVE_STORE is S3, so ALCOVE_ARCHIVE_S3_KEY/s,

@@ -12,28 +12,28 @@ export type RunnerConfig = {
   runnerKey: string
   /** What the runner keeps: journal, storage pool, images. `<data>/runner`. */
   directory: string
-  /** The unix socket on which gates ask, and the group that may connect to it. */
+  /** The unix socket for requests of gates, and the group that may connect to it. */
   socket: string
   socketGid: number
-  /** Where built images are kept for every server of this machine. */
+  /** Directory of built images, shared by every server of this machine. */
   cacheDirectory: string
-  /** Images as files, which callers of the API may name; there is nothing in it unless an operator puts it there. */
+  /** Directory of image files that callers of the API may name. Only an operator puts files there. */
   imagesDirectory: string
-  /** Registries, as host:port, that are spoken to without encryption. */
+  /** Registries (host:port) that the runner contacts without encryption. */
   plainRegistries: readonly string[]
-  /** Registries that images may come from; absent: any. */
+  /** Registries that images may come from. Absent: any registry. */
   registries: readonly string[] | undefined
-  /** Registries, as host:port, that may be elsewhere than on the public Internet. */
+  /** Registries (host:port) that may have a private address. */
   privateRegistries: readonly string[]
-  /** Networks that sandboxes may reach although they are not public, or are the host's own. */
+  /** Private or host networks that sandboxes may reach all the same. */
   openNetworks: readonly string[]
   /** Credentials for registries, in the form of containers-auth.json(5). */
   registryAuthFile: string | undefined
-  /** How often control is told what sandboxes use; 0: never. */
+  /** Interval of the reports to control of what sandboxes use. 0 disables them. */
   meterSeconds: number
-  /** How fast a sandbox may read, and write, its disk; 0: no limit. */
+  /** Limit for reading and for writing the disk of a sandbox. 0 disables it. */
   diskMebibytesPerSecond: number
-  /** Where the disks of archived sandboxes lie. */
+  /** The store of the disks of archived sandboxes. */
   archiveStore: StoreAddress
   telemetry: TelemetrySettings
 }

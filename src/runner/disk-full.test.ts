@@ -1,4 +1,4 @@
-// A storage pool that is full in the middle of a verb: what was there stays whole, and nothing of what was not made is left.
+// A storage pool that becomes full during a verb: existing data stays whole, and nothing half made is left behind.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -22,8 +22,8 @@ suite('a full disk', { skip: needsRoot }, () => {
   })
 
   /**
-   * Until nothing fits: neither contents nor, which is what copies of disks are made of, the records of the file system. What
-   * was set aside for writing turns out to be more than that took, so once more after it is written.
+   * Fills the pool until nothing fits: neither file contents nor metadata of the file system, which copies of disks need. The
+   * file system reserves more than a write needs and frees the rest after a sync, so the pool is filled a second time.
    */
   const fill = () => {
     mkdirSync(ballast)

@@ -30,7 +30,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual(said, { exitCode: 0, output: `${hostname}\n${hostname}\nnameserver 192.0.2.53\n644` })
   })
 
-  test('one of a warm pool has a command behind it when it is started, and is else as any other', async () => {
+  test('a sandbox of a warm pool has run a command when it is started, and is otherwise like any other', async () => {
     const firstPid = async (isWarm?: true) => {
       const { sandboxId } = await box.started(isWarm ? { isWarm } : {})
       return Number((await box.run(sandboxId, 'echo $$')).output)
@@ -41,7 +41,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.equal(box.host.get(odd.sandboxId)?.status, 'started')
   })
 
-  test('files survive stop and start, and so does what makes the sandbox itself', async () => {
+  test('files and the identity of a sandbox survive stop and start', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo kept > /home/daytona/file; echo 192.0.2.1 friend >> /etc/hosts')
@@ -79,7 +79,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('one that is deleted at any moment of its first start is gone when that is said, and stays gone', async () => {
+  test('a sandbox deleted at any moment of its first start is gone when `destroy` resolves, and stays gone', async () => {
     for (const afterMs of [0, 2, 5, 10, 20, 40]) {
       const { promise, resolve } = Promise.withResolvers<string>()
       using keeper = new Keeper({ host: box.host, report: ({ state }) => resolve(state), log: silentLog() })
@@ -88,13 +88,13 @@ suite('a host', { skip: needsRoot }, () => {
       await delay(afterMs)
       keeper.take({ ...assignment, generation: 2, target: 'destroyed' })
       const said = await promise
-      // It may have started before it was deleted; then that is what was said first.
+      // The sandbox may have started before it was deleted; then `start` resolved first.
       if (said === 'destroyed') assert.deepEqual(await box.tracesOf(assignment.sandboxId), [], `after ${afterMs} ms`)
       await box.host.destroy(assignment.sandboxId)
     }
   })
 
-  test('what waits for ever in the place of the users holds no start up', { timeout: 20_000 }, async () => {
+  test('a FIFO in place of the users file does not block a start', { timeout: 20_000 }, async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.stop({ ...assignment, target: 'stopped', generation: 2 })
@@ -106,7 +106,7 @@ suite('a host', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('nor does a file without end: names in its first 4 MiB are found, and memory kills nothing', async () => {
+  test('an endless users file does not block a start either: its first 4 MiB are read, without an OOM kill', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo text > /etc/file')
@@ -138,7 +138,7 @@ suite('a host', { skip: needsRoot }, () => {
     const { sandboxId } = assignment
     await box.host.stop({ ...assignment, target: 'stopped', generation: 2 })
     const starting = box.host.start({ ...assignment, isNew: false, generation: 3 }).catch(() => {})
-    // The first process of the sandbox is there and answers nothing.
+    // The first process of the sandbox exists but never answers.
     const cgroup = box.cgroupOf(sandboxId)
     for (let pids: number[] = []; pids.length === 0; await new Promise(setImmediate)) {
       pids = await cgroup.pids().catch(() => [])
@@ -158,7 +158,7 @@ suite('a host', { skip: needsRoot }, () => {
     )
   })
 
-  test('a polite stop lets a process finish; a forced one, asked meanwhile, does not wait for it', async () => {
+  test('a polite stop lets a process finish; a forced stop that comes meanwhile does not wait for it', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(
@@ -175,12 +175,12 @@ suite('a host', { skip: needsRoot }, () => {
     const began = performance.now()
     await box.host.stop({ ...assignment, signal: 'SIGKILL' })
     await polite
-    // The grace is ten seconds; nothing but the kill can be this quick.
+    // The grace period is 10 seconds, so only the kill can be this quick.
     assert.ok(performance.now() - began < 9_000)
     assert.equal(box.host.get(sandboxId)?.status, 'stopped')
   })
 
-  test('an image that is not there is an error with a reason, and a later start works', async () => {
+  test('a missing image is an error with a reason, and a later start works', async () => {
     const assignment = box.assignment({ image: 'absent' })
     const { sandboxId } = assignment
     await assert.rejects(box.host.start(assignment), /The image absent is not on this runner/)
@@ -191,7 +191,7 @@ suite('a host', { skip: needsRoot }, () => {
   })
 
   test('a start that the runtime refuses says why and leaves nothing running', async () => {
-    // There is no /etc to put the sandbox's own files into.
+    // The image has no /etc for the sandbox's own files, so the runtime refuses the start.
     mkdirSync(join(box.directory, 'broken'))
     writeFileSync(join(box.directory, 'broken/etc'), '')
     const assignment = box.assignment({ image: 'broken' })
@@ -217,7 +217,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.throws(() => void box.host.start(box.assignment({ sandboxId: 'a/b' })), /characters that no id has/)
   })
 
-  test('a sandbox that ends by itself is noticed, cleared and stopped with a reason', async () => {
+  test('a sandbox that ends by itself is noticed, cleared away and stopped with a reason', async () => {
     const { sandboxId } = await box.started()
     const exited = new Promise<Cause>((resolve) => {
       box.host.onExit((id, cause) => {
@@ -230,7 +230,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('what is changed about one that has ended, before anybody has noticed, does not start it again', async () => {
+  test('a change to a sandbox whose end nobody has noticed yet does not start it again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const init = identityOf(box.pidOf(sandboxId))
@@ -242,7 +242,7 @@ suite('a host', { skip: needsRoot }, () => {
     while (reports.length === 0) await new Promise(setImmediate)
     assert.deepEqual([reports[0]?.state, reports[0]?.generation], ['stopped', 2])
     assert.match(reports[0]?.cause?.detail ?? '', /was ended/)
-    // Who asks for a start gets one.
+    // An explicit start does start it again.
     keeper.take({ ...assignment, generation: 3 })
     while (reports.length === 1) await new Promise(setImmediate)
     assert.deepEqual([reports[1]?.state, reports[1]?.generation], ['started', 3])

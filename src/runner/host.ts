@@ -1,5 +1,5 @@
-// The sandboxes of this host: what the rest of the runner sees of them. Verbs for one sandbox run one at a time and may be
-// asked twice; closing leaves every sandbox running for the next runner to adopt.
+// The sandboxes of this host, as the rest of the runner sees them. Verbs for one sandbox run one at a time, and every verb may
+// be requested twice. Closing the host leaves every sandbox running, for the next runner to adopt.
 import { isAlive } from '#src/kit/process-identity.ts'
 import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
@@ -37,11 +37,11 @@ export type HeldSandbox = {
   status: (typeof sandboxStatuses)[number]
   socketPath: string
   errorReason?: string
-  /** Why what the assignment asked for was not done; the sandbox is well, and as it was. */
+  /** Why the assignment was refused. The sandbox is unharmed and unchanged. */
   refused?: string
-  /** Where its disk is, once it was archived here. */
+  /** The archive that holds the disk, once this host has archived the sandbox. */
   archive?: Archive
-  /** Why it does not run, if it ended without being asked to. */
+  /** Why the sandbox does not run, if it ended without a request. */
   cause?: Cause
 }
 
@@ -50,47 +50,47 @@ export interface Host {
   readonly capabilities: RunnerCapabilities
   list(): readonly HeldSandbox[]
   get(sandboxId: string): HeldSandbox | undefined
-  /** The image below its disk, which is never one made of another sandbox's disk. */
+  /** The base image below the sandbox's disk. Never a template, which is made of another sandbox's disk. */
   imageOf(sandboxId: string): Promise<string | undefined>
-  /** Gives a fork the disk of its parent as it is now, when nothing is being done to the parent. Fine if it has it already. */
+  /** Copies the parent's current disk for a fork, after any verb of the parent. Does nothing if the fork has its disk. */
   copyParent(assignment: Assignment): Promise<void>
-  /** Makes it run as assigned: creates, starts, resumes or changes it, whatever is missing. Throws with a sentence for a person. */
+  /** Creates, starts, resumes or changes a sandbox until it runs as assigned. Throws with a sentence for a person. */
   start(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
-  /** Freezes all processes and keeps them in memory. A sandbox that has ended meanwhile is stopped, with its cause. */
+  /** Freezes all processes and keeps them in memory. A sandbox that has ended meanwhile becomes stopped, with its cause. */
   pause(assignment: Assignment): Promise<void>
-  /** Makes it rest, with its disk kept. Throws for a sandbox that is not here. */
+  /** Stops a sandbox and keeps its disk. Throws for a sandbox that is not on this host. */
   stop(assignment: Assignment): Promise<void>
-  /** Moves its disk to the archive store. What cannot be archived is stopped, with its disk, and says why it was refused. */
+  /** Moves the disk to the archive store. If that fails, the sandbox is stopped, keeps its disk, and `refused` says why. */
   archive(assignment: Assignment, onProgress?: (progress: Progress) => void): Promise<void>
-  /** Somebody wants its end: what takes long is broken off, so that `destroy` need not wait for it. */
+  /** Aborts slow work on a sandbox (polite stops, moving disks), so that `destroy` need not wait for it. */
   cutShort(sandboxId: string): void
-  /** Makes it gone. Fine for a sandbox that never was here. */
+  /** Removes a sandbox. Does nothing for a sandbox that never was on this host. */
   destroy(sandboxId: string, withArchives?: 'with archives'): Promise<void>
   /**
-   * Keeps the disk of a sandbox, as it is now, as an image that others can be made from. `otherBase` lies below it from then on:
-   * an image with the same files as the one below the disk.
+   * Makes a template: an image that holds the sandbox's current disk, for new sandboxes. `otherBase` is the base image of the
+   * template, in place of the disk's own base; both must have the same files.
    */
   snapshot(sandboxId: string, image: string, otherBase?: string): Promise<void>
-  /** The images that are disks of sandboxes, each with the image below it. */
+  /** All templates (images made of disks), each with its base image. */
   templates(): Promise<({ image: string } & Template)[]>
   /** Reads a template from the disk; undefined where there is none. */
   template(image: string): Promise<Template | undefined>
-  /** The images that lie below a disk or a template, but for this one. */
+  /** The base images of all disks and of all templates except `except`. */
   basesInUse(except?: string): Promise<ReadonlySet<string>>
   removeTemplate(image: string): Promise<void>
-  /** Told within about a second when a sandbox has ended without being asked to; it is cleared and `stopped` by then. */
+  /** Calls `listener` about a second after a sandbox ended without a request. The sandbox is cleared away and `stopped` by then. */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
-  /** What one uses that runs or is paused; undefined for any other. */
+  /** What a running or paused sandbox uses; undefined for any other. */
   measure(sandboxId: string): Promise<MeterReading | undefined>
-  /** What all of them use, by their ids. */
+  /** What all running or paused sandboxes use, by id. */
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
-  /** How often its processes were killed for want of memory since it started, and when that may have been. */
+  /** How often the kernel killed processes of a sandbox for want of memory since its start, and the possible times. */
   memoryKills(sandboxId: string): MemoryKillsHere
-  /** Told of each sandbox that `get` answers otherwise than before. Returns what ends it. */
+  /** Calls `listener` whenever the answer of `get` changes for a sandbox. Returns a function that unsubscribes. */
   onChange(listener: (sandboxId: string) => void): () => void
   /**
-   * Told when something went wrong inside a sandbox that lives on, at most once in ten minutes for each. A listener that
-   * answers false could not pass it on, and is told again.
+   * Calls `listener` when something went wrong inside a sandbox that lives on, at most once in ten minutes per sandbox. A
+   * listener that could not pass the mishap on returns false, and is called again.
    */
   onMishap(listener: (sandboxId: string, cause: Cause) => boolean): void
   close(): Promise<void>
@@ -101,10 +101,10 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
   return new MachineHost(parts.instance, machine, await adoptSandboxes(machine))
 }
 
-/** How often archives are tried again that could not be removed with their sandbox. */
+/** Interval of retries for archives that could not be removed with their sandbox. */
 const owedEveryMs = 10 * 60_000
 
-/** How long a sandbox that is to be destroyed lives on while something else is being done to it. */
+/** How long the processes of a sandbox to be destroyed live on while another verb is under way. */
 const patienceMs = 1000
 
 class MachineHost implements Host {
@@ -112,14 +112,14 @@ class MachineHost implements Host {
   readonly capabilities: RunnerCapabilities
   readonly #machine: Machine
   readonly #held: Map<string, Adopted>
-  /** Images below the disks of running sandboxes, as far as somebody has asked. */
+  /** Cache: the base images of running sandboxes, filled on request. */
   readonly #images = new Map<string, string>()
   readonly #inLine = new OneAtATime()
-  /** Cut short what may take long, under way or in line: polite stops, and moving disks to and from archives. */
+  /** Abort controllers of slow verbs, under way or queued: polite stops, and moving disks to and from archives. */
   readonly #long = new Map<string, Set<AbortController>>()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
   readonly #lookouts: Lookouts
-  /** Ended by us, for what they did to the host. */
+  /** Sandboxes that the runner killed because they harmed the host. */
   readonly #guilty = new Map<string, Cause>()
   #onMishap: (sandboxId: string, cause: Cause) => boolean = () => false
   readonly #watchers = new Set<(sandboxId: string) => void>()
@@ -166,7 +166,7 @@ class MachineHost implements Host {
   copyParent(assignment: Assignment) {
     const { sandboxId, forkOf } = assignment
     checkSandboxId(sandboxId)
-    // In its own line too, so that nobody takes for nothing what is just being made.
+    // Queued under the child's id too: a verb for the child must not run while its disk is being copied and take it for absent.
     return this.#inLine.run(sandboxId, async () => {
       if (forkOf !== undefined) await this.#forkDisk(assignment, forkOf)
     })
@@ -185,7 +185,7 @@ class MachineHost implements Host {
       }
       expectStart()
       try {
-        // What ended by itself a moment ago, or could not be cleared away when it failed.
+        // Clears away a sandbox that has just ended by itself, or whose failed start left something behind.
         this.#notRunning(sandboxId)
         if (running || spec?.status === 'error') await clearSandbox(this.#machine, sandboxId, running?.slot)
         if (spec?.status === 'archived') await this.#machine.pool.remove(sandboxId)
@@ -267,7 +267,7 @@ class MachineHost implements Host {
       .finally(() => clearInterval(waiting))
   }
 
-  /** What is being done to it may wait for a process inside that never answers. */
+  /** The verb under way may wait for a process inside that never answers, so the kill does not wait for that verb. */
   #killAll(sandboxId: string) {
     cgroupOf(this.#machine, sandboxId)
       .kill()
@@ -333,7 +333,7 @@ class MachineHost implements Host {
     await Promise.all([this.#machine.journal.settled(), this.#machine.pool.close()])
   }
 
-  /** In line, with a signal for when somebody has asked for more than this meanwhile. */
+  /** Queues `work` for the sandbox. The signal aborts when `cutShort` is called for the sandbox. */
   async #cuttable(sandboxId: string, work: (signal: AbortSignal) => Promise<void>) {
     const controller = new AbortController()
     const long = this.#long.get(sandboxId) ?? new Set()
@@ -367,12 +367,12 @@ class MachineHost implements Host {
       })
       return
     }
-    // Nothing runs; what a failed start could not clear away goes now.
+    // Nothing runs. Leftovers of a failed start are removed now.
     if (spec.status === 'error') await clearSandbox(this.#machine, sandboxId, undefined)
     await this.#rest(assignment, spec)
   }
 
-  /** Nothing of it runs; it only takes what is new in the assignment. */
+  /** Applies a new assignment to a sandbox without processes: its disk limit and its journal. */
   async #rest(assignment: Assignment, { assignment: before, cause }: Spec) {
     const { pool } = this.#machine
     const { sandboxId, diskGiB } = assignment
@@ -380,7 +380,7 @@ class MachineHost implements Host {
     await this.#write(sandboxId, { assignment, status: 'stopped', ...(cause ? { cause } : {}) })
   }
 
-  /** What could not be brought back is in its archive as it was. */
+  /** Records a failed restore. The archive is unchanged, so the sandbox stays archived. */
   async #stillArchived(assignment: Assignment, before: Spec | undefined, error: RestoreFailed) {
     const { sandboxId } = assignment
     this.#machine.log.warn({ err: error, sandboxId }, 'could not be restored')
@@ -405,7 +405,7 @@ class MachineHost implements Host {
     )
   }
 
-  /** In the line of both, so that no verb of the parent's is under way; answers the image below it. */
+  /** Copies the parent's disk, queued under both ids so that no verb of the parent is under way. Returns the base image. */
   async #forkDisk(assignment: Assignment, parentId: string): Promise<string> {
     const { sandboxId, image } = assignment
     if (parentId === sandboxId) throw new NotRecoverable('A sandbox cannot be forked from itself.')
@@ -437,7 +437,7 @@ class MachineHost implements Host {
     this.#killAll(sandboxId)
   }
 
-  /** In line, so that no verb is under way. A verb that takes long is not waited for, and nothing is held then. */
+  /** Freezes a sandbox between verbs until `release`. If a verb takes longer than `patienceMs`, resolves to false and freezes nothing. */
   #holdStill(sandboxId: string, release: AbortSignal): Promise<boolean> {
     return new Promise((resolve) => {
       const late = AbortSignal.any([release, AbortSignal.timeout(patienceMs)])
@@ -486,7 +486,7 @@ class MachineHost implements Host {
       .catch((err: unknown) => log.error({ err, sandboxId }, 'the journal could not be written'))
   }
 
-  /** Whether there is nothing to change any more, as it has ended by itself. Of what is warm nobody had anything. */
+  /** Whether the sandbox has ended by itself, so that only its journal changes. False for a warm one: it can be started anew. */
   async #hasEnded(assignment: Assignment): Promise<boolean> {
     const { sandboxId, isRunning } = assignment
     const { spec, running } = this.#held.get(sandboxId) ?? {}
@@ -498,7 +498,7 @@ class MachineHost implements Host {
     return true
   }
 
-  /** The first process of a sandbox has ended. Only its queue of verbs knows whether that was asked for meanwhile. */
+  /** Handles the end of a sandbox's first process. Runs in its queue of verbs, because an earlier verb may have caused the end. */
   async #ended(sandboxId: string) {
     const { spec, running } = this.#held.get(sandboxId) ?? {}
     if (!spec || !running || isAlive(running.init)) return
@@ -513,13 +513,13 @@ class MachineHost implements Host {
       this.#machine.log.info({ sandboxId, cause }, 'ended by itself')
       for (const listener of this.#listeners) listener(sandboxId, cause)
     } catch (error) {
-      // Tried again at the next look.
+      // The next look of the lookout tries again.
       this.#machine.log.error({ err: error, sandboxId }, 'has ended and could not be cleared away')
       this.#lookouts.awaitEnd(sandboxId, running.init)
     }
   }
 }
 
-/** Control's word for it, or else what was written down here when nobody heard of it. */
+/** The archive that control names, or else the archive in the journal, whose report control may have missed. */
 const archiveOf = ({ archive }: Assignment, spec: Spec | undefined): ArchiveRef | undefined =>
   archive?.sha256 !== undefined || spec?.status !== 'archived' ? archive : spec.archive

@@ -21,7 +21,7 @@ const text = Buffer.from('what was packed\n'.repeat(100_000))
 const packedBy = (program: string) => (input: Buffer) => execFileSync(program, ['-c'], { input, maxBuffer: 2 ** 28 })
 const packers = { gzip: gzipSync, zstd: zstdCompressSync, bzip2: packedBy('bzip2'), xz: packedBy('xz') } as const
 
-/** Processes of decompressors, with what the kernel says of each. */
+/** Running decompressor processes: the kernel's status text of each. */
 const running = () =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -45,7 +45,7 @@ suite('inflate', () => {
       )
     })
 
-    test(`${kind}: damaged and cut-off data is told, and what the source says of itself passes`, async () => {
+    test(`${kind}: damaged and cut-off data is an error, and an error of the source is passed on`, async () => {
       const packed = packers[kind](text)
       await assert.rejects(whole(inflate(of(Buffer.from('no such thing at all')), kind)), Damaged)
       await assert.rejects(whole(inflate(of(packed.subarray(0, packed.length - 12)), kind)), Damaged)
@@ -57,7 +57,7 @@ suite('inflate', () => {
     })
   }
 
-  test('a process without privileges does it, and ends when nobody reads on', { skip: needsRoot }, async () => {
+  test('an unprivileged process decompresses, and ends when the reader stops', { skip: needsRoot }, async () => {
     const endless = async function* () {
       for (;;) yield zstdCompressSync(Buffer.alloc(1024 ** 2))
     }

@@ -1,4 +1,4 @@
-// What a sandbox cannot do, tried from inside real ones. Needs root; elsewhere it is skipped and says so.
+// What a sandbox cannot do, tried from inside real sandboxes. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readFileSync, statSync } from 'node:fs'
@@ -46,7 +46,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     for (const owner of owners) assert.ok(owner >= uidBase, `${owner}`)
   })
 
-  test('its processes are of other ids on the host than those of any other sandbox', async (t) => {
+  test('each sandbox’s processes have their own range of ids on the host', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started()
     const rangeOf = (pid: number) => Math.floor((statSync(`/proc/${pid}`).uid - uidBase) / uidCount)
@@ -56,7 +56,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('files that one leaves on their way between its processes take none from another', async (t) => {
+  test('files passed between a sandbox’s processes (in flight) use up no other sandbox’s limit', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started()
     const held = await box.run(
@@ -78,7 +78,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.match(readFileSync(`/proc/${box.pidOf(id)}/status`, 'utf8'), /^Seccomp:\s+2$/m)
   })
 
-  test('system calls that reach past the sandbox are refused, ordinary ones are not', async () => {
+  test('system calls that reach outside the sandbox are refused, ordinary system calls work', async () => {
     const { output } = await box.run(id, 'probe')
     assert.deepEqual(
       Object.fromEntries(parseCounters(output)),
@@ -157,7 +157,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     )
   })
 
-  test('every call whose arguments are forbidden gets the answer of the filter', async () => {
+  test('the filter refuses each forbidden combination of system call and arguments, with the expected error', async () => {
     const arch = process.arch as 'x64' | 'arm64'
     const tried = forbiddenCalls.flatMap(({ name, call, given, errno }) => {
       const number = numbers[call]?.[arch]
@@ -171,14 +171,14 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     )
   })
 
-  test('answers to ping that it leaves unread hold little of the host’s memory, and ping goes on', async () => {
+  test('unread ping replies hold less than 32 MiB of the host’s memory, and ping still works', async () => {
     const { held, small } = Object.fromEntries(parseCounters((await box.run(id, 'probe echoes', 'daytona')).output))
     assert.ok(held !== undefined && held > 0 && held < 32, `${held} MiB`)
     assert.equal(small, 1)
   })
 
-  test('the machine below cannot be seen', async () => {
-    // Where the machine has none of these directories there is nothing to hide.
+  test('the host’s devices and kernel settings are invisible inside', async () => {
+    // A machine that lacks one of these directories has nothing to hide there.
     const hidden = ['class/dmi', 'devices/virtual/dmi', 'firmware', 'class/net', 'class/block', 'block', 'fs/btrfs']
     hidden.push('devices/virtual/net', 'devices/virtual/block')
     const look = `ls -d ${hidden.map((path) => `/sys/${path}/*`).join(' ')} 2>/dev/null`
@@ -192,17 +192,17 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     )
   })
 
-  test('nothing tells how much each disk and network of the machine is used', async () => {
+  test('a sandbox cannot read how much each disk and network card of the host is used', async () => {
     const files = ['diskstats', 'partitions', 'zoneinfo', 'softirqs', 'buddyinfo']
     assert.equal((await box.run(id, `cat ${files.map((name) => `/proc/${name}`).join(' ')}`)).output, '')
-    // Disks and network cards are told of beneath the bus that they are on as well.
+    // The kernel shows disks and network cards a second time, below the bus they are attached to.
     const devices = execFileSync('sh', ['-c', 'readlink -f /sys/block/* /sys/class/net/*'], { encoding: 'utf8' })
     const directories = ['/proc/fs', '/proc/pressure', '/sys/class/bdi', '/sys/devices/virtual/bdi', '/sys/fs/ext4']
     const paths = [...directories.map((path) => `${path}/*`), ...devices.trim().split('\n')]
     assert.equal((await box.run(id, `ls -d ${paths.join(' ')} 2>/dev/null`)).output, '')
   })
 
-  test('the host’s own /dev/null stays the host’s, and terminals are bounded', async () => {
+  test('chmod of /dev/null inside does not change the host’s, and the number of terminals is limited', async () => {
     const { uid, mode } = statSync('/dev/null')
     assert.ok(uid < uidBase, `it is of ${uid}`)
     assert.equal(mode & 0o777, 0o666)
@@ -216,12 +216,12 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
       assert.notEqual((await box.run(id, `echo x > ${path}`)).exitCode, 0, path)
   })
 
-  test('a command has no descriptors but its own three', async () => {
-    // The fourth is the directory that ls itself reads.
+  test('a command has only its own three file descriptors', async () => {
+    // Descriptor 3 is the directory that `ls` itself reads.
     assert.equal((await box.run(id, 'ls /proc/self/fd')).output, '0\n1\n2\n3')
   })
 
-  test('root inside writes to nothing of PID 1, whichever way it goes', async () => {
+  test('root inside cannot write to any file of PID 1 in /proc, by any path', async () => {
     const files = 'oom_score_adj oom_adj autogroup comm coredump_filter clear_refs timerslack_ns sched mem loginuid'
     const ways = ['/proc/1', '/proc/1/task/1', '/proc/self/root/proc/1', '/proc/self/cwd/proc/1']
     for (const way of ways) {
@@ -240,23 +240,23 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.ok(Math.min(...others) > score(box.pidOf(id)), `PID 1 has ${score(box.pidOf(id))}, others ${others}`)
   })
 
-  test('the agent cannot be changed, nor found on the disk of the sandbox', async () => {
+  test('a sandbox can neither change the agent nor see its directory on the disk', async () => {
     const agent = '/dev/.alcove/agent'
     assert.notEqual((await box.run(id, `echo x > ${agent}`)).exitCode, 0)
     assert.equal((await box.run(id, 'ls -A /.alcove')).exitCode, 2)
   })
 
-  test('what the kernel counts for all sandboxes together is more than one of them can take', () => {
+  test('limits that the kernel shares among all sandboxes are higher than one sandbox can use up', () => {
     const shared = (path: string) => Number(readFileSync(`/proc/sys/${path}`, 'utf8'))
     for (const path of ['fs/inotify/max_user_instances', 'fs/file-max', 'kernel/pid_max', 'kernel/threads-max'])
       assert.ok(shared(path) > pidsLimit({ memoryGiB: 1 }) * 128, `${path} is ${shared(path)}`)
     assert.ok(shared('kernel/pty/max') > terminals * 1000)
     assert.ok(shared('fs/epoll/max_user_watches') >= 1e9)
-    // In pages of 4 KiB; without such a limit, none.
+    // The unit is pages of 4 KiB. 0 means no limit.
     assert.ok(shared('fs/pipe-user-pages-soft') >= 2 ** 24 || shared('fs/pipe-user-pages-soft') === 0)
   })
 
-  test('all sandboxes together leave memory to the host and to Alcove', () => {
+  test('the memory limit of all sandboxes together leaves a reserve for the host and Alcove', () => {
     const layout = readLayout()
     const file = layout.version === 2 ? 'memory.max' : 'memory.limit_in_bytes'
     const root = layout.version === 2 ? layout.root : layout.roots.memory
@@ -265,14 +265,14 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.deepEqual([reserveBytes(4 * 2 ** 30), reserveBytes(64 * 2 ** 30)], [429_496_729, 2 ** 31])
   })
 
-  test('a memory bomb ends inside; the sandbox and its host go on', async () => {
+  test('a process that eats all memory is killed inside; the sandbox and the host keep running', async () => {
     const bomb = await box.run(id, 'tail /dev/zero')
     assert.equal(bomb.exitCode, 137)
     assert.equal((await box.run(id, 'echo alive')).output, 'alive')
     assert.ok((await box.cgroupOf(id).outOfMemoryKills()) > 0)
   })
 
-  test('a fork bomb meets its bound, and stop still ends everything', async () => {
+  test('a fork bomb is limited, and stop still ends all of its processes', async () => {
     const assignment = await box.started({ signal: 'SIGKILL', memoryGiB: 1 })
     const { sandboxId } = assignment
     const bomb = box.run(sandboxId, 'f() { f | f & f; }; f').catch(() => {})
@@ -286,7 +286,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.deepEqual(await cgroup.pids(), [])
   })
 
-  test('a full disk is an error inside; the pool has room and other sandboxes write on', async () => {
+  test('a full disk is an error inside; other sandboxes can still write', async () => {
     const assignment = await box.started()
     const full = assignment.sandboxId
     const wrote = await box.run(full, 'dd if=/dev/zero of=/home/daytona/big bs=1M count=1500')
@@ -294,7 +294,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.match(wrote.output, /quota exceeded|No space left/)
     const beside = await box.run(id, 'dd if=/dev/zero of=/home/daytona/big bs=1M count=100')
     assert.equal(beside.exitCode, 0, beside.output)
-    // It can be started again all the same, and deleting makes room.
+    // A sandbox with a full disk can still be started again, and deleting files frees room.
     await box.host.stop(assignment)
     await box.host.start(assignment)
     const room = await box.run(full, 'rm /home/daytona/big && echo x > /home/daytona/small')

@@ -1,4 +1,4 @@
-// The launcher as it is built. No step here needs root but the ones that say so.
+// The built launcher. Only the tests that say so need root.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import {
@@ -63,7 +63,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.equal(readFileSync(join(inner, 'once'), 'utf8'), 'one')
     })
 
-    test('a file that is as it should be is not written again; one with other text, owner or mode is', async () => {
+    test('the step `file` leaves a correct file alone and replaces one with other text, owner or mode', async () => {
       const path = join(directory, 'text')
       const write = (text = 'one') => runSteps(launcher, [step.file(path, self, text)])
       const changedAt = () => statSync(path, { bigint: true }).ctimeNs
@@ -88,7 +88,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.equal(readFileSync(path, 'utf8'), long)
     })
 
-    test('the first step that fails is named, with its reason, and nothing comes after it', async () => {
+    test('the first step that fails is named with its reason, and later steps do not run', async () => {
       const after = join(directory, 'after')
       await failsWith(
         [step.directory(join(directory, 'no/such'), self, 0o700), step.directory(after, self, 0o700)],
@@ -101,11 +101,11 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       await failsWith([step.exec(['/no/such/program'])], /^exec: No such file or directory/)
     })
 
-    test('shared memory of the host itself is never touched', async () => {
+    test('the step `sharedMemory` refuses a process of the host itself', async () => {
       await failsWith([step.sharedMemory(process.pid, 4096)], /^shm: this is no sandbox$/)
     })
 
-    test('what is bound with other owners is shown as theirs, and what is root’s own as root’s', {
+    test('a mapped bind mount shows mapped owners as mapped, and root as root', {
       skip: needsRoot,
     }, async (t) => {
       const at = (name: string) => join(directory, name)
@@ -130,7 +130,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       await failsWith([step.ids('nonsense')], /^ids: Invalid argument/)
     })
 
-    test('a file is never written through a link', async () => {
+    test('the step `file` never writes through a link', async () => {
       const link = join(directory, 'link')
       const target = join(directory, 'target')
       await runSteps(launcher, [step.exec(['ln', '-s', target, link])])
@@ -138,7 +138,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.throws(() => statSync(target))
     })
 
-    test('what it becomes may use as much as it can be given of what all sandboxes share', async () => {
+    test('the started program may use the hard limit of what the kernel counts for all sandboxes together', async () => {
       const note = join(directory, 'limits')
       const become = ['exec', 'sh', '-c', `cat /proc/self/limits > ${note}`]
       await runCommand(['prlimit', '--sigpending=100:', '--msgqueue=1000:', launcher, ...become])
@@ -148,12 +148,12 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       }
     })
 
-    test('what it becomes has the listening socket as descriptor 3 and no other of ours', async () => {
+    test('the started program has the listening socket as descriptor 3 and no other descriptor of the launcher', async () => {
       const socket = join(directory, 'a.sock')
       const note = join(directory, 'pid')
       const running = runSteps(launcher, [
         step.listen(socket, 0),
-        // Stopped by itself, it opens nothing more: a program that has just begun still opens its libraries.
+        // The shell stops itself: a program that has just begun would still be opening its libraries.
         step.exec(['sh', '-c', `echo $$ > ${note}; kill -STOP $$`]),
       ])
       const ended = assert.rejects(running, LaunchFailed)
@@ -167,7 +167,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       while (!/\) T /.test(read(`/proc/${read(note)}/stat`))) await new Promise(setImmediate)
       const descriptors = `/proc/${read(note)}/fd`
       const open = readdirSync(descriptors).map((fd) => `${fd} ${readlinkSync(join(descriptors, fd))}`)
-      // Nobody accepts, and still the connection is there: it waits in the backlog.
+      // Nobody accepts, but the connection waits in the backlog.
       const connection = createConnection(socket)
       await once(connection, 'connect')
       connection.destroy()
@@ -198,7 +198,7 @@ suite('commands that the server starts', () => {
   const nameOf = (pid: number) => readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
   const serverPid = () => children('self').find((pid) => nameOf(pid) === 'launch') as number
 
-  test('they read what they are given, and what they wrote comes back, or what went wrong', async () => {
+  test('commands get their input, and return their output or the error', async () => {
     const much = 'x'.repeat(300_000)
     assert.equal(await runCommand(['cat'], { input: much }), much)
     assert.equal(await runCommand(['sh', '-c', 'echo "$1"; cat', 'sh', 'a b\n']), 'a b\n\n')
@@ -210,11 +210,11 @@ suite('commands that the server starts', () => {
     await assert.rejects(runCommand(['sh', '-c', 'kill -TERM $$']), /ended by SIGTERM/)
   })
 
-  test('one that takes too long is killed', async () => {
+  test('a command that takes too long is killed', async () => {
     await assert.rejects(runCommand(['sleep', '1000'], { timeoutMs: 1000 }), /took longer than 1000 ms/)
   })
 
-  test('more at once than it has room for all come to their end', async () => {
+  test('400 commands at once, more than the server runs at a time, all finish', async () => {
     const asked = Array.from({ length: 400 }, (_, index) => runCommand(['echo', String(index)]))
     assert.deepEqual(
       await Promise.all(asked),
@@ -222,7 +222,7 @@ suite('commands that the server starts', () => {
     )
   })
 
-  test('when the server is killed, steps end with it, who waits is told, and the next command has a new one', async () => {
+  test('when the server is killed, its commands end, callers get an error, and the next command starts a new server', async () => {
     const steps = runSteps(builtLauncher(), [step.exec(['sleep', '1000'])])
     const told = assert.rejects(steps, LaunchFailed)
     const pid = serverPid()
@@ -231,7 +231,7 @@ suite('commands that the server starts', () => {
     const sleeping = sleeper() as number
     process.kill(pid, 'SIGKILL')
     await told
-    // Whoever is its parent now may take a while to wait for it.
+    // The new parent of the process may take a while to reap it.
     const isThere = () => existsSync(`/proc/${sleeping}/exe`) && nameOf(sleeping) === 'sleep'
     while (isThere()) await new Promise(setImmediate)
     assert.equal(await runCommand(['echo', 'again']), 'again\n')
@@ -240,7 +240,7 @@ suite('commands that the server starts', () => {
 })
 
 suite('a start that is expected', () => {
-  test('has its helper at work in the cgroup before the first request, which is answered', async () => {
+  test('an expected start has its helper in the cgroup before the first request, and is answered', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
     const procs = join(directory, 'procs')
     writeFileSync(procs, '')

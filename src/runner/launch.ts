@@ -1,52 +1,54 @@
-// The steps that `native/launch.c` can carry out, typed, and running them: one process for a whole start.
+// The steps that `native/launch.c` can carry out, as typed functions. One launcher process runs all steps of a start.
 import { CommandFailed, expectMove, haveCommandsStartedBy, runByServer, runCommand } from '#src/kit/run-command.ts'
 
 export type Step = readonly [name: string, ...args: string[]]
 
 export const step = {
-  /** Dies with this process, so that nothing half done goes on after it. */
+  /** The launcher dies with this process, so that no half-done start continues without a runner. */
   childOfMe: (): Step => ['child-of', String(process.pid)],
   subvolume: (path: string): Step => ['subvolume', path],
   limit: (path: string, bytes: number): Step => ['limit', path, String(bytes)],
   deleteSubvolume: (path: string): Step => ['delete-subvolume', path],
-  /** A subvolume with what another one holds now; fails if the name is taken. */
+  /** Copies a subvolume as it is now. Fails if the name `to` is taken. */
   snapshot: (from: string, to: string): Step => ['snapshot', from, to],
-  /** Removes a tree that nobody else can reach. */
+  /** Removes a tree that no other process can reach. */
   removeTree: (path: string): Step => ['remove-tree', path],
-  /** Below a directory that a sandbox filled, through no link of it. */
+  /** Removes a file below a directory that a sandbox filled, without following its links. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
-  /** Takes away what no sandbox with these ids could have made. Only for what nobody else can reach. */
+  /**
+   * Removes privileges (such as setuid) that the sandbox with these ids could not have set. For trees that no process can reach.
+   */
   disarm: (path: string, firstId: number, count: number): Step => ['disarm', path, String(firstId), String(count)],
   rename: (from: string, to: string): Step => ['rename', from, to],
-  /** What a file holds, or the names in a directory, is on the disk from here on. */
+  /** Syncs a file's contents, or a directory's names, to the disk. */
   sync: (path: string): Step => ['sync', path],
-  /** Made if absent, and given its owner and mode either way. */
+  /** Creates a directory if it is absent. Sets owner and mode in any case. */
   directory: (path: string, owner: number, mode: number): Step => ['directory', path, String(owner), mode.toString(8)],
-  /** With this text, owner and mode 0644 afterwards, whatever was there. */
+  /** Writes a file with this text, owner and mode 0644, and replaces whatever was there. */
   file: (path: string, owner: number, text: string): Step => ['file', path, String(owner), text],
-  /** Only if it is absent or empty. */
+  /** Writes a file only if it is absent or empty. */
   newFile: (path: string, owner: number, text: string): Step => ['new-file', path, String(owner), text],
-  /** Root and this group may connect. */
+  /** Listens on a unix socket to which root and this group may connect. */
   listen: (path: string, gid: number): Step => ['listen', path, String(gid)],
   privateMounts: (): Step => ['private'],
-  /** The /sys of a network namespace. */
+  /** Mounts the /sys of a network namespace. */
   sysfs: (netnsPath: string, path: string): Step => ['sysfs', netnsPath, path],
-  /** A time namespace for what is started from here on. */
+  /** Puts all programs that later steps start into a new time namespace. */
   ownTime: (): Step => ['own-time'],
   hide: (path: string): Step => ['hide', path],
   overlay: (options: string, path: string): Step => ['overlay', options, path],
   bind: (from: string, to: string): Step => ['bind', from, to],
-  /** By what `bindMapped` maps owners from now on, on the disk to outside: lines as in user_namespaces(7). */
+  /** Sets the owner map for later `bindMapped` steps, from owner on the disk to owner inside; format: user_namespaces(7). */
   ids: (map: string): Step => ['ids', map],
   bindMapped: (from: string, to: string): Step => ['bind-mapped', from, to],
   /** Sets the size of /dev/shm of the sandbox whose first process this is. Comes last: later steps would act in its mount namespace. */
   sharedMemory: (pid: number, bytes: number): Step => ['shm', String(pid), String(bytes)],
   readOnly: (path: string): Step => ['read-only', path],
-  /** The last one. */
+  /** Becomes another program. Must be the last step. */
   exec: (argv: readonly string[]): Step => ['exec', ...argv],
 }
 
-/** A step failed; the message is its one line, such as `overlay: No such file or directory (…)`. */
+/** A step failed. The message is the launcher's one line, such as `overlay: No such file or directory (…)`. */
 export class LaunchFailed extends Error {
   override readonly name = 'LaunchFailed'
 }
@@ -54,13 +56,13 @@ export class LaunchFailed extends Error {
 const timeoutMs = 60_000
 
 /**
- * The launcher as the one who starts all commands of this process. `ownCgroup` is a file that moves who writes into it to
- * where it is; writing there in time spares a start the wait of the first such move.
+ * Starts the launcher as a server that starts all commands of this process. `ownCgroup`: path of the file that moves a process
+ * into this process's cgroup. The server writes there ahead of a start, because the first such move is slow.
  */
 export const serveCommands = (launcher: string, ownCgroup: string | undefined): Disposable =>
   haveCommandsStartedBy([launcher, 'serve', ...(ownCgroup === undefined ? [] : [ownCgroup])])
 
-/** A start is about to be asked for: what it would wait for passes beside what comes before it. */
+/** Announces a start, so that slow preparation runs in parallel with the work before the start. */
 export const expectStart = (): void => expectMove()
 
 export const runSteps = async (launcher: string, steps: readonly Step[]): Promise<void> => {

@@ -1,4 +1,4 @@
-// The program as `up` runs it: a process of its own, told by its environment.
+// The runner as `up` starts it: a separate process that is configured by its environment.
 import assert from 'node:assert/strict'
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,7 +8,7 @@ import { suite, test } from 'node:test'
 const program = join(import.meta.dirname, '../../bin/runner.ts')
 
 suite('the program runner', () => {
-  test('tells the log and who started it why it cannot start, and ends with 1', async () => {
+  test('reports why it cannot start, to its log and its parent, and exits with 1', async () => {
     const env = { PATH: process.env['PATH'], NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] }
     const child = fork(program, { env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
     let said = ''

@@ -37,18 +37,18 @@ const spareNetworks = 4
 const sweepContextsSeconds = 3600
 
 type Runner = {
-  /** Settles when the default image is there and control knows of it. */
+  /** Resolves when the default image is present and control knows it. */
   ready: Promise<void>
-  /** Settles with why this runner must not go on, which is no trouble that another try would end. */
+  /** Resolves with the reason why this runner must end. Trying again would not help. */
   barred: Promise<string>
   /** Leaves every sandbox running. */
   close: () => Promise<void>
 }
 
-/** What who started the runner is told. */
+/** Callbacks to the parent that started the runner. */
 type RunnerListener = {
   onProgress: (progress: Progress) => void
-  /** Control has not taken the key for a while, or takes it again. Nothing here ends because of it. */
+  /** Called when control has refused the key for a while, and when it accepts the key again. The runner keeps running. */
   onRefused: (isRefused: boolean) => void
 }
 
@@ -127,7 +127,7 @@ export const startRunner = async (
   })
   const imageKeeper = new ImageKeeper({
     images: allImages,
-    // A report that is lost is told again with the next list.
+    // A lost report is repeated with the next list.
     report: (report) => void link.say({ type: 'image', report }),
     onProgress: (image, progress) => void link.say({ type: 'image-progress', image, ...progress }),
     onText: (image, text) => void link.say({ type: 'image-log', image, text }),

@@ -20,7 +20,7 @@ suite('one at a time', () => {
     assert.deepEqual(did, ['other', 'first', 'second'])
   })
 
-  test('what may wait is bounded', async () => {
+  test('the number of waiting calls per key is limited', async () => {
     const line = new OneAtATime()
     const gate = Promise.withResolvers<void>()
     const waiting = Array.from({ length: 32 }, () => line.run('a', () => gate.promise))

@@ -1,6 +1,6 @@
 // Work for one key waits for earlier work for the same key; different keys do not wait for each other.
 
-/** More than this waiting for one key means that somebody asks in a loop. */
+/** Limit of waiting calls for one key. More of them mean that a caller asks in a loop. */
 const waitingLimit = 32
 
 type Line = { last: Promise<unknown>; waiting: number }

@@ -1,4 +1,4 @@
-// What outlives a power cut right after it was told. Needs root; elsewhere it is skipped and says so.
+// What survives a power cut right after the runner reported it. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,7 +26,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
   }
   const kept = async (sandboxId: string) => (await box.run(sandboxId, 'cat /root/file')).output
 
-  test('a snapshot that was made is there, with the image below it, and sandboxes are made of it', async () => {
+  test('a snapshot that was reported exists, with its base image, and sandboxes can be made from it', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'shown')
     await box.cutPower()
@@ -36,12 +36,12 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('shown')
   })
 
-  test('a fork, and a sandbox made of a snapshot, that were started can be started again', async () => {
+  test('a fork, and a sandbox made from a snapshot, can be started again once their start was reported', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'source')
     const children = [
       await box.started({ isNew: true, image: 'source' }),
-      // Last, as what others wait for the disk for would bring this one there too.
+      // The fork comes last: the syncs for later sandboxes would also write the fork's disk.
       await box.started({ isNew: true, forkOf: sandboxId }),
     ]
     await box.cutPower()
@@ -52,7 +52,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('source')
   })
 
-  test('a sandbox that was told to start or stop is in the journal so, on the host’s own disk too', async () => {
+  test('a reported start or stop is in the journal on the host’s disk', async () => {
     const sandboxes = join(box.directory, 'runner/sandboxes')
     await using recorder = await Recorder.attach()
     const assignment = await box.started()
@@ -67,7 +67,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
       mkdirSync(left)
       layOut(remains, left)
       const status = (await new Journal(left).read(assignment.sandboxId))?.spec.status
-      // What is being done may be written down before it is told.
+      // The journal may already contain the change that is under way.
       assert.ok(status === expected[told] || status === expected[told + 1], `${status} ${after}`)
       rmSync(left, { recursive: true })
       last = told
@@ -75,7 +75,9 @@ suite('after a power cut', { skip: needsRoot }, () => {
     assert.equal(last, 2, 'every mark was recorded')
   })
 
-  test('a start and a stop are told only after the journal has them, however long its disk takes', async ({ mock }) => {
+  test('a start or a stop is reported only after the journal is on the disk, however slow the disk is', async ({
+    mock,
+  }) => {
     const order: string[] = []
     let told = Promise.withResolvers<void>()
     const { writeSpec } = Journal.prototype
@@ -83,7 +85,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
       Journal.prototype,
       'writeSpec',
       async function (this: Journal, ...written: Parameters<typeof writeSpec>) {
-        // Long enough for everything else to be done: whoever does not wait for the disk is told within it.
+        // Waits long enough for all other work to finish, so that a report which does not wait for the journal would come first.
         await Promise.race([told.promise, pause(3000)])
         await writeSpec.apply(this, written)
         order.push(written[1].status)
@@ -101,7 +103,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     assert.deepEqual(order, ['started', 'told of the start', 'stopped', 'told of the stop'])
   })
 
-  test('files of its own that lost what was in them have it again from the next start on', async () => {
+  test('own files of a sandbox that lost their contents are written again at the next start', async () => {
     const { sandboxId, ...rest } = await parent()
     const etc = join(box.directory, 'runner/pool/disks', sandboxId, 'etc')
     await box.host.stop({ ...rest, sandboxId, generation: 2, target: 'stopped', signal: 'SIGKILL' })
@@ -111,7 +113,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     for (const name of own) assert.notEqual(readFileSync(join(etc, name), 'utf8'), '', name)
   })
 
-  test('a snapshot that has lost which image is below it is none, and is made anew', async () => {
+  test('a snapshot that lost its base image is not listed, and can be made again', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'lost')
     truncateSync(join(box.directory, 'runner/pool/templates/lost/etc/image'))
@@ -121,7 +123,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('lost')
   })
 
-  test('a disk that has lost which image is below it is started over the one that its snapshot has', async () => {
+  test('a disk that lost its base image starts over the base image of its snapshot', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'whole')
     const child = await box.started({ isNew: true, image: 'whole' })

@@ -1,4 +1,4 @@
-// What is kept of uploads that nobody ends. How files are uploaded is tried from the outside, in test/object-storage/.
+// Uploads that are begun and never completed or aborted. Tests of the upload calls themselves are in test/object-storage/.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -41,7 +41,7 @@ const openContexts = async (limits: Partial<ContextLimits> = {}) => {
 const tooMany = { code: 'rate_limited', message: /Too many uploads are open/ }
 
 suite('uploads that are open', () => {
-  test('are so many of an organization, and of all together; who is refused has written nothing', async () => {
+  test('open uploads are limited per organization and in total; a refused upload writes nothing', async () => {
     await using kept = await openContexts({ uploadsOfOrganization: 2, uploads: 3 })
     const { contexts, objects } = kept
     const begun = await Promise.allSettled(['1', '1', '1', '2', '3'].map((digit) => contexts.beginUpload(named(digit))))
@@ -57,7 +57,7 @@ suite('uploads that are open', () => {
     assert.equal((await objects('/begun.json')).length, 2)
   })
 
-  test('make room when they are completed or aborted by their own name, and when they could not be begun', async () => {
+  test('an upload frees its place when it is completed, aborted under its own context, or failed to begin', async () => {
     await using kept = await openContexts({ uploadsOfOrganization: 1, contextsOfOrganization: 2 })
     const { contexts } = kept
     const first = await contexts.beginUpload(named('1'))
@@ -76,7 +76,7 @@ suite('uploads that are open', () => {
     await contexts.beginUpload(named('2'))
   })
 
-  test('make room when nothing has come to them for two hours', async () => {
+  test('an upload frees its place after two hours without data', async () => {
     await using kept = await openContexts({ uploadsOfOrganization: 2 })
     const { contexts, time } = kept
     const [left, going] = [await contexts.beginUpload(named('1')), await contexts.beginUpload(named('1'))]
@@ -87,12 +87,12 @@ suite('uploads that are open', () => {
     time.now += 1
     await contexts.beginUpload(named('1'))
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
-    // It had its place, and has no second one to give.
+    // The expired upload has already freed its place: aborting it must not free a second one.
     await contexts.abort(named('1'), left)
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
   })
 
-  test('are swept when they were left, also where their context stays; those that go on are not', async () => {
+  test('abandoned uploads are swept, even if their context stays; active uploads are not swept', async () => {
     await using kept = await openContexts()
     const { contexts, time, objects, putPart } = kept
     const sweep = () => sweepContexts(contexts, { inUse: [{ organizationId: 'ours', hashes: [named('1').hash] }] })
@@ -109,7 +109,7 @@ suite('uploads that are open', () => {
     assert.deepEqual([...ids].sort(), [going, fresh].sort())
     await assert.rejects(putPart(named('1'), left), { code: 'not_found' })
     await contexts.complete(named('1'), going, [{ number: 1, etag }])
-    // The context of an image that is kept for long, with an upload that never ends.
+    // A context that an image uses for a long time, with an abandoned upload.
     await contexts.beginUpload(named('1'))
     time.now += 30 * hour
     assert.equal(await sweep(), 1)

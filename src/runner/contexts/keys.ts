@@ -1,5 +1,4 @@
-// What the objects of a context are called. Each organization has a prefix of its own, so that nothing is shared, not even
-// by chance.
+// Keys of the objects of a context. Each organization has its own prefix, so that organizations never share objects.
 import { contextHash } from '#src/wire/contexts.ts'
 
 const organization = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
@@ -22,9 +21,9 @@ export const prefixOf = (name: ContextName): string => {
   return `${root}${name.organizationId}/${name.hash}/`
 }
 
-/** Written last: what has it is whole. */
+/** Key of the table, which is written last: a context that has a table is complete. */
 export const tableKey = (name: ContextName) => `${prefixOf(name)}context.json`
-/** Written first, so that what nobody finished can be told from what somebody is writing. */
+/** Key of the marker that is written first. Its time tells an abandoned context from one that is being written. */
 export const begunKey = (name: ContextName) => `${prefixOf(name)}begun.json`
 export const chunksOf = (name: ContextName) => `${prefixOf(name)}chunks/`
 
@@ -37,11 +36,11 @@ export const uploadKey = (name: ContextName, id: string) => `${uploadOf(name, id
 export const partsOf = uploadOf
 export const partKey = (name: ContextName, id: string, part: number) => `${uploadOf(name, id)}${part}.json`
 
-/** The upload that an object is a part of, from its key. */
+/** Reads the upload id from an object's key. Undefined if the object belongs to no upload. */
 export const uploadIn = (key: string): string | undefined =>
   /^contexts\/[^/]+\/[^/]+\/uploads\/([0-9a-f]{32})\//.exec(key)?.[1]
 
-/** Whose an object is, from its key. */
+/** Reads from an object's key the context that the object belongs to. */
 export const nameOf = (key: string): ContextName | undefined => {
   const [, organizationId, hash] = /^contexts\/([^/]+)\/([^/]+)\//.exec(key) ?? []
   if (organizationId === undefined || hash === undefined) return undefined

@@ -1,27 +1,27 @@
-// What bounds the files that come with definitions. Tests make them small.
+// Limits for the files that come with definitions. Tests use smaller values.
 import { mostParts } from '#src/wire/contexts.ts'
 
 export type ContextLimits = {
-  /** Largest context, as it is sent. */
+  /** Most bytes of one context, as the caller sends it. */
   largestBytes: number
-  /** Bytes of all contexts of an organization, as they are stored. */
+  /** Most bytes of all contexts of an organization, as stored (compressed). */
   bytesOfOrganization: number
   contextsOfOrganization: number
   partsOfUpload: number
-  /** That have been begun and not ended, each with as many parts. */
+  /** Most open uploads of an organization. Each may have `partsOfUpload` parts. */
   uploadsOfOrganization: number
-  /** Open uploads of all organizations together. */
+  /** Most open uploads of all organizations together. */
   uploads: number
-  /** Bodies that are taken at the same time; each holds some 16 MiB of memory. */
+  /** Most request bodies that are read at the same time. Each takes about 16 MiB of memory. */
   atOnce: number
   atOnceOfOrganization: number
-  /** Without a byte. */
+  /** A body that sends no byte for this long is refused. */
   silentMs: number
-  /** Longest time of one body, however steadily it trickles. */
+  /** Longest time for one body, however steadily its bytes arrive. */
   longestMs: number
-  /** What is not in use goes when nobody has asked for it, or written to it, for so long. */
+  /** A context that no image uses is removed after this time without a request for it. */
   keptMs: number
-  /** An upload to which nothing has come for so long was left. More than one body takes. */
+  /** An upload without data for this long counts as abandoned. Must be longer than `longestMs`. */
   uploadKeptMs: number
 }
 

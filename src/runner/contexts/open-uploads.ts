@@ -1,5 +1,5 @@
-// Counts the uploads that this process has begun and nobody has ended: each leaves objects in the store, and costs who begins it
-// nothing. One that is left counts until it is old enough to be swept.
+// Counts the open uploads of this process. Beginning an upload is free for the caller but leaves objects in the store.
+// An abandoned upload counts until it is old enough to be swept.
 import { Bound } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, partsOf } from './keys.ts'
@@ -9,7 +9,7 @@ export class OpenUploads {
   readonly #keptMs: number
   readonly #now: () => number
   readonly #bound: Bound
-  /** Open uploads by the prefix of their parts, so that an unknown id ends none of them; the most recent is last. */
+  /** Open uploads by the prefix of their parts, so that an unknown id ends no upload. The most recently used is last. */
   readonly #open = new Map<string, { organizationId: string; at: number }>()
 
   constructor({ uploadsOfOrganization, uploads, uploadKeptMs }: ContextLimits, now: () => number) {

@@ -1,6 +1,6 @@
-// The files that come with definitions, in the object store that archives use. A context has its table when it is whole, and
-// never changes after that: who writes it again is heard, and changes nothing. Killed anywhere, what was half written counts
-// for nothing, and goes later.
+// The files that come with definitions, kept in the object store that archives use. A context is complete when it has its
+// table, and never changes after that: a repeated upload is read and ignored. A context that a killed process left half
+// written has no table. It does not count, and a sweep removes it later.
 import { createHash, type Hash, randomBytes } from 'node:crypto'
 import { Problem } from '#src/problems.ts'
 import type { StoredContext } from '#src/wire/contexts.ts'
@@ -29,7 +29,7 @@ import { Taking } from './taking.ts'
 
 export type Body = AsyncIterable<Buffer>
 
-/** A part as the caller names it who completes an upload. */
+/** A part, as the caller who completes an upload names it. */
 export type NamedPart = { number: number; etag: string }
 
 const seenEveryMs = 3_600_000
@@ -42,7 +42,7 @@ export class ContextStore {
   readonly now: () => number
   readonly #taking: Taking
   readonly #open: OpenUploads
-  /** What an organization has in the store, known for a moment. */
+  /** What each organization has in the store, cached for `usageKeptMs`. */
   readonly #usage = new Map<string, { bytes: number; hashes: Set<string>; until: number }>()
 
   constructor(store: ObjectStore, { limits = standardLimits, now = Date.now } = {}) {
@@ -58,7 +58,7 @@ export class ContextStore {
     return readTable(await this.store.get(tableKey(name), largestTable))
   }
 
-  /** Lists whole contexts whose hash begins so. A caller who asks means to use them: they are kept for another while. */
+  /** Lists complete contexts whose hash begins with `beginning`. Asking for a context restarts its time to live. */
   async list(organizationId: string, beginning: string): Promise<StoredContext[]> {
     const found: StoredContext[] = []
     for (const hash of await this.#hashesOf(organizationId, beginning)) {
@@ -74,13 +74,13 @@ export class ContextStore {
   }
 
   async #hashesOf(organizationId: string, beginning: string): Promise<string[]> {
-    // The usual question is about one.
+    // Callers usually ask for exactly one context by its whole hash. That needs no listing.
     if (isContextName({ organizationId, hash: beginning })) return [beginning]
     const { hashes } = await this.#usageOf(organizationId)
     return [...hashes].filter((hash) => hash.startsWith(beginning)).sort()
   }
 
-  /** A context as one body. */
+  /** Stores a context that arrives as one body. */
   async put(name: ContextName, body: Body): Promise<StoredContext> {
     return await this.#taking.run(name, body, async (pieces) => {
       const known = await this.find(name)
@@ -138,20 +138,20 @@ export class ContextStore {
     return this.#asStored(name, table)
   }
 
-  /** Forgets the parts; fine for an upload that is over. */
+  /** Removes the parts of an upload. No error if the upload has ended already. */
   async abort(name: ContextName, uploadId: string): Promise<void> {
     if (!isUploadId(uploadId)) throw noUpload()
     for await (const { key } of this.store.list(partsOf(name, uploadId))) await this.store.remove(key)
     this.#open.end(name, uploadId)
   }
 
-  /** Whether something has come to it lately; false as well when it is over. */
+  /** Whether an upload received data recently. False if it has ended. */
   async isOpen(name: ContextName, uploadId: string): Promise<boolean> {
     const at = await this.#findUpload(name, uploadId)
     return at !== undefined && this.now() - at < this.limits.uploadKeptMs
   }
 
-  /** The tar as it was sent. A context that cannot be read any more is forgotten, so that it can be sent again. */
+  /** Reads the tar as it was sent. A damaged context loses its table, so that the caller can upload it again. */
   async *read(name: ContextName, { chunks }: Table, signal?: AbortSignal): AsyncGenerator<Buffer> {
     try {
       yield* contentsOf(this.#stored(name, chunks, signal), chunks)
@@ -170,13 +170,13 @@ export class ContextStore {
     return this.#taking.isTaking(name)
   }
 
-  /** When it was last heard of, within some minutes. */
+  /** When the upload was last used, accurate to `uploadSeenEveryMs`. Undefined if there is no such upload. */
   async #findUpload(name: ContextName, uploadId: string): Promise<number | undefined> {
     if (!isUploadId(uploadId)) return undefined
     return readMoment(await this.store.get(uploadKey(name, uploadId), largestTable))?.at
   }
 
-  /** Who asks for one goes on with it: it is kept for another while. */
+  /** Throws if there is no such upload. A caller who asks for an upload continues it, so its time to live restarts. */
   async #getUpload(name: ContextName, uploadId: string): Promise<void> {
     const at = await this.#findUpload(name, uploadId)
     if (at === undefined) throw noUpload()
@@ -250,7 +250,7 @@ export class ContextStore {
     }
     this.#usage.delete(organizationId)
     this.#usage.set(organizationId, usage)
-    // Only the latest are worth anything.
+    // Bounds the cache: the oldest entries go first.
     for (const [id] of this.#usage) if (this.#usage.size > 1000) this.#usage.delete(id)
     return usage
   }

@@ -1,25 +1,25 @@
-// Removes what no image is made from and nobody has asked for lately, and what nobody finished, also where it is an upload
-// of what stays. Any runner of a store may do it, at any time and twice.
+// Removes contexts that no image uses and nobody asked for recently, and abandoned uploads, even those of a context that stays.
+// Any runner that uses the store may sweep at any time; sweeping twice is harmless.
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import { allOf, begunKey, type ContextName, nameOf, prefixOf, root, tableKey, uploadIn } from './keys.ts'
 import type { ContextStore } from './store.ts'
 import { largestTable, readMoment } from './table.ts'
 
-/** Undefined: nothing says when, so it is what a removal has left. */
+/** When the context was last asked for or begun. Undefined: neither is recorded, so these are leftovers of a removal. */
 const lastWanted = async (contexts: ContextStore, name: ContextName): Promise<number | undefined> => {
   const table = await contexts.find(name)
   if (table !== undefined) return table.seenAt
   return readMoment(await contexts.store.get(begunKey(name), largestTable))?.at
 }
 
-/** The table first: without it the rest counts for nothing. */
+/** Removes the table first: without a table the other objects do not count. The `begun` marker goes last. */
 const remove = async ({ store }: ContextStore, name: ContextName): Promise<void> => {
   await store.remove(tableKey(name))
   for await (const { key } of store.list(prefixOf(name))) if (key !== begunKey(name)) await store.remove(key)
   await store.remove(begunKey(name))
 }
 
-/** Answers how many went. */
+/** Returns how many contexts were removed. */
 export const sweepContexts = async (
   contexts: ContextStore,
   { organizationId, inUse }: ContextsInUse,

@@ -1,4 +1,4 @@
-// What a context, or a part of one on its way, consists of: read back from the store as if somebody else had written it.
+// The chunks of a context, or of one part of an upload. What the store returns is validated like input from a stranger.
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import { maxChunkBytes } from '../archive/chunk-borders.ts'
@@ -10,7 +10,7 @@ export type Part = { bytes: number; etag: string; chunks: readonly Chunk[] }
 
 export type Table = Part & {
   storedAt: number
-  /** When somebody last looked for it, within an hour or so. */
+  /** When a caller last asked for the context, accurate to about an hour. */
   seenAt: number
 }
 

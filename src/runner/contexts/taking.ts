@@ -1,4 +1,4 @@
-// Takes bodies, as many at a time as memory allows, from callers who may be slow or vanish.
+// Reads request bodies from callers who may be slow or disappear, and limits how many are read at a time to save memory.
 import { Bound, unbounded } from '#src/kit/bound.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, prefixOf } from './keys.ts'
@@ -48,7 +48,7 @@ export class Taking {
         yield piece.value
       }
     } finally {
-      // Not awaited: it may be waiting for a byte.
+      // Not awaited: the iterator may still wait for a byte.
       void pieces.return?.()?.catch(() => {})
     }
   }

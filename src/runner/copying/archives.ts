@@ -1,5 +1,4 @@
-// What ADD unpacks: a tar among the files, plain or compressed by gzip, zstd, bzip2 or xz.
-
+// Archives that ADD unpacks: a tar file, plain or compressed by gzip, zstd, bzip2 or xz.
 import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { unpackRecord } from '#src/toolbox/agent/agent.ts'
 import { ImageFailed } from '../images/image-failed.ts'
@@ -19,10 +18,10 @@ const magics: readonly [ArchiveKind, number, string][] = [
   ['tar', 257, 'ustar'],
 ]
 
-/** What of it has to be there to be known. */
+/** How many bytes of a file are needed to recognize an archive. */
 export const headBytes = 262
 
-/** By what it begins with, whatever it is called. */
+/** Recognizes an archive by its first bytes, not by its name. */
 export const archiveKind = (head: Buffer): ArchiveKind | undefined =>
   magics.find(([, at, magic]) => head.toString('latin1', at, at + magic.length) === magic)?.[0]
 
@@ -43,7 +42,7 @@ async function* bounded(pieces: AsyncIterable<Buffer>, mostBytes: number): Async
   }
 }
 
-/** Records of what is in an archive, below a directory. */
+/** Yields records for the agent that unpack an archive below `directory`. */
 export async function* unpackedFrom(
   contents: AsyncIterable<Buffer>,
   kind: ArchiveKind,

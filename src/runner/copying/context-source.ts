@@ -28,7 +28,7 @@ export class ContextSource implements CopySource {
     this.#parts = parts
   }
 
-  /** Throws where files are named that are not in the store: before anything is built on them. */
+  /** Throws before the build begins if a named context is not in the store. */
   static async open(parts: Parts): Promise<ContextSource> {
     const source = new ContextSource(parts)
     const { contexts, of } = parts
@@ -94,7 +94,7 @@ export class ContextSource implements CopySource {
     wanted.add(node.content, { path: '', mode: 0, modifiedSeconds: 0 })
     const read: Buffer[] = []
     for await (const { pieces } of this.contents(wanted)) for await (const piece of pieces) read.push(piece)
-    // Names in a tar are bytes, one character each.
+    // Latin-1, because names from a tar are byte strings with one character per byte.
     return Buffer.concat(read).toString('latin1')
   }
 }
@@ -114,7 +114,7 @@ const removeIgnored = async (root: DirectoryNode, patterns: Patterns, turns: Eve
   await visit(root, '')
 }
 
-/** Failures of the store are for the operator; mistakes in an upload are for the uploader. */
+/** Tells two cases apart: damaged files, which the caller can upload again, and a store that the operator has to repair. */
 const asSaid = (error: unknown): unknown => {
   if (!(error instanceof ArchiveFailed)) return error
   const isDamaged = error.why === 'missing' || error.why === 'damaged'

@@ -1,5 +1,4 @@
-// Carries out one COPY or ADD: what is selected goes to the agent of the build's sandbox, which makes it as its root.
-
+// Carries out one COPY or ADD: sends the selected files to the agent of the build's sandbox, which writes them as its root.
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import { AgentRefused, type Files, unpackRecord } from '#src/toolbox/agent/agent.ts'
 import type { CopyStep } from '../images/definition/plan.ts'
@@ -11,10 +10,10 @@ import type { CopySource } from './source.ts'
 import { Tree } from './tree.ts'
 
 export type Copying = {
-  /** Undefined where the line takes nothing but here-documents. */
+  /** Undefined if the line takes only here-documents. */
   source: CopySource | undefined
   files: Files
-  /** What addresses led to, in their order. */
+  /** The files that were fetched from the addresses of the line, in the order of the addresses. */
   fetched?: readonly Fetched[]
   /** Most bytes that ADD unpacks. */
   mostBytes: number
@@ -25,7 +24,7 @@ export type Fetched = { name: string; size: number; modifiedSeconds: number; pie
 
 const bytesOf = (text: string) => Buffer.from(text, 'latin1')
 
-/** Answers what was copied, in a few words. */
+/** Returns a short summary of what was copied. */
 export const copyFiles = async (copy: CopyStep['copy'], copying: Copying): Promise<string> => {
   const { source, files, fetched = [], ...bounds } = copying
   const { sources, documents, destination, owner, group } = copy
@@ -84,7 +83,7 @@ const withoutTarget = (each: { mode?: number; uid?: number; gid?: number; target
   return rest
 }
 
-/** What comes from an address is its owner's alone, as in Docker. */
+/** Mode of a fetched file: only its owner may read it, as in Docker. */
 const modeOfFetched = 0o600
 const modeOfDocument = 0o644
 
@@ -138,7 +137,7 @@ async function* archiveRecords(
   }
 }
 
-/** The first bytes of a stream, enough to tell its format, wherever its pieces are cut. */
+/** Reads the first bytes of a stream until its format can be told. The pieces may be of any size. */
 const headOf = async (pieces: AsyncIterator<Buffer>): Promise<Buffer> => {
   let head: Buffer = Buffer.alloc(0)
   while (head.length < headBytes) {

@@ -1,4 +1,4 @@
-// What COPY and ADD make of what a stranger packed: real tars, and tars that nobody should believe.
+// COPY and ADD with tars that a stranger packed: real ones and hostile ones.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -45,7 +45,7 @@ const unhurried = () => new EventLoopTurns(new AbortController().signal)
 
 const file = (path: string, content = path): Entry => ({ path, content })
 
-/** A header that says something of the entry behind it (x, L, K), or of all to come (g). */
+/** An extended header: it describes the next entry (x, L, K) or all later entries (g). */
 const extension = (flag: string, content = ''): Buffer => {
   const blocks = tarOf([file('extension', content)]).subarray(0, -1024)
   const sum = (block: Buffer) => block.reduce((total, byte) => total + byte, 0)
@@ -59,7 +59,7 @@ const pax = (text: string): string => `${text.length + 4} ${text}\n`
 const failing = (failure: string) => ({ name: 'ImageFailed', failure })
 
 suite('a tar that is read', () => {
-  test('says what GNU tar packed, in each of its formats: long names, bytes, links, times, empty files', async () => {
+  test('the tar reader yields what GNU tar packed, in each of its formats: long names, links, times, empty files', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-tar-'))
     try {
       const long = `${'d'.repeat(120)}/${'e'.repeat(120)}`
@@ -90,7 +90,7 @@ suite('a tar that is read', () => {
     }
   })
 
-  test('is refused when it is cut, changed, or holds what cannot be copied; and nothing of it takes for ever', async () => {
+  test('a tar is refused if cut off, changed, or with entries that cannot be copied; reading time is bounded', async () => {
     const tar = tarOf([file('a', 'a'.repeat(2000)), { path: 'd', type: '5' }])
     for (const [bytes, message] of [
       [tar.subarray(0, 300), /cut off/],
@@ -116,7 +116,7 @@ suite('a tar that is read', () => {
 suite('the headers of pax', () => {
   const entries = (...blocks: Buffer[]) => readAll(Buffer.concat([...blocks, tarOf([file('short', 'content')])]))
 
-  test('describe the entry behind them as a tar cannot otherwise; what we do not use is skipped', async () => {
+  test('pax headers describe the next entry; fields that we do not use are skipped', async () => {
     const first = extension('x', pax('path=a name') + pax('mtime=12.5') + pax('comment=none') + pax('path=another'))
     const [entry] = await entries(extension('g', pax('path=of all')), first, extension('x', pax('uid=70000')))
     assert.deepEqual([entry?.path, entry?.modifiedSeconds, entry?.uid], ['another', 12, 70_000])
@@ -128,13 +128,13 @@ suite('the headers of pax', () => {
   })
 })
 
-suite('the files that came along', () => {
-  test('that would lie elsewhere are refused; what begins at the root is meant below', async () => {
+suite('the files that came with a definition', () => {
+  test('entries whose path leads outside are refused; absolute paths count from the root of the tree', async () => {
     for (const path of ['../x', 'a/../../x', 'a/..', '/..', 'a/b/..'])
       await assert.rejects(treeOf(tarOf([file(path)])), failing('corrupted'), path)
     await assert.rejects(treeOf(tarOf([{ path: 'l', type: '1', target: '../../etc/passwd' }])), failing('corrupted'))
     await assert.rejects(treeOf(tarOf([{ path: 'l', type: '1', target: 'none' }])), failing('corrupted'))
-    // Few entries that would be many directories.
+    // A few entries whose long paths would create many directories.
     const deep = new Tree()
     const entry = { type: 'file', target: '', mode: 0, uid: 0, gid: 0, modifiedSeconds: 0, size: 0 } as const
     assert.throws(() => {
@@ -144,7 +144,7 @@ suite('the files that came along', () => {
     assert.deepEqual([tree.find('/etc/shadow')?.kind, tree.find('b')?.kind], ['file', 'file'])
   })
 
-  test('are looked up through links that stay within, and nowhere else', async () => {
+  test('files are found through links, which never lead outside of the tree', async () => {
     const link = (path: string, target: string): Entry => ({ path, type: '2', target })
     const entries = [file('d/f'), link('to-f', 'd/f'), link('to-d', '/d'), link('out', '../../../d'), link('a', 'b')]
     const tree = await treeOf(tarOf([...entries, link('b', 'a'), link('gone', '/etc/passwd'), link('d/up', '..')]))
@@ -153,12 +153,12 @@ suite('the files that came along', () => {
     for (const path of ['a', 'gone', 'd/f/x', 'd/f/..', 'none', 'to-f/']) {
       assert.equal(path === 'to-f/' ? 'file' : tree.find(path)?.kind, path === 'to-f/' ? 'file' : undefined, path)
     }
-    // A file behind a link lies in a directory of that name, and not where the link leads.
+    // An entry below a link replaces the link by a directory. It does not follow the link.
     const behind = await treeOf(tarOf([link('l', '/etc'), file('l/passwd')]))
     assert.deepEqual([behind.find('l')?.kind, behind.find('etc')], ['directory', undefined])
   })
 
-  test('match patterns name by name', async () => {
+  test('patterns match name by name', async () => {
     const tree = await treeOf(tarOf(['a.txt', 'b.txt', 'c.md', 'd/a.txt', '[x]', 'e-f'].map((path) => file(path))))
     for (const [pattern, found] of [
       ['*.txt', ['/a.txt', '/b.txt']],
@@ -197,7 +197,7 @@ suite('what COPY makes', () => {
     return [...others, ...files].sort()
   }
 
-  test('a file goes to its new name, or into a directory; of a directory goes what is in it', async () => {
+  test('COPY gives a file its new name or puts it into a directory; of a directory it copies the contents', async () => {
     assert.deepEqual(await made({ sources: ['one.txt'] }), ['/to'])
     assert.deepEqual(await made({ sources: ['one.txt'], destination: '/to/' }), ['/to/one.txt'])
     assert.deepEqual(await made({ sources: ['one.txt'] }, true), ['/to/one.txt'])
@@ -212,7 +212,7 @@ suite('what COPY makes', () => {
   })
 })
 
-suite('what would take for ever', () => {
+suite('input that would take unlimited time', () => {
   const many = (name: (at: number) => string) => {
     const tree = new Tree()
     const entry = { type: 'file', target: '', mode: 0, uid: 0, gid: 0, modifiedSeconds: 0, size: 0 } as const
@@ -220,7 +220,7 @@ suite('what would take for ever', () => {
     return tree
   }
 
-  test('a pattern of which no name is what it wants leaves others their turns, and ends when it is told to', async () => {
+  test('a slow pattern that matches nothing lets other work run, and ends on abort', async () => {
     const [tree, ending] = [many((at) => `${'a'.repeat(120)}${at}`), new AbortController()]
     let turns = 0
     const timer = setInterval(() => {
@@ -231,7 +231,7 @@ suite('what would take for ever', () => {
     clearInterval(timer)
   })
 
-  test('headers that say nothing are refused when they are more than an entry can need', async () => {
+  test('empty headers are refused if there are more than an entry can need', async () => {
     for (const flag of ['x', 'g', 'L', 'K']) {
       let given = 0
       const headers = async function* () {
@@ -245,7 +245,7 @@ suite('what would take for ever', () => {
     }
   })
 
-  test('headers, and what they say line by line, leave others their turns, and end when they are told to', async () => {
+  test('reading headers and their lines lets other work run, and ends on abort', async () => {
     const entry = tarOf([file('x')]).subarray(0, -1024)
     const lines = extension('x', pax('comment=none').repeat(50_000))
     for (const pieces of [
@@ -273,7 +273,7 @@ suite('what would take for ever', () => {
     await assert.rejects(select(tree, wanted, true, new AbortController().signal), failing('too-many-files'))
   })
 
-  test('a pattern of stars, and many names of one file, take no longer than they are long', async () => {
+  test('a pattern of many stars, and many names of one file, stay fast', async () => {
     const names = Array.from({ length: 300 }, (_, at) => file(`${'a'.repeat(90)}${at}`))
     const tree = await treeOf(tarOf(names))
     assert.deepEqual(await tree.match(`${'*a'.repeat(60)}*b`, unhurried()), [])
@@ -299,7 +299,7 @@ suite('what ADD unpacks', () => {
     return Buffer.concat(parts).toString('latin1')
   }
 
-  test('an archive is known by what it begins with; what climbs out, bombs and damage are refused', async () => {
+  test('an archive is recognized by its first bytes; escaping paths, bombs and damage are refused', async () => {
     const tar = tarOf([{ path: 'd', type: '5' }, file('d/inside', 'contents')])
     const packed = ['bzip2', 'xz', 'zstd'].map((program) => execFileSync(program, ['-c'], { input: tar }))
     for (const archive of [tar, gzipSync(tar), ...packed])
@@ -312,12 +312,12 @@ suite('what ADD unpacks', () => {
     await assert.rejects(unpack(Buffer.from('BZh91AY')), failing('corrupted'))
     const bomb = execFileSync('xz', ['-c'], { input: Buffer.concat([tarOf([file('x', 'x'.repeat(5_000_000))])]) })
     await assert.rejects(unpack(bomb), failing('too-large'))
-    // What needs more memory than a decompressor may have.
+    // A dictionary larger than the memory limit of the decompressor.
     const greedy = execFileSync('xz', ['-c', '--lzma2=dict=512MiB'], { input: tar })
     await assert.rejects(unpack(greedy), failing('corrupted'))
   })
 
-  test('is what a source names, by name or by pattern; in a directory an archive is an ordinary file', async () => {
+  test('ADD unpacks an archive that a source names, also by pattern; inside a directory it stays a file', async () => {
     const inner = tarOf([file('inside')])
     const packed = { path: 'app/packed.tar', content: inner }
     const tar = tarOf([file('app/x'), packed, { path: 'empty', content: '' }])
@@ -332,12 +332,12 @@ suite('what ADD unpacks', () => {
     ])
     assert.deepEqual(await added('app/packed.tar'), ['file /to/inside'])
     assert.deepEqual(await added('app/*', 'empty'), ['file /to/x', 'file /to/inside', 'file /to/empty'])
-    // Both is asked for, so both is there.
+    // The directory is copied with the archive in it, and the archive that is named directly is unpacked too.
     const both = ['directory /to', 'file /to/x', 'file /to/packed.tar', 'file /to/inside']
     assert.deepEqual(await added('app/packed.tar', 'app'), both)
     const copied = { sources: ['app/packed.tar'], destination: '/to/', unpacks: false }
     assert.deepEqual(await recordsOf([tar], copied), ['file /to/packed.tar'])
-    // The first block of an archive may come in two pieces.
+    // The first block of an archive may arrive in two pieces.
     const early = { ...packed, path: 'p.tar' }
     assert.deepEqual(
       await recordsOf([tarOf([early])], { sources: ['p.tar'], destination: '/to/', unpacks: true }, 700),
@@ -346,7 +346,7 @@ suite('what ADD unpacks', () => {
   })
 })
 
-/** What the agent is told to make, when these tars came along; `cutAt`: they are read in pieces of this size. */
+/** The records that the agent gets for these tars. `cutAt`: read the tars in pieces of this size. */
 const recordsOf = async (
   tars: Buffer[],
   asked: { sources: string[]; destination: string; unpacks: boolean },

@@ -7,8 +7,8 @@ const leftOut = (lines: string, ...paths: string[]) => {
   return paths.filter((path) => patterns.leaveOut(path))
 }
 
-suite('patterns of what is left out', () => {
-  test('the last that matches counts, and a directory means what is below it', () => {
+suite('patterns that exclude files', () => {
+  test('the last pattern that matches decides, and a directory includes everything below it', () => {
     assert.deepEqual(leftOut('*.md\n!README.md', 'a.md', 'README.md', 'sub/a.md'), ['a.md'])
     assert.deepEqual(leftOut('/node_modules/', 'node_modules', 'node_modules/a/b', 'x/node_modules'), [
       'node_modules',
@@ -18,13 +18,13 @@ suite('patterns of what is left out', () => {
     assert.deepEqual(leftOut('# a comment\n\n  temp?  \n', 'temp1', 'temp', '# a comment'), ['temp1'])
   })
 
-  test('** stands for any directories, and for none', () => {
+  test('** matches any number of directories, including none', () => {
     assert.deepEqual(leftOut('**/*.log', 'a.log', 'x/a.log', 'x/y/a.log', 'a.txt'), ['a.log', 'x/a.log', 'x/y/a.log'])
     assert.deepEqual(leftOut('a/**/z', 'a/z', 'a/b/z', 'a/b/c/z/below', 'z'), ['a/z', 'a/b/z', 'a/b/c/z/below'])
     assert.deepEqual(leftOut('a/**', 'a/b', 'b'), ['a/b'])
   })
 
-  test('too many of them are refused, and none takes for ever', () => {
+  test('too many patterns are refused, and no pattern takes unlimited time', () => {
     assert.throws(() => new Patterns(Array.from({ length: 1001 }, () => 'a')), /more than 1000 patterns/)
     assert.throws(() => new Patterns(['a/'.repeat(101)]), /too long a pattern/)
     assert.throws(() => new Patterns(['[b-a]']), /is not a usable pattern/)

@@ -1,5 +1,5 @@
-// The patterns of `.dockerignore` and `--exclude`: `*`, `?` and `[a-z]` within one name, `**` for any directories, and `!` before
-// what comes back after all. A pattern means what is below a directory that it matches too.
+// The patterns of `.dockerignore` and `--exclude`: `*`, `?` and `[a-z]` within one name, `**` for any directories, and a leading
+// `!` for an exception. A pattern that matches a directory also matches everything below it.
 import { ImageFailed } from '../images/image-failed.ts'
 import { isMatch, type Token, tokensOf } from './tree.ts'
 
@@ -7,7 +7,7 @@ type Part = Token[] | 'any directories'
 type Pattern = { parts: readonly Part[]; isException: boolean }
 
 const mostPatterns = 1000
-/** Names of one pattern; each may stand for directories. */
+/** Most names (between slashes) in one pattern. */
 const mostParts = 100
 
 const patternOf = (line: string): Pattern => {
@@ -20,7 +20,7 @@ const patternOf = (line: string): Pattern => {
   return { parts: names.map((name) => (name === '**' ? 'any directories' : tokensOf(name))), isException }
 }
 
-/** Whether a path, or a directory above it, is what the parts mean. */
+/** Whether the pattern matches a path or a directory above it. */
 const matches = (parts: readonly Part[], names: readonly string[]): boolean => {
   let places = new Set([0])
   for (const name of names) {
@@ -29,7 +29,7 @@ const matches = (parts: readonly Part[], names: readonly string[]): boolean => {
       const part = parts[place]
       if (part === 'any directories') {
         next.add(place)
-        // It may stand for no directory at all.
+        // `**` may match no directory at all.
         places.add(place + 1)
       } else if (part !== undefined && isMatch(name, part)) next.add(place + 1)
     }
@@ -43,10 +43,10 @@ const matches = (parts: readonly Part[], names: readonly string[]): boolean => {
 
 export class Patterns {
   readonly #patterns: readonly Pattern[]
-  /** What is left out may come back. */
+  /** Whether a pattern begins with `!`, so that something below an excluded directory may be included again. */
   readonly hasExceptions: boolean
 
-  /** In their order: the last that matches counts. */
+  /** `lines` in their order: the last pattern that matches decides. */
   constructor(lines: readonly string[]) {
     if (lines.length > mostPatterns)
       throw new ImageFailed('unsupported', `There are more than ${mostPatterns} patterns of what is left out.`)
@@ -59,7 +59,7 @@ export class Patterns {
     if (this.#patterns.length === 0) return false
     const names = path.split('/')
     let isLeftOut = false
-    // An exception matters only to what is left out so far, and the other way round.
+    // Only a pattern that would change the result so far needs a match.
     for (const { parts, isException } of this.#patterns)
       if (isLeftOut === isException && matches(parts, names)) isLeftOut = !isException
     return isLeftOut

@@ -1,6 +1,5 @@
-// Files of another sandbox of a build: a stage, or an image that nothing is run in. Everything is read through its agent, so no
-// link in it leads out of it, and what it says is checked as what any sandbox says.
-
+// Files of another sandbox of a build: a stage, or an image that only files are copied from. The sandbox's agent reads them,
+// so no link leads out of the sandbox. The agent's answers are checked like those of any sandbox.
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import { AgentRefused, type Entry, type FileContents, type Files } from '#src/toolbox/agent/agent.ts'
 import { asBytes, type WantedFiles } from './selection.ts'
@@ -8,16 +7,16 @@ import type { Contents, CopySource } from './source.ts'
 import type { TarEntry } from './tar-reader.ts'
 import { isPattern, Tree } from './tree.ts'
 
-/** What a build keeps in its sandbox besides the image. */
+/** Directory in which a build keeps its own files in its sandbox. It is not part of the image. */
 export const ownDirectory = '/.alcove-build'
-/** What a sandbox has of its own, and no image has. */
+/** Paths that every sandbox has and no image contains. */
 const notOfTheImage = new Set([
   ...['/proc', '/sys', '/dev', '/etc/hosts', '/etc/hostname', '/etc/resolv.conf', ownDirectory],
 ])
 const mostLinks = 40
-/** What the agent lists at once. */
+/** Most levels of directories that the agent lists in one call. */
 const deepest = 64
-/** Files that are opened before their turn, so that small ones do not wait for each other. */
+/** Files that are opened ahead, so that copying many small files does not wait for each of them. */
 const ahead = 16
 
 type SandboxSourceParts = { files: Files; place: string; signal: AbortSignal }
@@ -26,7 +25,7 @@ export class SandboxSource implements CopySource {
   readonly place: string
   readonly #files: Files
   readonly #signal: AbortSignal
-  /** By the number of a file in the tree. */
+  /** Paths of the files, indexed by the number of the file in the tree. */
   readonly #paths: string[] = []
 
   constructor({ files, place, signal }: SandboxSourceParts) {
@@ -65,7 +64,7 @@ export class SandboxSource implements CopySource {
     }
   }
 
-  /** What lies on the way to a path, links among it, and all that is below its end. */
+  /** Adds to `tree` every entry on the way to `source` (links included) and everything below it. */
   async #load(tree: Tree, source: string): Promise<void> {
     const todo = source.split('/')
     let at: string[] = []
@@ -98,7 +97,7 @@ export class SandboxSource implements CopySource {
     const turns = new EventLoopTurns(this.#signal)
     const todo = [start.length === 0 ? '' : `/${start.join('/')}`]
     for (let directory = todo.pop(); directory !== undefined; directory = todo.pop()) {
-      // What a sandbox has of its own lies near the root: elsewhere a tree is listed as a whole.
+      // The paths to skip are all in `/` and `/etc`: these two are listed one level at a time, other directories as a whole.
       const depth = directory === '' || directory === '/etc' ? 1 : deepest
       for await (const entry of this.#files.list(Buffer.from(directory || '/', 'latin1'), depth)) {
         await turns.next()
@@ -113,7 +112,7 @@ export class SandboxSource implements CopySource {
 
   #add(tree: Tree, path: string, { type, mode, uid, gid, modifiedAt, size, target }: Entry): void {
     const kind = type === 'symlink' ? 'link' : type
-    // Sockets, fifos and devices are nothing that an image needs.
+    // An image needs no sockets, fifos or devices.
     if (kind !== 'file' && kind !== 'directory' && kind !== 'link') return
     const modifiedSeconds = Math.floor(modifiedAt.getTime() / 1000)
     const file = this.#paths.length

@@ -1,4 +1,4 @@
-// What one COPY or ADD makes in the image, from the files that are there (docs.docker.com/reference/dockerfile/#copy).
+// Selects the files that one COPY or ADD writes into the image (docs.docker.com/reference/dockerfile/#copy).
 import { posix } from 'node:path'
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
@@ -16,16 +16,16 @@ import {
 
 export type Wanted = {
   sources: readonly string[]
-  /** Absolute. With a slash at its end, or several sources, it is a directory. */
+  /** Absolute path. It is a directory if it ends with a slash or if there are several sources. */
   destination: string
   mode?: number | undefined
-  /** Archives are unpacked, where a source means them themselves. */
+  /** Unpack an archive that a source names directly (not one inside a directory that is copied). */
   unpacks: boolean
-  /** What is left out, as `.dockerignore` has it, below each source. */
+  /** Patterns, as in `.dockerignore`, of files to leave out below each source. */
   excludes?: readonly string[]
-  /** The directories above a source are made as well, from `/./` in it on. */
+  /** Create the directories above a source too, beginning after `/./` if the source contains that. */
   keepsParents?: boolean
-  /** Owner that the line names, instead of the files' own. */
+  /** The line names an owner, which replaces the files' own owners. */
   isOwned?: boolean
 }
 
@@ -37,7 +37,7 @@ export type WantedFile = { path: string; mode: number; modifiedSeconds: number; 
 
 const keyOf = ({ tar, file }: Pick<Content, 'tar' | 'file'>): string => `${tar}:${file}`
 
-/** By the tar and its file; a file that is wanted twice is written once and linked. */
+/** Wanted files by tar and number in the tar. A file that is wanted twice is written once and hard-linked. */
 export class WantedFiles {
   readonly #wanted = new Map<string, [WantedFile, ...WantedFile[]]>()
   readonly tars = new Set<number>()
@@ -59,10 +59,10 @@ export class WantedFiles {
 }
 
 export type Selection = {
-  /** In an order in which they can be made. */
+  /** Directories and links, in an order in which they can be created. */
   made: readonly Made[]
   files: WantedFiles
-  /** What is unpacked where it is an archive. It may be among the files too, in a directory that is copied. */
+  /** Files to unpack if they are archives. A file may also be in `files`, if its directory is copied too. */
   unpacked: WantedFiles
   fileCount: number
   bytes: number
@@ -77,20 +77,20 @@ export class NothingThere extends Error {
   }
 }
 
-/** Names in a tar are bytes, those of a definition text. */
+/** Converts text of a definition into the form of names in a tar: one character per byte. */
 export const asBytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
 
-/** `below`: the directories above it that count, with a slash at the end. */
+/** `below`: the directories that `--parents` keeps, with a slash at the end. Empty without `--parents`. */
 type Found = { node: TreeNode; name: string; below: string }
 
-/** What of a source is not kept by `--parents`: all before `/./`. */
+/** The part of a source that `--parents` does not keep: everything before `/./`. */
 const pivotOf = (source: string): string => {
   const at = source.indexOf('/./')
   return posix.resolve('/', at < 0 ? '' : asBytes(source.slice(0, at)))
 }
 
 const findAll = async (tree: Tree, source: string, keepsParents: boolean, turns: EventLoopTurns): Promise<Found[]> => {
-  // Nothing leads above the files that came along.
+  // `..` in a source never leads above the root of the tree.
   const path = posix.resolve('/', asBytes(source))
   if (path.length > longestPath) throw new NothingThere(source.slice(0, 100))
   const paths = isPattern(path) && tree.find(path) === undefined ? await tree.match(path, turns) : [path]
@@ -120,7 +120,7 @@ export const select = async (
   const to = asBytes(destination).replace(/\/+$/, '') || '/'
   const below = (directory: string, name: string) => (directory === '/' ? `/${name}` : `${directory}/${name}`)
 
-  /** Patterns may mean a file again and again, so what they mean has a bound. */
+  /** Bounds the number of matches, because patterns may match one file many times. */
   const checkCount = (count = made.length + links.length + fileCount) => {
     if (count > 2 * mostEntries) throw new ImageFailed('too-many-files', 'it means too many files')
   }
@@ -146,7 +146,7 @@ export const select = async (
         const at = below(path, name)
         const own = inside === '' ? name : `${inside}/${name}`
         const isLeftOut = leftOut.leaveOut(own)
-        // Something below it may come back by a pattern that begins with `!`.
+        // A pattern that begins with `!` may include something below this directory again.
         if (isLeftOut && !(child.kind === 'directory' && leftOut.hasExceptions)) continue
         if (child.kind === 'directory') todo.push([child, at, own])
         else if (child.kind === 'link') links.push({ type: 'link', path: at, target: child.target, ...ownerOf(child) })

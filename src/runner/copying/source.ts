@@ -1,19 +1,19 @@
-// What COPY may take files from: what was uploaded with a definition, or another sandbox.
+// Sources of files for COPY: the files uploaded with a definition, or another sandbox of the build.
 import type { WantedFile, WantedFiles } from './selection.ts'
 import type { Tree } from './tree.ts'
 
 export type Contents = {
   wanted: [WantedFile, ...WantedFile[]]
-  /** Exactly as many bytes come. */
+  /** `pieces` contains exactly this many bytes. */
   size: number
   pieces: AsyncIterable<Buffer>
 }
 
 export interface CopySource {
-  /** What is there, at least as far as these paths and patterns mean it. */
+  /** The tree of files: at least those that these paths and patterns can match. */
   tree(sources: readonly string[]): Promise<Tree>
-  /** Each wanted file once. The pieces have to be read before the next is asked for. */
+  /** Yields each wanted file once. Read the pieces of a file before asking for the next file. */
   contents(files: WantedFiles): AsyncGenerator<Contents>
-  /** Where it is, for a sentence. */
+  /** Describes the source in an error sentence: "there is no x <place>". */
   readonly place: string
 }

@@ -1,8 +1,7 @@
-// A tar stream as entries (POSIX pax, and what GNU tar adds), without touching any file: what a stranger packed is only read,
-// and what is not a file, a directory or a link is refused by its name.
+// Reads a tar stream (POSIX pax, and what GNU tar adds) as entries, without touching the file system: a stranger packed it.
+// Refuses entries other than files, directories and links, and names them.
 //
-// Names are bytes, kept as one character each.
-
+// Names are byte strings, kept with one character per byte.
 import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 
@@ -17,16 +16,16 @@ export type TarEntry = {
   size: number
 }
 
-/** The contents have to be read before the next entry is asked for; what is left of them is passed over. */
+/** Read the contents before asking for the next entry: contents that were not read are skipped. */
 type Unpacking = { entry: TarEntry; contents: AsyncIterable<Buffer> }
 
 const blockBytes = 512
-/** Most bytes of all headers before one entry, with their content: even an empty header takes time to read. */
+/** Most bytes of all extended headers before one entry. Empty headers count too, because reading them takes time. */
 const largestExtension = 1024 * 1024
 
 export const damagedTar = (why: string) => new ImageFailed('corrupted', `The files cannot be unpacked: ${why}.`)
 
-/** Takes bytes from pieces that are cut anywhere. */
+/** Reads bytes from pieces of any size. */
 class Source {
   readonly #pieces: AsyncIterator<Buffer>
   #held: Buffer = Buffer.alloc(0)
@@ -35,7 +34,7 @@ class Source {
     this.#pieces = pieces[Symbol.asyncIterator]()
   }
 
-  /** At most so many, at least one; undefined at the end. */
+  /** Reads between one and `most` bytes. Undefined at the end of the stream. */
   async some(most: number): Promise<Buffer | undefined> {
     while (this.#held.length === 0) {
       const { done, value } = await this.#pieces.next()
@@ -47,7 +46,7 @@ class Source {
     return taken
   }
 
-  /** Undefined at the end, which may be nowhere within. */
+  /** Reads exactly `size` bytes. Undefined at the end of the stream; throws if the stream ends within them. */
   async whole(size: number): Promise<Buffer | undefined> {
     const parts: Buffer[] = []
     for (let left = size; left > 0; ) {
@@ -73,7 +72,7 @@ const textIn = (block: Buffer, at: number, length: number): string => {
   return field.toString('latin1', 0, end < 0 ? length : end)
 }
 
-/** Octal text; or, where that has too few digits, a number with the highest bit set. */
+/** Reads a number: octal text, or GNU's binary form (first byte 0x80) for numbers that need more digits. */
 const numberIn = (block: Buffer, at: number, length: number): number => {
   if (block[at] === 0x80) {
     const value = block.subarray(at + 1, at + length).reduce((sum, byte) => sum * 256 + byte, 0)
@@ -89,7 +88,7 @@ const checksumOf = (block: Buffer): number =>
   block.reduce((sum, byte, at) => sum + (at >= 148 && at < 156 ? 0x20 : byte), 0)
 
 const fieldsRead = new Set(['path', 'linkpath', 'size', 'uid', 'gid', 'mtime'])
-/** How the fields of a file with holes begin: that there is one says enough. */
+/** Prefix of the pax fields of a sparse file. One such field is enough to refuse the file. */
 const sparseFields = 'GNU.sparse.'
 
 /** Reads lines of `length name=value`. The uploader decides how many there are. */
@@ -160,7 +159,7 @@ export async function* readTar(pieces: AsyncIterable<Buffer>, turns: EventLoopTu
     }
   }
   const paddingOf = (bytes: number) => (blockBytes - (bytes % blockBytes)) % blockBytes
-  /** What headers before an entry say about it. */
+  /** Fields from the extended headers before an entry. */
   const more = new Map<string, string>()
   let moreBytes = 0
   try {
@@ -171,7 +170,7 @@ export async function* readTar(pieces: AsyncIterable<Buffer>, turns: EventLoopTu
         if (more.size > 0) throw damagedTar('the tar is cut off')
         return
       }
-      // Bytes behind the end mean nothing; they are read so that the sender is done.
+      // A block of zeros ends the tar. The rest is read and ignored, so that the sender can finish.
       if (block.every((byte) => byte === 0)) {
         while ((await source.some(largestExtension)) !== undefined);
         return

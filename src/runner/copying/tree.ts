@@ -1,14 +1,13 @@
-// The files that came with a definition, as one tree: what lies where, but not what is in the files. It exists in memory only,
-// so no path of a stranger's is ever opened on this host.
-
+// The files that came with a definition as one tree: names and metadata, without contents. The tree exists only in memory,
+// so no path that a stranger chose is ever opened on this host.
 import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { damagedTar, type TarEntry } from './tar-reader.ts'
 
-/** Which file of which tar, in the order of the tar. */
+/** Where the contents of a file are: index of the tar, and index of the file in that tar. */
 export type Content = { tar: number; file: number; size: number }
 
-/** Owner by number; absent: the one that the line names, or root. */
+/** Numeric owner. Absent: the owner that the COPY line names, or root. */
 export type Owner = { uid: number; gid: number }
 
 export type FileNode = { kind: 'file'; mode: number; modifiedSeconds: number; content: Content; owner?: Owner }
@@ -27,7 +26,7 @@ const directory = (mode = 0o755, owned: { owner?: Owner } = {}): DirectoryNode =
   ...owned,
 })
 
-/** Parts of a path below this tree; a leading slash means the tree's root. Throws for a path that climbs out. */
+/** Splits a path within the tree; a leading slash means the tree's root. Throws for a path with `..`. */
 export const partsOf = (path: string): string[] => {
   const parts = path.split('/').filter((part) => part !== '' && part !== '.')
   if (
@@ -45,7 +44,7 @@ export class Tree {
   readonly #keepsOwners: boolean
   #entries = 0
 
-  /** `keepsOwners`: an entry belongs to whom it says. */
+  /** `keepsOwners`: keep the owner that the entry states. */
   constructor({ keepsOwners = false } = {}) {
     this.#keepsOwners = keepsOwners
   }
@@ -79,7 +78,7 @@ export class Tree {
     }
   }
 
-  /** Counts an entry, also a directory that only a path below it names. */
+  /** Counts an entry. A directory that exists only because of a path below it counts too. */
   #count() {
     this.#entries += 1
     if (this.#entries > mostEntries)
@@ -107,7 +106,7 @@ export class Tree {
     return node
   }
 
-  /** What is there; links lead to other places of this tree, and never out of it. */
+  /** Finds the node at a path. Links are followed within this tree and never lead out of it. */
   find(path: string): TreeNode | undefined {
     const todo = path.split('/')
     const above: DirectoryNode[] = []
@@ -139,7 +138,7 @@ export class Tree {
     return node
   }
 
-  /** The paths that a pattern means, in order: `*`, `?` and `[a-z]` within one name, `\` before what stands for itself. */
+  /** Returns the paths that match, sorted. `*`, `?` and `[a-z]` match within one name; `\` escapes the next character. */
   async match(pattern: string, turns: EventLoopTurns): Promise<string[]> {
     let found: string[] = ['']
     for (const part of pattern.split('/').filter((each) => each !== '' && each !== '.')) {
@@ -183,7 +182,7 @@ const setOf = (text: string, bad: () => Error): Token => {
   return { set: (code) => ranges.some(([from, to]) => code >= from && code <= to) !== isNot }
 }
 
-/** Go's filepath.Match, of one name. */
+/** Parses the pattern of one name, as Go's filepath.Match does. */
 export const tokensOf = (pattern: string): Token[] => {
   const bad = () => new ImageFailed('unsupported', `"${pattern.slice(0, 100)}" is not a usable pattern.`)
   const tokens: Token[] = []

@@ -1,5 +1,5 @@
-// What a gate asks when files of definitions are uploaded. It has checked who asks, and ends a body in order only when all of it is
-// what was signed: a body that breaks off has never been sent.
+// Answers a gate's requests about the files of definitions. The gate has checked the caller. It ends a body properly only if the
+// body has the signed length and hash. A body that breaks off counts as not sent.
 import { Problem } from '#src/problems.ts'
 import type { GateRequest } from '#src/wire/gate-link.ts'
 import { ArchiveFailed } from '../archive/failed.ts'
@@ -26,7 +26,7 @@ const askOf = (contexts: ContextStore, request: GateRequest, body: Body): Promis
   }
 }
 
-/** What a person may read of a failure says nothing of where the store is. */
+/** A failure's public text does not say where the store is. */
 export const askContexts = async (contexts: ContextStore, request: GateRequest, body: Body): Promise<unknown> => {
   try {
     return await askOf(contexts, request, body)
