@@ -16,7 +16,8 @@ export const step = {
   /** Removes a file below a directory that a sandbox filled, without following its links. */
   forgetFile: (directory: string, path: string): Step => ['forget-file', directory, path],
   /**
-   * Removes privileges (such as setuid) that the sandbox with these ids could not have set. For trees that no process can reach.
+   * Removes devices, setuid bits and capabilities that the sandbox with these ids could not have made itself. Use it only for
+   * trees that no process can reach.
    */
   disarm: (path: string, firstId: number, count: number): Step => ['disarm', path, String(firstId), String(count)],
   rename: (from: string, to: string): Step => ['rename', from, to],

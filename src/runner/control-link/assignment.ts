@@ -1,5 +1,5 @@
-// Checks what control says before the runner acts on it, so that a control gone wrong can ask for no more than the wire
-// offers.
+// Validates control's messages before the runner acts on them, so that a faulty control cannot request anything outside the
+// protocol.
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { TracePlace } from '#src/kit/telemetry/telemetry.ts'
@@ -12,10 +12,10 @@ const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBou
 const name = Type.String({ maxLength: nameCharacters })
 const amount = Type.Number({ exclusiveMinimum: 0, maximum: 1_000_000 })
 
-/** Becomes a part of a path. */
+/** A valid id is safe to use as part of a path. */
 const id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$', maxLength: 64 })
 
-/** More than control has ever taken in one body; sandboxes that were made then are still here. */
+/** More values than any version of control has accepted in one request: older sandboxes may still have that many. */
 const mostValues = 100_000
 const value = Type.String({ maxLength: 1024 * 1024 })
 
@@ -102,7 +102,7 @@ export const isContextsInUse = (value: unknown): value is ContextsInUse => Conte
 /** What control knows about one sandbox of this runner: what it should be, and what control believes that it is. */
 export type Listed = { assignment: Assignment; state: SandboxState }
 
-/** A listed sandbox whose record cannot be read: nothing is done with it, and it is no stranger. */
+/** A listed sandbox whose record cannot be read. The runner does nothing with it and does not treat it as a stranger. */
 export type Unread = { sandboxId: string }
 
 const IdShape = Compile(id)
@@ -124,16 +124,16 @@ const TracedShape = Compile(Traced)
 
 export const isWelcome = (message: unknown): boolean => WelcomeShape.Check(message)
 
-/** Where control was in a trace; nothing where that cannot be read. */
+/** The trace context that control sent. Empty if it cannot be read. */
 export const placeIn = (message: TracePlace): TracePlace => {
   const { traceparent, tracestate } = message
   return TracedShape.Check(message) ? { traceparent, tracestate } : {}
 }
 
-/** All that control may say. */
+/** Every message that control may send. */
 export const heard = [Assigned, AssignedImage, UsedContexts, Welcome, Traced]
 
-/** Reads a record of control's list; undefined where it does not even name a sandbox. */
+/** Reads a record of control's list. Undefined if the record has no valid sandbox id. */
 export const readListed = (value: unknown): Listed | Unread | undefined => {
   const record = (value ?? {}) as { id?: unknown } & Partial<Listed>
   const { assignment, state } = record

@@ -1,4 +1,4 @@
-// The runner's calls to control over plain HTTP: the list of what should be, and reports of what is.
+// The runner's HTTP calls to control: fetching the list of assignments, and sending reports.
 import { type Dispatcher, Pool } from 'undici'
 import type { Logger } from '#src/kit/log.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
@@ -7,20 +7,22 @@ import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, Report } from '#src/wire/runner-link.ts'
 import { idOf, isContextsInUse, isImageAssignment, isRead, type Listed, readListed, type Unread } from './assignment.ts'
 
-/** Sandboxes of one answer: some hundred KiB, or some 25 MiB where each has all the variables and labels that it may. */
+/**
+ * Sandboxes per page. A page has a few hundred KiB, or about 25 MiB if every sandbox has as many variables and labels as allowed.
+ */
 const pageSize = 200
 const listBytes = 256 * 1024 * 1024
 const answerBytes = 64 * 1024
 
-/** `refused`: control will not take it, however often it is told. */
+/** `refused`: control will never accept this report, so a retry is useless. */
 export type Delivery = 'taken' | 'refused'
 
 const tooLarge = () => new Error('control answered more than the runner reads')
 
-/** A record of which nothing is checked yet. */
+/** A record of control's list before validation. */
 type Told = { id?: unknown; env?: unknown; assignment?: object }
 
-/** Control says it once; an older one, which does not know that it is asked to, twice. */
+/** The current control sends `env` once, beside the assignment. An older control sends it inside the assignment too. */
 const withOwnEnv = (record: Told): Told =>
   record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record
 
@@ -28,7 +30,7 @@ type ControlClientParts = {
   controlUrl: URL
   runnerKey: string
   log: Logger
-  /** Hears the status of each answer; undefined: control could not be asked. */
+  /** Called with the status of each answer; undefined if control could not be reached. */
   onAnswer?: (status: number | undefined) => void
 }
 
@@ -50,7 +52,7 @@ export class ControlClient implements AsyncDisposable {
     this.#onAnswer = onAnswer
   }
 
-  /** Page after page. What control decides meanwhile may be missing: it is told, and later than this was asked for. */
+  /** Fetches all pages. Changes that control makes meanwhile may be missing; control pushes those over the link as well. */
   async list(): Promise<(Listed | Unread)[]> {
     const all: (Listed | Unread)[] = []
     for (let after = ''; ; after = idOf(all.at(-1)!)) {
@@ -65,7 +67,7 @@ export class ControlClient implements AsyncDisposable {
     const told = await this.#read(`/api/sandbox/for-runner?envOnce=true&limit=${pageSize}${beyond}`)
     const page = told.map((record) => {
       const listed = readListed(withOwnEnv(record))
-      // A list in part would make strangers of the rest.
+      // The whole list fails. A partial list would make strangers of the sandboxes that it lacks.
       if (listed === undefined) throw new Error('control answered a sandbox without a name')
       return listed
     })
@@ -74,7 +76,10 @@ export class ControlClient implements AsyncDisposable {
     return page
   }
 
-  /** Lists the images that should be here, without records that cannot be read: nothing follows from an image that is not listed. */
+  /**
+   * Lists the images that this host should have. Unreadable records are left out, which is safe: an image that is not listed
+   * stays.
+   */
   async listImages(): Promise<ImageAssignment[]> {
     const images: readonly unknown[] = await this.#read('/api/runners/images')
     const usable = images.filter(isImageAssignment)
@@ -82,7 +87,7 @@ export class ControlClient implements AsyncDisposable {
     return usable
   }
 
-  /** Throws rather than leave anything out: what is not named may be removed. */
+  /** Throws if the answer is unreadable. An incomplete list would let contexts that are in use be removed. */
   async listContexts(): Promise<ContextsInUse> {
     const answer = await this.#get('/api/runners/contexts')
     if (!isContextsInUse(answer)) throw new Error('control answered a list that is none')
@@ -102,7 +107,7 @@ export class ControlClient implements AsyncDisposable {
     return JSON.parse(text)
   }
 
-  /** Throws when control could not be asked or could not answer. */
+  /** Throws if control could not be reached or could not answer. */
   async tell({ sandboxId, ...report }: Report): Promise<Delivery> {
     const { statusCode, body } = await this.#request({
       method: 'PUT',

@@ -8,7 +8,7 @@ import { cutEverywhere } from '#test/power-cut/cut-everywhere.ts'
 import { isOurDatabase } from './database-mark.ts'
 
 suite('the database that sandboxes of a host are in', () => {
-  test('is the first that was served from here, and no other', () => {
+  test('the first database that this host served is its database; any other is rejected', () => {
     const scratch = mkdtempSync(join(tmpdir(), 'alcove-mark-'))
     try {
       assert.deepEqual(
@@ -20,7 +20,7 @@ suite('the database that sandboxes of a host are in', () => {
     }
   })
 
-  test('is still the first one after a power cut, once anything was served from it', { skip: needsRoot }, () =>
+  test('the recorded database survives a power cut once it has been served', { skip: needsRoot }, () =>
     cutEverywhere(
       (directory, mark) => {
         assert.equal(isOurDatabase(directory, 'one'), true)

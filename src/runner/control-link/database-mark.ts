@@ -1,12 +1,12 @@
-// Which database the sandboxes of this host are in. Another one lists none of them, and what control does not list is removed in
-// the end: so a server that was started over a wrong or an empty database would have every disk here removed.
+// Records which database lists the sandboxes of this host. Control over another or an empty database would list none of them, and
+// the runner would in the end remove every unlisted disk.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { syncPathNow } from '#src/kit/sync-path.ts'
 
 const name = 'database'
 
-/** Where no other has been served from here so far, this is the one from now on. */
+/** Records the first database that is served; later ones must be equal to it. */
 export const isOurDatabase = (directory: string, databaseId: string): boolean => {
   const path = join(directory, name)
   const known = textOf(path)

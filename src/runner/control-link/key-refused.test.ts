@@ -7,7 +7,7 @@ import { silentLog } from '#src/kit/log.ts'
 import { ControlClient } from './control-client.ts'
 import { KeyRefusal, refusedAfterMs } from './key-refused.ts'
 
-/** What is told, with a clock that only the test moves. */
+/** Collects the calls of the listener. Only the test moves the clock. */
 const listen = () => {
   const told: boolean[] = []
   let now = 0
@@ -23,7 +23,7 @@ const listen = () => {
 }
 
 suite('a runner whose key control does not take', () => {
-  test('is refused after a minute of nothing but 401, and is told so once', () => {
+  test('the key counts as refused after a minute of only 401 answers, and this is reported once', () => {
     const { told, hears } = listen()
     hears(200)
     hears(401)
@@ -34,7 +34,7 @@ suite('a runner whose key control does not take', () => {
     assert.deepEqual(told, [true])
   })
 
-  test('is not where anything else is heard in between: an answer, trouble of control, or nothing', () => {
+  test('the key does not count as refused if any other answer, error or timeout comes in between', () => {
     for (const status of [200, 404, 429, 500, 503, undefined]) {
       const { told, hears } = listen()
       hears(401)
@@ -45,7 +45,7 @@ suite('a runner whose key control does not take', () => {
     }
   })
 
-  test('is taken again by an answer to what it asks, and by no trouble of control', () => {
+  test('the key counts as accepted again after a real answer, not after a failure of control', () => {
     const { told, hears } = listen()
     hears(401)
     hears(401, refusedAfterMs)
@@ -56,7 +56,7 @@ suite('a runner whose key control does not take', () => {
     assert.deepEqual(told, [true, false])
   })
 
-  test('hears of every call: a list, a report, and a control that is away', async () => {
+  test('every call is counted: a list, a report, and a control that cannot be reached', async () => {
     const control = createServer((_request, response) => response.writeHead(401).end('{}'))
     await once(control.listen(0, '127.0.0.1'), 'listening')
     const controlUrl = new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`)

@@ -1,13 +1,13 @@
-// Whether control has stopped taking the runner's key. One 401 says little: it may come from a control that is just being
-// replaced, or from something else at its address.
+// Detects that control no longer accepts the runner's key. A single 401 proves little: it may come from a control that is being
+// replaced, or from another server at the same address.
 
-/** Nothing but 401 for so long is no mishap: the runner was taken out of service, or control is another one. */
+/** After only 401 answers for this long, the key is really refused: the runner was removed, or this is another control. */
 export const refusedAfterMs = 60_000
 
 export class KeyRefusal {
   readonly #onChange: (isRefused: boolean) => void
   readonly #now: () => number
-  /** Time of the first 401 since anything else was heard. */
+  /** Time of the first 401 since the last different answer. */
   #since: number | undefined
   #isRefused = false
 
@@ -16,7 +16,7 @@ export class KeyRefusal {
     this.#now = now
   }
 
-  /** The status of each answer of control; undefined: it could not be asked. */
+  /** Takes the status of each answer of control; undefined if control could not be reached. */
   heard(status: number | undefined): void {
     if (status === 401) {
       this.#since ??= this.#now()

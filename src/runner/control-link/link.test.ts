@@ -20,7 +20,7 @@ const hello = {
   version: '0',
 } as const satisfies FromRunner
 
-/** A control that takes links and answers HTTP as the test says. */
+/** A fake control: it accepts links and answers HTTP requests as the test says. */
 const startControl = async () => {
   const linked: { socket: WebSocket; request: IncomingMessage; said: FromRunner[] }[] = []
   const calls: { method: string; url: string; key: string; body: string }[] = []
@@ -89,7 +89,7 @@ const startLink = (url: URL, heard: string[] = [], onHeard: () => void = () => u
 }
 
 suite('the link to control', () => {
-  test('opens with the runner’s key and says hello first', async () => {
+  test('the link opens with the runner’s key and sends hello first', async () => {
     await using control = await startControl()
     using _link = startLink(control.url)
     await control.until(() => control.linked[0]?.said.length === 1)
@@ -97,7 +97,7 @@ suite('the link to control', () => {
     assert.deepEqual(control.linked[0]?.said, [hello])
   })
 
-  test('carries reports; says no while it is down', async () => {
+  test('the link sends reports; `say` returns false while the link is down', async () => {
     await using control = await startControl()
     using link = startLink(control.url)
     const report = { sandboxId: 'a', generation: 1, state: 'started' } as const
@@ -108,7 +108,7 @@ suite('the link to control', () => {
     assert.deepEqual(control.linked[0]?.said[1], { type: 'report', report })
   })
 
-  test('hands on assignments and wishes for a list, and survives what it cannot read', async () => {
+  test('assignments and requests for a new list are passed on; an unreadable message does no harm', async () => {
     await using control = await startControl()
     const heard: string[] = []
     const done = Promise.withResolvers<void>()
@@ -131,7 +131,7 @@ suite('the link to control', () => {
     assert.deepEqual(heard, ['database d', 'assign box 4', 'image tool present', 'list'])
   })
 
-  test('hears nothing more of a control over another database, also what came in one piece with that', async () => {
+  test('after control names another database, later messages are ignored, even those in the same packet', async () => {
     await using control = await startControl()
     const heard: string[] = []
     using _link = startLink(control.url, heard)
@@ -146,7 +146,7 @@ suite('the link to control', () => {
     assert.deepEqual(heard, ['database another'])
   })
 
-  test('comes back after it was lost, and says so', async () => {
+  test('a lost link is opened again, and the loss is reported', async () => {
     await using control = await startControl()
     const heard: string[] = []
     using _link = startLink(control.url, heard)
@@ -156,7 +156,7 @@ suite('the link to control', () => {
     assert.deepEqual([heard, control.linked[1]?.said], [['lost'], [hello]])
   })
 
-  test('shows control at each heartbeat that the runner lives', async () => {
+  test('each heartbeat shows control that the runner lives', async () => {
     await using control = await startControl()
     using _link = startLink(control.url)
     await control.until(() => control.linked[0]?.said.length === 1)
@@ -166,7 +166,7 @@ suite('the link to control', () => {
 })
 
 suite('plain calls to control', () => {
-  test('the list is whole or it is no list', async () => {
+  test('an incomplete or damaged list is an error', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const record = { id: 'box', state: 'started', assignment: assigned('box', 1) }
@@ -175,7 +175,7 @@ suite('plain calls to control', () => {
       (await client.list()).filter(isRead).map(({ assignment, state }) => [assignment.sandboxId, state]),
       [['box', 'started']],
     )
-    // A record that only names its sandbox says that there is one.
+    // A record that only has an id still shows that the sandbox exists.
     const unread = { id: 'other', state: 'started', assignment: { ...assigned('other', 1), target: 'somehow' } }
     control.answers.next = { status: 200, body: JSON.stringify([unread, record]) }
     assert.deepEqual((await client.list()).map(idOf), ['other', 'box'])
@@ -219,7 +219,7 @@ suite('plain calls to control', () => {
     await assert.rejects(client.list(), /without a name/)
   })
 
-  test('the list comes by pages, and is no list if one of them is missing', async () => {
+  test('the list comes in pages, and a missing page is an error', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const name = (n: number) => `box-${String(n).padStart(3, '0')}`
@@ -238,7 +238,7 @@ suite('plain calls to control', () => {
     await assert.rejects(client.list(), /500/)
   })
 
-  test('a report is taken, refused for good, or failed', async () => {
+  test('a report is accepted, refused for good, or failed', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const report = { sandboxId: 'box', generation: 3, state: 'error', errorReason: 'why' } as const
@@ -259,7 +259,7 @@ suite('plain calls to control', () => {
     }
   })
 
-  test('the list is read again after a failure, and never twice at once', async () => {
+  test('the list is read again after a failure, and never twice at the same time', async () => {
     let reading = 0
     let asked = 0
     const taken = Promise.withResolvers<void>()

@@ -1,4 +1,4 @@
-// The runner's side of the link: one WebSocket to control. Nothing depends on it but how soon things happen.
+// The runner's side of the link: one WebSocket to control. The link only makes things faster; nothing is lost without it.
 import { LastingSocket, type LastingSocketParts } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { belowPlace } from '#src/kit/telemetry/telemetry.ts'
@@ -12,9 +12,11 @@ type LinkParts = {
   hello: () => Extract<FromRunner, { type: 'hello' }>
   onAssign: (assignment: Assignment) => void
   onImage: (assignment: ImageAssignment) => void
-  /** Which one control serves; told on every connection, before anything else. False: nothing more is to be heard of it. */
+  /**
+   * Called on every connection before any other message, with the database that control serves. False: ignore all later messages.
+   */
   onDatabase?: (databaseId: string) => boolean
-  /** Control has heard the hello, or wants its list to be read anew. */
+  /** Control has received the hello, or asks the runner to fetch the list again. */
   onList: () => void
   onLost: () => void
   log: Logger
@@ -51,7 +53,7 @@ export class Link implements Disposable {
     this.say(this.#parts.hello())
   }
 
-  /** False: the link is down, and what has to be heard must take another way. */
+  /** Returns false if the link is down. The caller must then deliver the message in another way. */
   say(message: FromRunner): boolean {
     return this.#socket.say(JSON.stringify(message))
   }
@@ -62,7 +64,7 @@ export class Link implements Disposable {
     switch (message?.type) {
       case 'welcome':
         if (!isWelcome(message)) this.#parts.log.error('control sent a welcome that the runner cannot read')
-        // What follows may lie in the same piece of the network as this, and would be done by a runner that is about to end.
+        // Later messages may be in the same packet. A runner that is about to end must not act on them.
         else if (message.databaseId !== undefined && this.#parts.onDatabase?.(message.databaseId) === false)
           this.#isOver = true
         else if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))
@@ -80,7 +82,7 @@ export class Link implements Disposable {
         else this.#parts.log.error('control asked for an image that the runner cannot read')
         return
       default:
-        // A newer control may say more than this runner knows.
+        // A newer control may send types of messages that this runner does not know.
         this.#parts.log.warn('control sent a message that the runner does not know')
     }
   }

@@ -1,14 +1,14 @@
-// Reads a whole list of control's from time to time, and soon when there is a reason. Never twice at once.
+// Fetches a list from control at intervals, and soon when there is a reason. Never two fetches at the same time.
 import type { Logger } from '#src/kit/log.ts'
 
 type ListingParts<Item> = {
   list: () => Promise<Item[]>
-  /** `askedAt`: what control was told later cannot be in the list. */
+  /** `askedAt`: time of the request. The list cannot contain what control learned later. */
   take: (listed: Item[], askedAt: number) => void
   log: Logger
   now?: () => number
   everyMs?: number
-  /** After a failure; twice as long after each further one, up to some seconds. */
+  /** Pause after a failure. It doubles with each further failure, up to a few seconds. */
   retryMs?: number
 }
 
@@ -19,7 +19,7 @@ export class Listing<Item> implements Disposable {
   #timer: NodeJS.Timeout | undefined
   #isReading = false
   #isWanted = false
-  /** In a row. */
+  /** Number of failures in a row. */
   #failures = 0
   #isClosed = false
 

@@ -43,7 +43,7 @@ const startReporter = () => {
 }
 
 suite('reports', () => {
-  test('go over the link while it is up, and over HTTP while it is down', async () => {
+  test('reports go over the link while it is up, and over HTTP while it is down', async () => {
     using parts = startReporter()
     const { reporter, sent, told, side } = parts
     reporter.say(started('a', 1))
@@ -52,7 +52,7 @@ suite('reports', () => {
     assert.deepEqual([sent, told], [['a 1 started'], ['b 1 started']])
   })
 
-  test('that went over a link that was then lost are told again over HTTP', async () => {
+  test('reports sent over a link that was then lost are sent again over HTTP', async () => {
     using parts = startReporter()
     const { reporter, told } = parts
     reporter.say(started('a', 1))
@@ -61,7 +61,7 @@ suite('reports', () => {
     assert.deepEqual(told, ['a 2 stopped'])
   })
 
-  test('that control’s list shows are done with', async () => {
+  test('a report that control’s list shows is done', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('same', 1))
@@ -74,7 +74,7 @@ suite('reports', () => {
     assert.deepEqual(told, [])
   })
 
-  test('that control’s list does not show are told over HTTP, once', async () => {
+  test('a report that control’s list does not show is sent over HTTP, once', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('a', 1))
@@ -86,7 +86,7 @@ suite('reports', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('that control’s list names without its being read are told over HTTP', async () => {
+  test('a report about a sandbox whose listed record is unreadable is sent over HTTP', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('a', 1))
@@ -96,7 +96,7 @@ suite('reports', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('a list that was asked for before proves nothing', async () => {
+  test('a list that was requested before the report proves nothing', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts
     reporter.say(started('a', 1))
@@ -106,7 +106,7 @@ suite('reports', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('that fail are told until they are heard, and then no more', async () => {
+  test('a report that fails is retried until control accepts it', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts
     side.isLinked = false
@@ -123,7 +123,7 @@ suite('reports', () => {
     assert.equal(told.length, 4)
   })
 
-  test('that are refused are not told again', async () => {
+  test('a refused report is not sent again', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     side.isLinked = false
@@ -134,7 +134,7 @@ suite('reports', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('about one sandbox never overtake each other: the later one waits for the one on its way', async () => {
+  test('reports about one sandbox never overtake each other: the later one waits', async () => {
     using parts = startReporter()
     const { reporter, told, sent, side, pass } = parts
     const arrived = Promise.withResolvers<Delivery>()

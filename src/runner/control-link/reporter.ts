@@ -1,5 +1,5 @@
-// Sees to it that control hears every report: over the link at once, over plain HTTP where the link is down or control
-// shows by its list that it has not heard. Per sandbox only the last report is worth telling.
+// Delivers every report to control: at once over the link, and over HTTP if the link is down or control's list shows that a
+// report was not received. Only the last report of each sandbox is kept.
 import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { Report } from '#src/wire/runner-link.ts'
@@ -7,7 +7,7 @@ import { idOf, isRead, type Listed, type Unread } from './assignment.ts'
 import type { Delivery } from './control-client.ts'
 
 type ReporterParts = {
-  /** Answers whether it could be sent; that it arrives is not known. */
+  /** Returns whether the report was sent. Whether it arrived is unknown. */
   send: (report: Report) => boolean
   tell: (report: Report) => Promise<Delivery>
   log: Logger
@@ -32,11 +32,11 @@ export class Reporter implements Disposable {
     clearTimeout(known?.retry)
     const waiting: Waiting = { report, saidAt: this.#parts.now(), isTelling: known?.isTelling ?? false, failures: 0 }
     this.#waiting.set(report.sandboxId, waiting)
-    // A report on its way must not be overtaken: the last one counts.
+    // A later report must not overtake this one: the last report that control receives counts.
     if (!waiting.isTelling && !this.#parts.send(report)) this.#tell(waiting)
   }
 
-  /** Nobody knows what of the last things said over the link has arrived. */
+  /** After a lost link nobody knows which of the last reports arrived, so all are sent again over HTTP. */
   linkLost(): void {
     for (const waiting of this.#waiting.values()) this.#tell(waiting)
   }

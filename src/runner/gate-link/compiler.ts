@@ -1,5 +1,5 @@
-// esbuild, for the code of callers: it is hostile, and read by a fresh process without privileges, which sees no file and no network,
-// and has bounds on memory, processor time, waiting time and output. Nothing of the code is executed.
+// Runs esbuild on callers' code, which is hostile. Each run is a new process without privileges, files and network, with limits
+// on memory, processor time, waiting time and output. The code itself is not executed.
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { confined, users } from '#src/kit/confined.ts'
@@ -15,10 +15,10 @@ const options =
     ' ',
   )
 
-/** `files`: like cjs, and what the code imports when it runs is required, as Node cannot import TypeScript. */
+/** `files`: like `cjs`, but imports made at run time become `require` calls, because Node cannot import TypeScript there. */
 export type Format = 'cjs' | 'esm' | 'files'
 
-/** Confined where we are root; otherwise there is nothing to be given away. */
+/** Root drops its privileges for the compiler. Without root there are none to drop. */
 const commandOfCompiler = (format: Format): string[] => {
   const program = fileURLToPath(import.meta.resolve(`@esbuild/linux-${process.arch}/bin/esbuild`))
   const formatOptions =
@@ -28,7 +28,7 @@ const commandOfCompiler = (format: Format): string[] => {
   return confined({ command, uid: users.compiler, shown: [{ from: program }], sockets: 'none', limits })
 }
 
-/** Throws the signal's reason. */
+/** On abort, throws the signal's reason. */
 export const compile = (source: string, format: Format, { signal }: { signal: AbortSignal }): Promise<Compiled> =>
   new Promise((resolve, reject) => {
     const [program = '', ...args] = commandOfCompiler(format)
@@ -49,7 +49,7 @@ export const compile = (source: string, format: Format, { signal }: { signal: Ab
       if (errorsBytes < errorBytes) errors.push(data)
       errorsBytes += data.length
     })
-    // It may end before it has read everything; its exit says why.
+    // The compiler may end before it has read its whole input. Its exit code then says why.
     child.stdin.on('error', () => undefined)
     child.stdin.end(source)
     child.on('error', reject)

@@ -46,13 +46,13 @@ const startGates = async () => {
 const upload = { organizationId: 'o', hash: 'a'.repeat(32), uploadId: 'b'.repeat(32) }
 
 suite('the socket that gates ask on', { skip: needsRoot }, () => {
-  test('can be opened by one group only, also where a former runner left its socket', async () => {
+  test('only one group can open the socket, even where an earlier runner left its own socket', async () => {
     await using runner = await startGates()
     const { mode, gid, uid } = statSync(runner.path)
     assert.deepEqual([(mode & 0o777).toString(8), uid, gid], ['660', 0, 4242])
   })
 
-  test('watch: says the rest where one sandbox cannot be looked at, and that one when it can', {
+  test('watch: a sandbox that cannot be read is reported later; the others are reported at once', {
     timeout: 20_000,
   }, async () => {
     await using runner = await startGates()
@@ -70,7 +70,7 @@ suite('the socket that gates ask on', { skip: needsRoot }, () => {
     assert.equal((await next()).sandbox.id, 'bad')
   })
 
-  test('watch: says what is here, that this is all, and then what changes', async () => {
+  test('watch: reports all sandboxes, then that the list is complete, then each change', async () => {
     await using runner = await startGates()
     runner.host.hold(assigned('one', 3, { otelEndpoint: 'http://o' }), 'started')
     runner.host.hold(assigned('two', 1), 'stopped')
@@ -101,7 +101,7 @@ suite('the socket that gates ask on', { skip: needsRoot }, () => {
     assert.deepEqual(await next(), { type: 'gone', sandboxId: 'two' })
   })
 
-  test('what is no request is refused, in a sentence or by hanging up, and the runner goes on', async () => {
+  test('an invalid request is refused with a sentence or a closed connection; the runner keeps running', async () => {
     await using runner = await startGates()
     const bad = [
       '{}',
@@ -134,7 +134,7 @@ suite('the socket that gates ask on', { skip: needsRoot }, () => {
     assert.deepEqual(await next(), { value: { count: 0, spans: [] } })
   })
 
-  test('what stops in the middle is hung up on, and what goes away in the middle leaves nothing', async (t) => {
+  test('a request that stops halfway is closed after a timeout; a caller that leaves does no harm', async (t) => {
     await using runner = await startGates()
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const half = frameOf(Buffer.from('{"ask":"measure","sandboxId":"box"}')).subarray(0, 9)
@@ -142,7 +142,7 @@ suite('the socket that gates ask on', { skip: needsRoot }, () => {
     for (const bytes of [Buffer.alloc(0), half, program, program.subarray(0, -3)]) {
       const { socket } = runner.connect(bytes)
       const ended = once(socket.resume(), 'end')
-      // Until the runner has read what there is.
+      // Gives the runner time to read what was sent.
       for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate)
       t.mock.timers.tick(5000)
       for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
@@ -159,7 +159,7 @@ suite('the socket that gates ask on', { skip: needsRoot }, () => {
     assert.deepEqual(await next(), { value: { count: 0, spans: [] } })
   })
 
-  test('a gate that asks for very many programs at once waits for itself, and others are answered', async () => {
+  test('a gate that compiles many programs at once waits for its own; other requests are answered', async () => {
     await using runner = await startGates()
     const program = [frameOf(Buffer.from('export const a: number = 1')), frameOf(Buffer.alloc(0))]
     const asked = Array.from({ length: 30 }, () => {

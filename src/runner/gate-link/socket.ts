@@ -1,5 +1,5 @@
-// The unix socket on which a gate of this host asks what needs root (wire/gate-link.ts). Only root and the gate's group can open it.
-// No byte of a caller or of a sandbox is understood here: the bodies of requests are kept, or handed to a confined program.
+// The unix socket on which the gate of this host asks for what needs root (wire/gate-link.ts). Only root and the gate's group can
+// open it. This process interprets no bytes of callers or sandboxes: it stores bodies or hands them to a confined program.
 import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
@@ -23,13 +23,13 @@ type GateParts = WatchParts & {
   log: Logger
 }
 
-/** More than one gate has under way: its calls wait for each other. */
+/** More connections than one gate uses at a time: its calls wait for each other. */
 const mostConnections = 1024
-/** A gate has all of a request when it asks, and all of a program when it wants that compiled. */
+/** Timeouts: a gate sends a request in one piece, and a program to compile in one piece too. */
 const requestMs = 5000
 const sourceMs = 10_000
 const sourceBytes = 1024 * 1024
-/** Compilers at a time: each may take half a GiB. A gate uses two, and several gates may ask. */
+/** Compilers at a time: each may use half a GiB. One gate uses two, and several gates may ask. */
 const compilers = new Lanes(8)
 
 const isRequest = Compile(GateRequest)
@@ -76,7 +76,7 @@ const textOf = async (body: AsyncIterable<Buffer>): Promise<string> => {
   return Buffer.concat(pieces).toString()
 }
 
-/** Hangs up where it does not come in time. */
+/** Closes the connection if the data does not arrive in time. */
 const inTime = <T>(socket: Socket, coming: Promise<T>, ms: number): Promise<T> => {
   const late = setTimeout(() => socket.destroy(), ms)
   return coming.finally(() => clearTimeout(late))
@@ -122,7 +122,7 @@ const serve = async (parts: GateParts, socket: Socket): Promise<void> => {
   }
 }
 
-/** Listens where a former runner may have left its socket. */
+/** Replaces a socket that an earlier runner may have left. */
 export const serveGates = async (parts: GateParts, path: string, gid: number): Promise<AsyncDisposable> => {
   const open = new Set<Socket>()
   const served = new Set<Promise<void>>()
@@ -151,7 +151,7 @@ export const serveGates = async (parts: GateParts, path: string, gid: number): P
       server.close()
       for (const socket of open) socket.destroy()
       await closed
-      // What was being kept of a body is taken back by then.
+      // By now, data of unfinished bodies has been removed.
       await Promise.all(served)
     },
   }

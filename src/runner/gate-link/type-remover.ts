@@ -1,5 +1,5 @@
-// The program that takes types out of files inside the sandbox: sucrase in one piece, made when it is first needed. What the
-// caller sends is compiled on the runner (compiler.ts), but the files that it imports are in the sandbox only.
+// The program that removes TypeScript types inside a sandbox: sucrase as one file, built on first use. The runner compiles the
+// caller's own code (compiler.ts), but files that this code imports exist only in the sandbox.
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -20,7 +20,7 @@ const make = async (): Promise<string> => {
   return await runCommand([esbuild, entry, ...options, '--log-level=error'], { timeoutMs: 30_000 })
 }
 
-/** An expression: its function `transform`. */
+/** Returns a JavaScript expression: the function `transform`. */
 export const typeRemover = async (): Promise<string> => {
   made ??= make()
   try {

@@ -1,4 +1,5 @@
-// Tells a gate what is here: first everything, then what changes, each sandbox as it is in the moment when it is said.
+// Reports this host's sandboxes to a gate: first all of them, then every change. Each sandbox is described as it is when it is
+// sent.
 import type { Socket } from 'node:net'
 import { jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -10,12 +11,12 @@ export type WatchedHost = Pick<Host, 'list' | 'get' | 'imageOf' | 'onChange'>
 
 export type WatchParts = {
   host: WatchedHost
-  /** What an image that was brought says of its sandboxes. */
+  /** The part of an image's configuration that concerns its sandboxes. */
   configOf: (image: string) => ImageConfig | undefined
   log: Logger
 }
 
-/** From one try to find out about a sandbox to the next, where that fails. */
+/** Pause before a sandbox that could not be read is tried again. */
 const againMs = 1000
 
 const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promise<SandboxHere> => {
@@ -36,7 +37,7 @@ const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promis
   }
 }
 
-/** Until the gate goes away. */
+/** Runs until the gate closes the connection. */
 export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void> => {
   const { host, log } = parts
   const changed = new Set(host.list().map(({ id }) => id))
@@ -49,7 +50,7 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
   socket.once('close', () => wake())
   let isWhole = false
   const tell = (news: GateNews) => sendFrame(socket, jsonFrameOf(news))
-  /** Nothing where it cannot be found out now. The gate hears of the other sandboxes all the same. */
+  /** Undefined if the sandbox cannot be read now. The other sandboxes are reported anyway. */
   const newsOf = async (sandboxId: string): Promise<GateNews | undefined> => {
     const held = host.get(sandboxId)
     try {
@@ -73,7 +74,8 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
       await new Promise<void>((resolve) => {
         wake = resolve
       })
-      // Control is told first, as callers wait for its word. The gate waits for ours where control is ahead.
+      // Control is told first, because callers wait for control's answer. A gate waits for this report if control's news came
+      // earlier.
       await new Promise(setImmediate)
     }
   } finally {

@@ -1,4 +1,4 @@
-// Tells of what is done for one sandbox: as a part of the trace in which control asked for it, and as a duration.
+// Records each verb for telemetry: as a span in the trace of control's request, and as a duration.
 import { duration, span } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 

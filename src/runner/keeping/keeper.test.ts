@@ -5,8 +5,8 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 
 const minutes = 60_000
 
-suite('keeper: what should be is made so', () => {
-  test('one that is in its archive and never was here is archived, whatever rest is asked of it', async () => {
+suite("suite('keeper: assignments are carried out', () => {", () => {
+  test('an archived sandbox that this host never had is reported archived, also when `stopped` is assigned', async () => {
     using kept = startKeeper()
     const archive = { id: 'first', sha256: 'a'.repeat(64) }
     kept.keeper.take(assigned('box', 1, { target: 'archived', archive }))
@@ -20,7 +20,7 @@ suite('keeper: what should be is made so', () => {
     assert.deepEqual(kept.host.asked, [])
   })
 
-  test('started, stopped, started, destroyed, each reported with its generation', async () => {
+  test('started, stopped, started and destroyed are each reported with their generation', async () => {
     using kept = startKeeper()
     const targets = ['started', 'stopped', 'started', 'destroyed'] as const
     for (const [index, target] of targets.entries()) {
@@ -31,7 +31,7 @@ suite('keeper: what should be is made so', () => {
     assert.deepEqual(kept.said(), ['box 1 started', 'box 2 stopped', 'box 3 started', 'box 4 destroyed'])
   })
 
-  test('paused and resumed; what a paused one ended of is reported, and it is not started again', async () => {
+  test('a sandbox is paused and resumed; a paused one that ends by itself is reported and not restarted', async () => {
     using kept = startKeeper()
     for (const [index, target] of (['started', 'paused', 'started', 'paused'] as const).entries()) {
       kept.keeper.take(assigned('box', index + 1, { target }))
@@ -43,7 +43,7 @@ suite('keeper: what should be is made so', () => {
     assert.equal(kept.said().at(-1), 'box 4 stopped')
   })
 
-  test('archived, with where the disk is; its progress is told at most once a second', async () => {
+  test('an archived sandbox is reported with its archive; progress is reported at most once a second', async () => {
     const progress: string[] = []
     using kept = startKeeper({
       onProgress: (sandboxId, generation, { step, percent }) =>
@@ -67,7 +67,7 @@ suite('keeper: what should be is made so', () => {
     })
   })
 
-  test('an archived one that is not here any more is still archived, and is destroyed with its archives', async () => {
+  test('an archived sandbox without a trace on this host stays archived, and destroy removes its archives', async () => {
     using kept = startKeeper()
     const archive = { id: 'a', sha256: 'f'.repeat(64) }
     kept.keeper.take(assigned('box', 4, { target: 'archived', archive }))
@@ -77,10 +77,10 @@ suite('keeper: what should be is made so', () => {
     assert.deepEqual(kept.host.asked, ['destroy box with archives'])
   })
 
-  test('a sandbox deleted during its first start is gone when that is said, and does not come back', async () => {
+  test('a sandbox deleted during its first start is gone when that is reported, and does not come back', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
-    // A real host does one thing at a time to a sandbox, and knows a new one when it has started.
+    // A real host runs one verb per sandbox at a time, and lists a new sandbox once it has started.
     kept.host.before = async (verb) => {
       await passed
       while (verb === 'destroy' && kept.host.get('box') === undefined) await new Promise(setImmediate)
@@ -96,7 +96,7 @@ suite('keeper: what should be is made so', () => {
     assert.deepEqual([kept.host.asked, kept.host.list()], [['start box 1', 'destroy box'], []])
   })
 
-  test('a refusal is reported with what the sandbox still is', async () => {
+  test('a refusal is reported together with the sandbox’s real state', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -111,7 +111,7 @@ suite('keeper: what should be is made so', () => {
     })
   })
 
-  test('the same thing said again is reported again, and not done again', async () => {
+  test('a repeated assignment is reported again and not carried out again', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -133,7 +133,7 @@ suite('keeper: what should be is made so', () => {
     assert.deepEqual(kept.host.asked, ['start box 5'])
   })
 
-  test('a newer generation that needs nothing but to be known is given to the host', async () => {
+  test('a newer generation without visible changes is still given to the host', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 1), 'started')
     kept.keeper.take(assigned('box', 2, { network: { blockAll: true, allowList: null } }))
@@ -142,7 +142,7 @@ suite('keeper: what should be is made so', () => {
     assert.equal(kept.host.get('box')?.assignment.network.blockAll, true)
   })
 
-  test('one verb at a time, and of the wishes that wait only the last counts', async () => {
+  test('one verb runs at a time; of the assignments that wait only the last is carried out', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'start' && kept.host.asked.length === 1 ? passed : undefined)
@@ -174,7 +174,7 @@ suite('keeper: what should be is made so', () => {
     }
   })
 
-  test('what it was asked before its turn came is not done in the name of what it is asked now', async () => {
+  test('a superseded assignment that waited for a lane is never carried out', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     const { passed, open } = gate()
     kept.host.before = () => passed
@@ -189,13 +189,13 @@ suite('keeper: what should be is made so', () => {
     assert.equal(kept.host.get('box')?.status, 'stopped')
   })
 
-  test('a sandbox that is not here and shall be gone is reported gone at once', async () => {
+  test('destroying a sandbox that this host does not have is reported done at once', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 7, { target: 'destroyed' }))
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
   })
 
-  test('a sandbox to be stopped that is not here is reported lost; one that never began is stopped', async () => {
+  test('stopping a sandbox that is missing here reports it lost; one that never began is stopped', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])
@@ -213,7 +213,7 @@ suite('keeper: what should be is made so', () => {
 })
 
 suite('keeper: what fails', () => {
-  test('is tried again, and reported only when it has worked', async () => {
+  test('a failed verb is tried again, and reported only when it has worked', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       if (kept.host.asked.length < 3) throw new Error('The disk is full.')
@@ -223,7 +223,7 @@ suite('keeper: what fails', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [3, ['box 1 started']])
   })
 
-  test('three times is an error with its reason, and rests until there is a new generation', async () => {
+  test('three failures are an error with the reason, and nothing is tried until a new generation', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       throw new Error('The disk is full.')
@@ -242,7 +242,7 @@ suite('keeper: what fails', () => {
     assert.equal(kept.said().at(-1), 'box 2 started')
   })
 
-  test('a pause that fails leaves it running, and says why', async () => {
+  test('a pause that fails leaves the sandbox running, and the report says why', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -254,7 +254,7 @@ suite('keeper: what fails', () => {
     assert.deepEqual([kept.reports.at(-1)?.state, kept.reports.at(-1)?.refused], ['started', 'It does not freeze.'])
   })
 
-  test('to be destroyed is tried until it works', async () => {
+  test('a failed destroy is tried until it works', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 1), 'started')
     kept.host.before = () => {
@@ -265,7 +265,7 @@ suite('keeper: what fails', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [10, ['box 2 destroyed']])
   })
 
-  test('to be destroyed is tried until it works, also of one that was not here yet', async () => {
+  test('a failed destroy is tried until it works, also for a sandbox that the host did not list yet', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = async (verb) => {
@@ -282,7 +282,7 @@ suite('keeper: what fails', () => {
     )
   })
 
-  test('a newer wish does not wait for the next try', async () => {
+  test('a newer assignment does not wait for the next retry', async () => {
     using kept = startKeeper({ retryMs: [1e9] })
     kept.host.before = (verb) => {
       if (verb === 'start') throw new Error('no')
@@ -294,7 +294,7 @@ suite('keeper: what fails', () => {
     assert.deepEqual(kept.said(), ['box 2 destroyed'])
   })
 
-  test('an error that control knows of is not tried again by a new runner', async () => {
+  test('an error that control knows already is not tried again by a new runner', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 3), 'error')
     kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'error' }], kept.time.now)
@@ -304,7 +304,7 @@ suite('keeper: what fails', () => {
 })
 
 suite('keeper: sandboxes that end by themselves', () => {
-  test('are reported stopped with their cause, and are not started again', async () => {
+  test('a sandbox that ends by itself is reported stopped with its cause, and is not started again', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -323,7 +323,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.equal(kept.said().at(-1), 'box 2 started')
   })
 
-  test('are not started again by what was to change about them; a warm one that nobody had is', async () => {
+  test('a change to an ended sandbox does not start it again; an ended warm sandbox is started', async () => {
     using kept = startKeeper()
     for (const [id, isWarm] of [
       ['box', undefined],
@@ -336,7 +336,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([kept.said(), kept.host.asked], [['box 2 stopped', 'warm 2 started'], ['start warm 2']])
   })
 
-  test('for want of memory are errors', async () => {
+  test('a sandbox that ends for want of memory is an error', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
@@ -345,7 +345,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([state, errorReason, recoverable], ['error', 'It ran out of memory.', true])
   })
 
-  test('of which control knew more than the journal are not started again by the next runner', async () => {
+  test('a sandbox that ended is not restarted, although control has a newer generation than the journal', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 4), 'stopped', { detail: 'The machine was restarted.' })
     kept.keeper.takeAll([{ assignment: assigned('box', 6), state: 'started' }], kept.time.now)
@@ -353,7 +353,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 6 stopped']])
   })
 
-  test('while no runner looked are reported by the next', async () => {
+  test('a sandbox that ended while no runner ran is reported by the next runner', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 4), 'stopped', { detail: 'The machine was restarted.' })
     kept.keeper.takeAll([{ assignment: assigned('box', 4), state: 'started' }], kept.time.now)
@@ -361,7 +361,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], ['box 4 stopped']])
   })
 
-  test('before control had heard that they run are reported stopped; a start that was cut short begins again', async () => {
+  test('a sandbox that ended before its start was reported is stopped; an interrupted start begins again', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('ended', 2), 'stopped', { detail: 'Its first process was ended from outside the sandbox.' })
     kept.host.hold(assigned('cut', 2), 'stopped')
@@ -373,7 +373,7 @@ suite('keeper: sandboxes that end by themselves', () => {
 })
 
 suite('keeper: the whole list', () => {
-  test('an adopted sandbox that is as control knows it costs nothing', async () => {
+  test('an adopted sandbox that is as control lists it causes no verb and no report', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 3), 'started')
     kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'started' }], kept.time.now)
@@ -381,7 +381,7 @@ suite('keeper: the whole list', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], []])
   })
 
-  test('what control has not heard is reported again', async () => {
+  test('a report that control’s list does not show is sent again', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 3))
     await kept.reported(1)
@@ -390,7 +390,7 @@ suite('keeper: the whole list', () => {
     assert.deepEqual(kept.said(), ['box 3 started', 'box 3 started'])
   })
 
-  test('a list that was asked for before a sandbox was destroyed does not bring it back', async () => {
+  test('a list requested before a sandbox was destroyed does not bring it back', async () => {
     using kept = startKeeper()
     const askedAt = kept.time.now
     kept.time.now += 10
@@ -416,7 +416,7 @@ suite('keeper: the whole list', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [['destroy stranger'], []])
   })
 
-  test('a list that comes back in between gives the whole grace again', async () => {
+  test('a sandbox that is listed again in between gets the whole grace period again', async () => {
     using kept = startKeeper({ strangerGraceMs: 10 * minutes })
     kept.host.hold(assigned('box', 1), 'started')
     const listed = [{ assignment: assigned('box', 1), state: 'started' as const }]
@@ -431,7 +431,7 @@ suite('keeper: the whole list', () => {
     assert.deepEqual(kept.host.asked, [])
   })
 
-  test('one that is listed and cannot be read is no stranger, and nothing is done with it', async () => {
+  test('a listed sandbox whose record is unreadable is no stranger, and nothing is done with it', async () => {
     using kept = startKeeper({ strangerGraceMs: 0 })
     kept.host.hold(assigned('unread', 1), 'started')
     for (let times = 0; times < 2; times += 1) kept.keeper.takeAll([{ sandboxId: 'unread' }], kept.time.now)
@@ -439,7 +439,7 @@ suite('keeper: the whole list', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [[], []])
   })
 
-  test('what was pushed after the list was asked for is no stranger', async () => {
+  test('a sandbox assigned after the list was requested is no stranger', async () => {
     using kept = startKeeper({ strangerGraceMs: 0 })
     const askedAt = kept.time.now - 1
     kept.keeper.take(assigned('box', 1))

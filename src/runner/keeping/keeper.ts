@@ -1,7 +1,7 @@
-// Makes the sandboxes of this host what control says they should be, and tells what became of them.
+// Makes the sandboxes of this host what control assigns, and reports the results.
 //
-// Level-triggered: it is told what should be, as often as control likes, compares that with the host and acts on the
-// difference. For each sandbox only the newest generation counts, one verb runs at a time, and what failed is tried again.
+// Level-triggered: assignments may be repeated at will. The keeper compares each with the host and acts on the difference. For
+// each sandbox only the newest generation counts, one verb runs at a time, and failed verbs are tried again.
 import type { Logger } from '#src/kit/log.ts'
 import { isBuildId } from '#src/runner/building/image-builder.ts'
 import { idOf, isRead, type Listed, type Unread } from '#src/runner/control-link/assignment.ts'
@@ -21,11 +21,11 @@ export type KeptHost = Pick<
 export type KeeperParts = {
   host: KeptHost
   report: (report: Report) => void
-  /** How far something long has come, at most once a second for each sandbox. */
+  /** Progress of slow work, at most once a second for each sandbox. */
   onProgress?: (sandboxId: string, generation: number, progress: Progress) => void
   log: Logger
   now?: () => number
-  /** Waits before the second, third … try of a verb; the last one goes on for a destroy, which is never given up. */
+  /** Pauses before the second, third … try of a verb. A destroy is never given up and repeats the last pause. */
   retryMs?: readonly number[]
   /** How long a sandbox that control does not list is left alone. */
   strangerGraceMs?: number
@@ -36,18 +36,18 @@ const progressEveryMs = 1000
 
 type Entry = {
   assignment: Assignment
-  /** What became of the assignment's generation; nothing is done until there is a newer one. */
+  /** The result of the assignment's generation. Nothing more is done until a newer generation arrives. */
   settled?: Report
   settledAt: number
   takenAt: number
-  /** Under way or in line for a lane. */
+  /** The verb that is under way or queued for a lane. */
   verb?: Verb
   progressAt: number
   attempts: number
   retry?: NodeJS.Timeout
-  /** Control has given it to another runner, or up, while it was being started here. */
+  /** Control gave the sandbox to another runner, or gave it up, while it was being started here. */
   isLeft: boolean
-  /** It may have the copy of its parent's disk, although nothing of it is held yet. */
+  /** The host may have a copy of the parent's disk, although it does not list the sandbox yet. */
   mayHaveCopy: boolean
   /** A start was superseded before it began, so there may rightly be nothing on the host. */
   mayBeUnborn: boolean
@@ -83,16 +83,16 @@ export class Keeper implements Disposable {
     host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))
   }
 
-  /** Takes what one sandbox should be. Generations older than the newest known are ignored; an equal one is fine. */
+  /** Takes an assignment. Generations older than the newest known are ignored; an equal generation is accepted. */
   take(assignment: Assignment): void {
     const entry = this.#entryFor(assignment)
     if (entry.settled) this.#report(entry.settled)
     else this.#reconcile(entry)
   }
 
-  /** The whole list, as control knew it when it was asked, at `askedAt`. */
+  /** Takes the whole list, as control had it at `askedAt`. */
   takeAll(listed: readonly (Listed | Unread)[], askedAt: number): void {
-    // Forks first: nothing that was asked of a parent since may come before its copy.
+    // Forks come first: they must be copied before a newer verb of their parent runs.
     const read = listed.filter(isRead).sort((a, b) => Number(isFork(b.assignment)) - Number(isFork(a.assignment)))
     for (const { assignment, state } of read) this.#takeListed(assignment, state)
     const names = new Set(listed.map(idOf))
@@ -107,7 +107,7 @@ export class Keeper implements Disposable {
     for (const id of this.#strangers.due(new Set(unlisted.map(({ id }) => id)), this.#now())) this.#remove(id)
   }
 
-  /** It is being brought back elsewhere by now: here it must not come up beside that. */
+  /** The sandbox is being restored on another runner by now, so it must not start here as well. */
   #leave(sandboxId: string, entry: Entry) {
     entry.isLeft = true
     this.#host.cutShort(sandboxId)
@@ -148,7 +148,7 @@ export class Keeper implements Disposable {
     return known
   }
 
-  /** Compares and acts. `known` is what control believes already, which need not be told to it. */
+  /** Compares the assignment with the host and acts. `known`: the state that control already has, which need not be reported. */
   #reconcile(entry: Entry, known?: SandboxState): void {
     if (this.#isClosed || entry.settled || entry.retry) return
     if (entry.verb !== undefined && !overtakes(entry)) return
@@ -165,7 +165,7 @@ export class Keeper implements Disposable {
     this.#turns.take(verb, assignment, isWanted, () => this.#perform(entry, verb))
   }
 
-  /** The outcome, if there is nothing to do. */
+  /** The result, if there is nothing to do. */
   #reached({ assignment, mayBeUnborn, verb, attempts, mayHaveCopy }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)
@@ -181,14 +181,14 @@ export class Keeper implements Disposable {
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
-    // It ended by itself, perhaps while no runner looked: it stays so until someone wants it started again. That control
-    // has once heard of it as it should be tells as much as the journal, which is not asked to keep every generation. A warm
-    // one that nobody has had may as well be started anew.
+    // The sandbox ended by itself, perhaps while no runner ran: it stays stopped until a start is requested. The journal may lack
+    // the newest generation, so it counts too if control once saw the target reached. An ended warm sandbox may be started again,
+    // because nobody has used it.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
     const wasReached = isThisGeneration || known === target || isChanged
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)
     if (!isThisGeneration) return undefined
-    // It failed and control has heard so, perhaps from a former runner: trying again is for a person to say.
+    // The verb failed and control knows it, perhaps from an earlier runner. Only a person may ask for another try.
     if (status === 'error') return known === 'error' ? { state: 'error' } : undefined
     if (refused !== undefined) return { state: status, refused }
     if (status !== target) return undefined
@@ -198,7 +198,7 @@ export class Keeper implements Disposable {
   async #perform(entry: Entry, verb: Verb): Promise<void> {
     const { assignment } = entry
     const isCurrent = () => entry.assignment.generation === assignment.generation
-    // While it waited for its turn, something else may have been asked, or been done already.
+    // While the verb waited for a lane, the assignment may have changed or been carried out.
     const isWanted = verbTo[assignment.target] === verb && !entry.isLeft
     let failure: { error: unknown } | undefined
     if (!this.#isClosed && isWanted) {
@@ -234,7 +234,7 @@ export class Keeper implements Disposable {
     const waitMs = this.#retryMs[entry.attempts]
     entry.attempts += 1
     this.#log.warn({ err: error, sandboxId, generation, verb, attempts: entry.attempts }, 'a verb failed')
-    // Two more tries for what may have been bad luck; a destroy is owed for ever.
+    // A verb gets two more tries. A destroy is retried without end.
     const isOwed = verb === 'destroy'
     if (!isOwed && (entry.attempts > 2 || error instanceof NotRecoverable)) {
       this.#settle(entry, this.#givenUp(entry, verb, error))
@@ -254,7 +254,7 @@ export class Keeper implements Disposable {
     const reason = sentenceOf(error)
     const status = this.#host.get(assignment.sandboxId)?.status
     const recoverable = !(error instanceof NotRecoverable)
-    // What could not be paused runs on, and what could not be archived has its disk.
+    // A sandbox that could not be paused still runs; one that could not be archived still has its disk.
     const isWell = (verb === 'pause' && status === 'started') || (verb === 'archive' && status === 'stopped')
     if (recoverable && isWell) return { state: status, refused: reason }
     return { state: 'error', errorReason: reason, recoverable }
@@ -270,12 +270,12 @@ export class Keeper implements Disposable {
 
   #onExit(sandboxId: string, cause: Cause) {
     const entry = this.#entries.get(sandboxId)
-    // A verb that is under way, or a newer wish, decides what becomes of it.
+    // If a verb is under way or a newer assignment exists, its result is reported instead.
     if (!entry || entry.verb !== undefined || !runs(entry.assignment.target)) return
     this.#settle(entry, ended(cause))
   }
 
-  /** On this host, and control has not known it for long: it goes. */
+  /** Removes a sandbox that control has not listed for the whole grace period. */
   #remove(sandboxId: string) {
     this.#log.warn({ sandboxId }, 'control does not know this sandbox: it is removed')
     void this.#turns.remove(async () => {
@@ -292,18 +292,18 @@ export class Keeper implements Disposable {
   }
 }
 
-/** True for a sandbox with processes, frozen or not. */
+/** True for targets with processes, frozen or not. */
 const runs = (target: Target) => target === 'started' || target === 'paused'
 
-/** Running out of memory is a failure; any other end may well be what the processes inside wanted. */
+/** Running out of memory, or a signal, is a failure. Any other end may be what the processes inside wanted. */
 const ended = (cause: Cause): Outcome =>
   cause.oomKilled || cause.signal !== undefined
     ? { state: 'error', errorReason: cause.detail ?? 'It was killed.', recoverable: true, cause }
     : { state: 'stopped', cause }
 
 /**
- * A polite stop waits for processes to end, and what moves whole disks waits for a store: who wants something else by now
- * need not wait for that. A destroy waits for nothing.
+ * Whether a new assignment may interrupt the verb under way. A polite stop waits for processes to end, and archive and restore
+ * wait for a store; newer wishes need not wait for these. A destroy interrupts everything.
  */
 const overtakes = ({ verb, assignment: { target, signal } }: Entry) => {
   if (target === 'destroyed') return verb !== 'destroy'

@@ -1,5 +1,5 @@
-// Sandboxes on this host that control does not list. A control whose database came back from a backup lists less than it
-// should, and its operator needs time to notice: nothing is removed before it has been missing from every list for long.
+// Sandboxes on this host that control does not list. A control whose database was restored from a backup lists too few, and its
+// operator needs time to notice. So a stranger is removed only after it was missing from every list for a long time.
 import type { Logger } from '#src/kit/log.ts'
 
 export class Strangers {
@@ -12,7 +12,7 @@ export class Strangers {
     this.#log = log
   }
 
-  /** Takes all that are missing from the list of now; answers those whose grace is over. */
+  /** Takes all sandboxes that the current list lacks. Returns those whose grace period is over. */
   due(missing: ReadonlySet<string>, now: number): string[] {
     for (const id of this.#since.keys()) if (!missing.has(id)) this.#since.delete(id)
     const due: string[] = []

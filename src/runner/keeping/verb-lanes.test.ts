@@ -5,8 +5,8 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 
 const oneLane = { atOnce: { work: 1, stops: 1, transfers: 1 } }
 
-suite('turns', () => {
-  test('a delete waits neither for a start nor for an archive; verbs that still wait are dropped', async () => {
+suite("suite('lanes of verbs', () => {", () => {
+  test('a delete waits neither for a start nor for an archive; superseded verbs are dropped', async () => {
     for (const first of [{}, { target: 'archived', archive: { id: 'a' } }] as const) {
       using kept = startKeeper({ atOnce: { work: 2, stops: 1, transfers: 1 } })
       kept.host.hold(assigned('other', 1), 'stopped')
@@ -25,7 +25,7 @@ suite('turns', () => {
     }
   })
 
-  test('what is brought back from its archive waits for nothing that goes to one', async () => {
+  test('a restore waits for no archive', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'archive' ? passed : undefined)
@@ -40,7 +40,7 @@ suite('turns', () => {
     await kept.reported(21)
   })
 
-  test('no more than 8 starts at one time, of one organization 6, and all get their turn', async () => {
+  test('at most 8 starts run at a time, 6 of one organization, and every start gets its turn', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = () => passed
@@ -55,7 +55,7 @@ suite('turns', () => {
     assert.equal(kept.host.mostRunning, 8)
   })
 
-  test('what goes to the archive is stopped before it waits for its turn to go there', async () => {
+  test('a sandbox to be archived is stopped before it waits for a lane', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'archive' ? passed : undefined)
@@ -76,7 +76,7 @@ suite('turns', () => {
     assert.ok(kept.host.list().every(({ status }) => status === 'archived'))
   })
 
-  test('whose end is wanted is broken off at once, also where its end waits for a lane', async () => {
+  test('a sandbox to be destroyed has its slow verb aborted at once, even while the destroy waits for a lane', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     for (const id of ['first', 'second']) kept.host.hold(assigned(id, 1), 'started')
@@ -99,17 +99,17 @@ suite('turns', () => {
     await kept.reported(1)
     await kept.settled()
     assert.deepEqual([kept.said(), kept.host.asked], [['third 2 started'], ['start first 2', 'start third 2']])
-    // What comes back to this runner later is done as anything else.
+    // A sandbox that comes back to this runner later is started as usual.
     kept.keeper.take(assigned('second', 3, { archive }))
     await kept.reported(2)
     assert.equal(kept.said().at(-1), 'second 3 started')
   })
 })
 
-suite('turns of forks', () => {
+suite("suite('lanes of forks', () => {", () => {
   const fork = (id: string, generation = 1) => assigned(id, generation, { isNew: true, forkOf: 'parent' })
 
-  test('wait for what is done to their parent without a lane that others need', async () => {
+  test('forks that wait for a verb of their parent hold no lane that others need', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     kept.host.hold(assigned('parent', 1), 'started')
@@ -123,7 +123,7 @@ suite('turns of forks', () => {
     assert.ok(kept.said().every((line) => line.endsWith(' 1 started')))
   })
 
-  test('have their copies before anything is done that was asked of their parent later', async () => {
+  test('forks get their copy before any verb that was assigned to their parent later', async () => {
     for (const target of ['archived', 'destroyed', 'stopped', 'paused'] as const) {
       using kept = startKeeper()
       const { passed, open } = gate()
@@ -139,7 +139,7 @@ suite('turns of forks', () => {
     }
   })
 
-  test('have them also where all of it is told at once, in whatever order', async () => {
+  test('forks get their copy first even if one list holds both, in any order', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('parent', 1), 'stopped')
     kept.keeper.takeAll(
@@ -153,7 +153,7 @@ suite('turns of forks', () => {
     assert.deepEqual(kept.said().sort(), ['fork 1 started', 'parent 2 destroyed'])
   })
 
-  test('whose parent has no disk any more say so', async () => {
+  test('a fork whose parent has no disk any more fails with that reason', async () => {
     using kept = startKeeper()
     kept.host.before = (verb) => {
       if (verb === 'start') throw new Error('The sandbox that was to be forked is gone.')
@@ -166,7 +166,7 @@ suite('turns of forks', () => {
     )
   })
 
-  test('that are given up after their copy leave nothing of it', async () => {
+  test('a fork that is given up after its copy leaves no copy behind', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.hold(assigned('parent', 1), 'stopped')

@@ -1,5 +1,4 @@
-// Whose turn it is: how many verbs are under way at one time, what each waits for first, and what is left to others meanwhile.
-// A verb that waits for another sandbox holds no lane.
+// Decides when verbs run: how many at a time, and what each waits for first. A verb that waits for another sandbox holds no lane.
 import { Lanes } from '#src/kit/lanes.ts'
 import type { Assignment, Target } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'
@@ -15,16 +14,16 @@ export const verbTo = {
 export type Verb = (typeof verbTo)[Target]
 
 /**
- * Starts, and destroys, under way at one time; stops mostly wait, so there may be more of them; what moves whole disks to
- * archives, and from them, must not keep the rest waiting, nor one the other.
+ * Limits of verbs that run at the same time. Stops mostly wait, so there may be more of them. Archives and restores have a limit
+ * of their own each, because they move whole disks: they must delay neither other verbs nor each other.
  */
 export type AtOnce = { work: number; stops: number; transfers: number }
 
-/** It has its parent's disk yet to come. */
+/** True for a fork whose parent's disk must still be copied. */
 export const isFork = (assignment: Assignment): assignment is Assignment & { forkOf: string } =>
   assignment.target === 'started' && assignment.isNew === true && assignment.forkOf !== undefined
 
-/** A lane of which one organization takes at most a share, so that others need not wait for its long work. */
+/** A lane of which one organization gets at most a share, so that its long work does not make others wait. */
 const shared = (atOnce: number, share: number) => new Lanes(atOnce, Math.ceil(atOnce * share))
 
 type TurnsHost = Pick<Host, 'get' | 'copyParent' | 'stop' | 'cutShort'>
@@ -36,9 +35,11 @@ export class VerbLanes {
   readonly #stops: Lanes
   readonly #archives: Lanes
   readonly #restores: Lanes
-  /** For copies of disks for forks. A parent is copied for one fork at a time: each copy waits for what is being done to the parent. */
+  /**
+   * Lane for copies of disks. Each parent is copied for one fork at a time, because a copy waits for the parent's verb under way.
+   */
   readonly #forks: Lanes
-  /** The copies under way or in line, by the parent's id. */
+  /** Copies under way or queued, by the parent's id. */
   readonly #copies = new Map<string, Set<Promise<void>>>()
 
   constructor(host: TurnsHost, { work, stops, transfers }: AtOnce = { work: 8, stops: 64, transfers: 4 }) {
@@ -52,11 +53,11 @@ export class VerbLanes {
   }
 
   /**
-   * Does `work`, which must not reject, when it is its turn: first, without a lane for it, what must come before, as long as
-   * `isWanted`; then it waits for a lane. `work` itself finds out whether it is wanted still.
+   * Queues `work`, which must not reject. First, without a lane, what must come before runs while `isWanted` is true. Then `work`
+   * waits for its lane. `work` itself has to check whether it is still wanted.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
-    // What is under way need not be waited for, and may hold the very lanes that this waits for.
+    // A destroy waits for no other verb of the sandbox: such a verb may hold the very lane that the destroy needs.
     if (verb === 'destroy') this.#host.cutShort(assignment.sandboxId)
     const begin = () => this.#lanesOf(verb, assignment).run(work, { key: assignment.organizationId })
     const first = this.#comesFirst(verb, assignment, isWanted)
@@ -77,7 +78,7 @@ export class VerbLanes {
     return isRestore ? this.#restores : this.#work
   }
 
-  /** Never rejects: whatever fails there fails once more in the verb itself, which says so. */
+  /** Never rejects: an error here occurs again in the verb itself, which reports it. */
   #comesFirst(verb: Verb, assignment: Assignment, isWanted: () => boolean): Promise<unknown> | undefined {
     const { sandboxId } = assignment
     const status = this.#host.get(sandboxId)?.status
@@ -97,7 +98,7 @@ export class VerbLanes {
     await this.#stops.run(stop, { key: assignment.organizationId }).catch(() => undefined)
   }
 
-  /** Copies the parent's disk. Whatever is asked of the parent from now on is done after the copy. */
+  /** Copies the parent's disk. Verbs that are assigned to the parent from now on run after the copy. */
   #copy(assignment: Assignment & { forkOf: string }, isWanted: () => boolean): Promise<void> {
     const { forkOf } = assignment
     const copy = async () => {

@@ -5,7 +5,7 @@ import { Ledger } from './ledger.ts'
 
 const MiB = 1024 ** 2
 
-/** A host on which each of `rates` makes so many MiB in a second while it runs; `host` does so always. */
+/** A fake host. Each sandbox in `rates` makes memory grow by so many MiB a second while it runs; `host` does so always. */
 const hostWith = (rates: Record<string, number>, host = 0) => {
   const held = new Set<string>()
   let unreleased = 0
@@ -14,7 +14,7 @@ const hostWith = (rates: Record<string, number>, host = 0) => {
   return {
     held,
     everHeld,
-    /** Holds that nobody has let go of. */
+    /** Sandboxes that are held still and were never released. */
     unreleased: () => unreleased,
     parts: {
       uncharged: () => bytes,
@@ -38,44 +38,44 @@ const hostWith = (rates: Record<string, number>, host = 0) => {
 }
 
 suite('the experiment that finds whose memory grows', () => {
-  test('the one that makes it is found, also where others are suspected more', async () => {
+  test('the sandbox that causes the growth is found, even if others are more suspected', async () => {
     const { parts, held } = hostWith({ busy: 0, attacker: 200, other: 0 })
     assert.equal(await findGrower(parts, ['busy', 'other', 'attacker']), 'attacker')
     assert.equal(held.size, 0, 'all go on')
   })
 
-  test('a slow one is found too', async () => {
+  test('a sandbox that causes slow growth is found too', async () => {
     const { parts } = hostWith({ busy: 0, attacker: 10 })
     assert.equal(await findGrower(parts, ['busy', 'attacker']), 'attacker')
   })
 
-  test('of two that make it one is found, and the other is after it', async () => {
+  test('of two sandboxes that cause growth one is found now and the other in the next experiment', async () => {
     const { parts } = hostWith({ one: 100, two: 100 })
     assert.equal(await findGrower(parts, ['one', 'two']), 'one')
     const after = hostWith({ two: 100 })
     assert.equal(await findGrower(after.parts, ['two']), 'two')
   })
 
-  test('nobody is found where the host itself makes it, and all go on', async () => {
+  test('no sandbox is found guilty if the host itself causes the growth, and all continue', async () => {
     const { parts, held, everHeld } = hostWith({ busy: 0, other: 0 }, 200)
     assert.equal(await findGrower(parts, ['busy', 'other']), undefined)
     assert.equal(everHeld.size, 2)
     assert.equal(held.size, 0)
   })
 
-  test('nobody is held where nothing grows any more', async () => {
+  test('no sandbox is held still once the growth has stopped', async () => {
     const { parts, everHeld } = hostWith({ busy: 0 })
     assert.equal(await findGrower(parts, ['busy']), undefined)
     assert.equal(everHeld.size, 0)
   })
 
-  test('one that only ran while something else of the host grew by chance is not found', async () => {
+  test('a sandbox that only ran while the host happened to grow is not found guilty', async () => {
     const { parts, held } = hostWith({ busy: 0 })
     let bytes = 0
     let growths = 0
     let wasHeld = false
     const uncharged = () => bytes
-    // It grows before anybody is held, and once more while the suspect runs alone.
+    // Memory grows before any sandbox is held still, and once more while the suspect runs alone.
     const wait = async () => {
       wasHeld ||= held.size > 0
       if (held.size === 0 && (!wasHeld || growths++ < 1)) bytes += 16 * MiB
@@ -83,7 +83,7 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy']), undefined)
   })
 
-  test('one whose memory comes and goes with what it runs is not found', async () => {
+  test('a sandbox whose memory comes and goes with its programs is not found guilty', async () => {
     const { parts, held } = hostWith({ busy: 0, attacker: 0 })
     let kept = 0
     const uncharged = () => kept + (held.has('busy') ? 0 : 24 * MiB)
@@ -93,7 +93,7 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy', 'attacker']), undefined)
   })
 
-  test('one whose memory is gone once it is still is not found, and goes on', async () => {
+  test('a sandbox whose memory is freed once it is held still is not found guilty, and continues', async () => {
     const { parts, held, unreleased } = hostWith({ busy: 0 })
     let bytes = 0
     const wait = async () => {
@@ -103,14 +103,14 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(unreleased(), 0)
   })
 
-  test('one that cannot be held still is not found guilty', async () => {
+  test('a sandbox that cannot be held still is not found guilty', async () => {
     const { parts } = hostWith({ attacker: 200 })
     assert.equal(await findGrower({ ...parts, holdStill: async () => false }, ['attacker']), undefined)
   })
 })
 
 suite('the ledger of suspects', () => {
-  test('growth is shared out by the time in the kernel since the last note, most first', () => {
+  test('each growth is divided by the time in the kernel since the last note, most blamed first', () => {
     const ledger = new Ledger()
     ledger.note(
       0,

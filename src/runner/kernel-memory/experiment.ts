@@ -1,28 +1,32 @@
-// Finds the sandbox that makes the kernel's uncharged memory grow, by evidence: all suspects are held still together, then each
-// runs alone for a moment. Growth that goes on while all are still is none of theirs; growth while one runs alone is its own.
+// Finds the sandbox that makes the kernel's uncharged memory grow. All suspects are held still together; then each runs alone for
+// a moment. Growth while all are still has another cause. Growth while one runs alone is caused by that one.
 //
-// The suspects are few, and each is still for some hundred milliseconds. That is only done while memory grows that no limit
+// There are few suspects, and each is held still for some hundred milliseconds. The experiment runs only while memory grows that
+// no limit counts, and ordinary programs do not cause that.
 // counts, which ordinary programs do not cause.
 const MiB = 1024 ** 2
 
 export type ExperimentParts = {
-  /** Bytes that no limit counts, now. */
+  /** Bytes of kernel memory that no limit counts, at this moment. */
   uncharged: () => number
-  /** Resolves with true once nothing of the sandbox runs, until `release` is aborted; false if that cannot be had now. */
+  /**
+   * Resolves with true once nothing in the sandbox runs, which lasts until `release` aborts; with false if that is impossible
+   * now.
+   */
   holdStill: (sandboxId: string, release: AbortSignal) => Promise<boolean>
   delay: (ms: number) => Promise<unknown>
 }
 
-/** Enough growth to tell it from what else goes on on a host. */
+/** Growth that is large enough to be told from other changes on the host. */
 const tellingBytes = 8 * MiB
 const stepMs = 50
 const longestWindowMs = 2000
-/** Other growth on the host may coincide with a sandbox that runs alone, but not each time. */
+/** How often memory must grow while one sandbox runs alone. Other growth may coincide with it once, but not each time. */
 const timesToGrow = 3
-/** The windows of all suspects together. */
+/** Most time for the windows of all suspects together. */
 const longestMs = 4000
 
-/** Waits until memory has grown enough to tell, and answers how long that took; undefined if it does not grow now. */
+/** Waits until memory has grown by `tellingBytes`. Returns how long that took; undefined if memory does not grow enough. */
 const awaitGrowth = async ({ uncharged, delay }: ExperimentParts, windowMs: number): Promise<number | undefined> => {
   const before = uncharged()
   for (let ms = stepMs; ms <= windowMs; ms += stepMs) {
@@ -32,7 +36,7 @@ const awaitGrowth = async ({ uncharged, delay }: ExperimentParts, windowMs: numb
   return undefined
 }
 
-/** Waits while all are still, and answers the bytes then; undefined if they grow all the same. */
+/** Waits while all are still, and returns the uncharged bytes after that; undefined if they grow nevertheless. */
 const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promise<number | undefined> => {
   const before = uncharged()
   await delay(ms)
@@ -40,7 +44,7 @@ const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promis
   return after - before >= tellingBytes / 4 ? undefined : after
 }
 
-/** `suspects` come most suspected first. Those that cannot be held still now are left out. */
+/** `suspects` is ordered, most suspected first. Sandboxes that cannot be held still now are left out. */
 export const findGrower = async (parts: ExperimentParts, suspects: readonly string[]): Promise<string | undefined> => {
   const growsInMs = await awaitGrowth(parts, longestWindowMs)
   if (growsInMs === undefined) return undefined
@@ -62,13 +66,14 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
       for (; timesGrown < timesToGrow; timesGrown++) {
         holds.get(sandboxId)?.abort()
         const hasGrown = (await awaitGrowth(parts, 2 * windowMs)) !== undefined
-        // Held again, so that the next one is alone too. One is never held twice: the first hold would be let go of by nobody.
+        // Each sandbox is held again, so that the next one runs alone. The old hold was released: holding twice would leak the
+        // first.
         if (!(await hold(sandboxId))) return undefined
         if (!hasGrown) break
         const before = settled
         settled = await settle(parts, windowMs)
         if (settled === undefined) return undefined
-        // What busy programs make and end comes and goes.
+        // Memory that busy programs allocate and free again is no evidence.
         if (settled - before < tellingBytes / 2) break
       }
       if (timesGrown === timesToGrow) return sandboxId

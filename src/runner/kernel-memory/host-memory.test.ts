@@ -9,7 +9,7 @@ import {
 } from './host-memory.ts'
 
 suite('the kernel’s own memory', () => {
-  test('is what is neither free, nor a page of programs and files, nor a cache', () => {
+  test('unreclaimable memory is what is neither free, nor pages of programs and files, nor a cache', () => {
     const meminfo = `MemTotal:       1000 kB
 MemFree:         100 kB
 MemAvailable:    600 kB
@@ -38,12 +38,12 @@ Hugetlb:         100 kB
     assert.equal(parsePagesAtHand(zoneinfo), 58_670)
   })
 
-  test('is a part of this machine’s memory', () => {
+  test('the kernel’s own memory is a part of this machine’s memory', () => {
     const { unreclaimable, total } = readKernelMemory()
     assert.ok(unreclaimable > 0 && unreclaimable < total, `${unreclaimable} of ${total}`)
   })
 
-  test('what waits in TCP and UDP sockets is counted in pages', () => {
+  test('data that waits in TCP and UDP sockets is counted in pages', () => {
     const sockstat =
       'sockets: used 40\nTCP: inuse 5 orphan 0 tw 0 alloc 7 mem 300\nUDP: inuse 1 mem 20\nUDPLITE: inuse 0\n'
     assert.equal(parseSocketPages(sockstat), 320)

@@ -14,11 +14,11 @@ export type KernelMemory = {
 }
 
 /**
- * From `/proc/meminfo` (proc(5)). Unreclaimable is all memory that is neither free, nor on a list of pages (processes, files,
- * shared memory), nor a cache. The sum of the named lines (`SUnreclaim`, `KernelStack`, `PageTables` …) would miss pages that
- * no line counts, such as tables of poll(2) and buffers of sockets. Compressed swap in memory is of programs, whose swap is
- * limited, and a balloon is the hypervisor's. `MemFree` leaves out the free pages that each processor keeps at hand, which may
- * be a GiB and come and go with what runs.
+ * Parses `/proc/meminfo` (proc(5)). Unreclaimable is all memory that is neither free, nor on a list of pages (processes, files,
+ * shared memory), nor a cache. Adding up the named lines (`SUnreclaim`, `KernelStack`, `PageTables` …) would miss pages that no
+ * line counts, such as tables of poll(2) and socket buffers. Compressed swap is not counted: it belongs to programs, whose swap
+ * is limited. A balloon is not counted: it belongs to the hypervisor. `MemFree` leaves out the free pages that each processor
+ * keeps at hand, up to a GiB, so they are added.
  */
 export const parseKernelMemory = (
   meminfo: string,
@@ -39,10 +39,10 @@ export const parseKernelMemory = (
   }
 }
 
-/** Pages of compressed swap (zram, zswap), of `/proc/vmstat`. */
+/** Pages of compressed swap (zram, zswap), from `/proc/vmstat`. */
 export const parseCompressedPages = (vmstat: string): number => Number(/^nr_zspages (\d+)$/m.exec(vmstat)?.[1] ?? 0)
 
-/** Free pages that the processors keep at hand, of `/proc/zoneinfo`. */
+/** Free pages that the processors keep at hand, from `/proc/zoneinfo`. */
 export const parsePagesAtHand = (zoneinfo: string): number =>
   [...zoneinfo.matchAll(/^ +count: +(\d+)$/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
 
@@ -50,7 +50,7 @@ const pageBytes = Number(/^KernelPageSize: +(\d+) kB$/m.exec(readFileSync('/proc
 
 export const readKernelMemory = (): KernelMemory => {
   const meminfo = readFileSync('/proc/meminfo', 'utf8')
-  // The second file is long, and most hosts have no swap.
+  // `/proc/vmstat` is read only where there is swap: it is long, and most hosts have no swap.
   const hasSwap = !/^SwapTotal:\s+0 kB$/m.test(meminfo)
   return parseKernelMemory(meminfo, {
     compressedBytes: hasSwap ? parseCompressedPages(readFileSync('/proc/vmstat', 'utf8')) * pageBytes : 0,
@@ -58,13 +58,13 @@ export const readKernelMemory = (): KernelMemory => {
   })
 }
 
-/** Pages that hold what waits in TCP and UDP sockets, in all network namespaces, of `/proc/net/sockstat`. */
+/** Pages that hold data waiting in TCP and UDP sockets, in all network namespaces, from `/proc/net/sockstat`. */
 export const parseSocketPages = (sockstat: string): number =>
   [...sockstat.matchAll(/^(?:TCP|UDP): .*\bmem (\d+)$/gm)].reduce((sum, [, pages]) => sum + Number(pages), 0)
 
-/** Bytes that wait in the sockets of this host. Its own programs hold most of them, for slow readers. */
+/** Bytes that wait in the sockets of this host. Most of them belong to the host's own programs, for slow readers. */
 export const socketBytes = (): number => parseSocketPages(readFileSync('/proc/net/sockstat', 'utf8')) * pageBytes
 
-/** What no limit counts: the unreclaimable memory without what is charged to any control group of the host. */
+/** Memory that no limit counts: unreclaimable memory minus what is charged to control groups. */
 export const unchargedBytes = (layout: CgroupLayout, { unreclaimable }: KernelMemory): number =>
   unreclaimable - (cgroupAt(layout, '/').kernelMemory() ?? 0)

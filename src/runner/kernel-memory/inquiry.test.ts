@@ -5,7 +5,7 @@ import { type Finding, Inquiry } from './inquiry.ts'
 const MiB = 1024 ** 2
 const pauseMs = 30_000
 
-/** A host with an attacker that keeps so many MiB of each second, and two innocents. */
+/** A fake host with an attacker that leaves so many MiB each second in the kernel, and two innocent sandboxes. */
 const hostWith = ({
   rate,
   isInSlabs = true,
@@ -56,21 +56,21 @@ const hostWith = ({
 }
 
 suite('an inquiry into slow growth', () => {
-  test('finds who fills a cache of the kernel, whatever else comes and goes on the host', async () => {
+  test('an inquiry finds the sandbox that fills a kernel cache, whatever else comes and goes', async () => {
     assert.deepEqual(await hostWith({ rate: () => 1, wholeNoise: 50 }).inquire(30), { grower: 'attacker' })
   })
 
-  test('finds who fills memory outside of those caches too', async () => {
+  test('an inquiry also finds a sandbox that fills memory outside of those caches', async () => {
     assert.deepEqual(await hostWith({ rate: () => 1, isInSlabs: false }).inquire(30), { grower: 'attacker' })
   })
 
-  test('is over without anybody held still where growth does not go on', async () => {
+  test('an inquiry ends without holding any sandbox still if growth does not continue', async () => {
     const { inquire, holds } = hostWith({ rate: () => 0 })
     assert.equal(await inquire(2), 'over')
     assert.equal(holds(), 0)
   })
 
-  test('is over when growth stops', async () => {
+  test('an inquiry ends when growth stops', async () => {
     let steps = 0
     const { inquire } = hostWith({ rate: () => (steps++ < 5 ? 1 : 0) })
     assert.equal(await inquire(40), 'over')

@@ -1,17 +1,18 @@
-// What follows growth of uncharged memory that no table and no experiment could explain: as long as it goes on, a bout (trial.ts)
-// from time to time. It is over when somebody was found, when memory does not grow any more, or when it is nobody's doing.
+// Follows growth of uncharged memory that neither the socket tables nor an experiment could explain. While the growth continues,
+// a bout (trial.ts) runs from time to time. The inquiry ends when a sandbox is found, when growth stops, or when no sandbox is
+// the cause.
 import { findGrownSlabs, sumSlabs } from './slabs.ts'
 import { Trial, type TrialParts } from './trial.ts'
 
 export type InquiryParts = TrialParts & {
   slabs: () => ReadonlyMap<string, number>
-  /** Milliseconds, of a clock that only goes on. */
+  /** Milliseconds of a monotonic clock. */
   now: () => number
 }
 
-/** Less than this part of the growth that was noticed is the end of it. */
+/** Growth below this part of the noticed growth counts as stopped. */
 const leastPart = 1 / 4
-/** At the usual pace these take an hour and a half. */
+/** At the usual pace so many bouts take an hour and a half. */
 const mostBouts = 200
 
 export type Finding = 'nothing yet' | 'over' | { grower: string }
@@ -23,14 +24,14 @@ export class Inquiry {
   #measured: { trial: Trial; bytes: () => number; before: number } | undefined
   #bouts = 0
 
-  /** `bytesPerSecond`: how fast memory grew when that was noticed. */
+  /** `bytesPerSecond`: how fast memory grew when the growth was noticed. */
   constructor(parts: InquiryParts, bytesPerSecond: number) {
     this.#parts = parts
     this.#noticedBytesPerSecond = bytesPerSecond
     this.#begun = { at: parts.now(), whole: parts.uncharged(), slabs: parts.slabs() }
   }
 
-  /** Some time after it began, or after the last step. */
+  /** Call this some time after the constructor and after each step, so that there is growth to measure. */
   async step(suspects: readonly string[]): Promise<Finding> {
     const seconds = (this.#parts.now() - this.#begun.at) / 1000
     this.#measured ??= this.#measure(seconds)
@@ -46,7 +47,7 @@ export class Inquiry {
     this.#measured?.trial.remove(sandboxId)
   }
 
-  /** The caches that grow tell more exactly than the whole does. */
+  /** Measures the kernel caches that grow, if there are any: they are more exact than the whole memory. */
   #measure(seconds: number) {
     const { uncharged, slabs } = this.#parts
     const names = findGrownSlabs(this.#begun.slabs, slabs(), this.#noticedBytesPerSecond * seconds)

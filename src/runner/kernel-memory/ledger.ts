@@ -1,13 +1,13 @@
-// Who ran in the kernel while uncharged memory grew. Each growth is shared out among the sandboxes by the time that the kernel
-// worked for them meanwhile. That is no proof, so it only orders the suspects.
+// Orders the suspects. Each growth of uncharged memory is divided among the sandboxes by the time that the kernel worked for them
+// meanwhile. This is no proof of guilt.
 
 export class Ledger {
   readonly #seconds = new Map<string, number>()
   readonly #blame = new Map<string, number>()
 
-  /** `secondsOf` answers the time that the kernel has worked for each sandbox since it began. */
+  /** `secondsOf`: total time that the kernel has worked for each sandbox since it started. */
   note(grownBytes: number, secondsOf: ReadonlyMap<string, number>) {
-    // A sandbox that is not known yet has started since, so all of its time is new.
+    // A sandbox that is new here has started since the last note, so all of its time counts.
     const worked = [...secondsOf].map(([id, seconds]) => [id, seconds - (this.#seconds.get(id) ?? 0)] as const)
     const all = worked.reduce((sum, [, seconds]) => sum + seconds, 0)
     for (const [id, seconds] of worked)
@@ -16,7 +16,7 @@ export class Ledger {
     for (const [id, seconds] of secondsOf) this.#seconds.set(id, seconds)
   }
 
-  /** What had grown is free again. */
+  /** Clears all blame: the memory that had grown is free again. */
   forgive() {
     this.#blame.clear()
   }
@@ -26,7 +26,7 @@ export class Ledger {
     this.#blame.delete(sandboxId)
   }
 
-  /** With their bytes, most blamed first. */
+  /** Returns sandboxes with their bytes of blame, most blamed first. */
   suspects(): [sandboxId: string, bytes: number][] {
     return [...this.#blame].filter(([, bytes]) => bytes > 0).sort(([, a], [, b]) => b - a)
   }

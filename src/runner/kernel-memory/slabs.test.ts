@@ -12,7 +12,7 @@ kmalloc-rnd-07-64  50  60     64   64    1 : tunables    0    0    0 : slabdata 
 `
 
 suite('caches of the kernel that are charged to nobody', () => {
-  test('are those of plain kmalloc, by what is in use', () => {
+  test('uncharged caches are those of plain kmalloc, measured by the objects in use', () => {
     const expected = [
       ['kmalloc-1k', 30 * 1024],
       ['kmalloc-rnd-07-64', 50 * 64],
@@ -20,15 +20,15 @@ suite('caches of the kernel that are charged to nobody', () => {
     assert.deepEqual([...parseUnchargedSlabs(slabinfo)], expected)
   })
 
-  test('are unknown where what is charged is in the same caches', () => {
+  test('uncharged caches are unknown if charged objects share them', () => {
     assert.equal(parseUnchargedSlabs(slabinfo.replaceAll('kmalloc-cg', 'other')).size, 0)
   })
 
-  test('are found on this machine, if its kernel has them apart', () => {
+  test('uncharged caches are found on this machine if its kernel separates them', () => {
     for (const [name, bytes] of readUnchargedSlabs()) assert.ok(bytes >= 0, name)
   })
 
-  test('tell the growth where at least half of it is in a few of them', () => {
+  test('growing caches are reported if a few of them make up at least half of the growth', () => {
     const before = new Map([
       ['a', 100],
       ['b', 100],

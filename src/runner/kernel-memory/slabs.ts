@@ -1,8 +1,8 @@
-// The kernel's caches of plain kmalloc(9), which are never charged to a control group: since Linux 5.14 what is charged has caches
-// of its own (`kmalloc-cg-…`). They tell slow growth much more exactly than the memory of the whole host does.
+// The kernel's caches of plain kmalloc(9), which are never charged to a control group. Since Linux 5.14, charged objects have
+// separate caches (`kmalloc-cg-…`). These caches show slow growth much more exactly than the host's total memory.
 import { readFileSync } from 'node:fs'
 
-/** Bytes in use, by cache, of `/proc/slabinfo` (slabinfo(5)); empty where charged memory is in the same caches. */
+/** Bytes in use by cache, from `/proc/slabinfo` (slabinfo(5)). Empty if charged objects share the caches. */
 export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
   if (!/^kmalloc-cg-/m.test(slabinfo)) return new Map()
   const caches = slabinfo.matchAll(/^(kmalloc-(?:rnd-\d+-)?\d+k?) +(\d+) +\d+ +(\d+) /gm)
@@ -11,10 +11,10 @@ export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
 
 export const readUnchargedSlabs = (): Map<string, number> => parseUnchargedSlabs(readFileSync('/proc/slabinfo', 'utf8'))
 
-/** A smaller part of the growth is not worth the noise of one more cache. */
+/** A cache with a smaller part of the growth is ignored: it would add more noise than signal. */
 const leastPart = 1 / 8
 
-/** The caches that together have grown by at least half of `expectedBytes`; none if they have not. */
+/** The caches that together grew by at least half of `expectedBytes`. Empty if they grew less. */
 export const findGrownSlabs = (
   before: ReadonlyMap<string, number>,
   after: ReadonlyMap<string, number>,

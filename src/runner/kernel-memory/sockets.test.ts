@@ -10,7 +10,7 @@ import {
 } from './sockets.ts'
 
 suite('sockets whose memory is charged to nobody', () => {
-  test('netlink: what waits to be read and what is kept of a question both count', () => {
+  test('netlink: unread messages and the kept parts of a request both count', () => {
     const [names = '', line = ''] = [
       'sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode',
       '0000000000000000 0   4711       00000000 157696   212992   1     2        0        28',
@@ -18,7 +18,7 @@ suite('sockets whose memory is charged to nobody', () => {
     assert.deepEqual([parseNetlinkBytes(names), parseNetlinkBytes(line), parseNetlinkBytes('')], [0, 370_688, 0])
   })
 
-  test('TCP: a connection counts that is in no process; one that is, and one that listens, do not', () => {
+  test('TCP: a connection that no process has counts; accepted and listening sockets do not', () => {
     const line = (state: string, inode: string) =>
       `   1: 0100007F:07D0 0100007F:A001 ${state} 00000000:00010000 00:00000000 00000000     0        0 ${inode} 1 0`
     assert.deepEqual(
@@ -29,7 +29,7 @@ suite('sockets whose memory is charged to nobody', () => {
     )
   })
 
-  test('UDP: what is to be sent counts, what was received does not', () => {
+  test('UDP: unsent data counts, received data does not', () => {
     const names = '   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode'
     const line =
       '13771: 00000000:BA73 00000000:0000 07 0000EDA0:0002C8C8 00:00000000 00000000     0        0 7657429 2 0 0'
@@ -43,7 +43,7 @@ suite('sockets whose memory is charged to nobody', () => {
     assert.equal(parseSocketCount(`${sockstat}TCP6: inuse 200\nUDP6: inuse 50\nUDPLITE6: inuse 9\n`), 29_750)
   })
 
-  test('the tables of this machine are read as they are', async () => {
+  test('the socket tables of this machine can be parsed', async () => {
     assert.match(readFileSync('/proc/self/net/netlink', 'utf8'), /^sk +Eth +Pid +Groups +Rmem +Wmem /)
     assert.match(readFileSync('/proc/self/net/sockstat', 'utf8'), /^TCP: inuse \d+ /m)
     for (const name of ['tcp', 'udp'])
@@ -51,7 +51,7 @@ suite('sockets whose memory is charged to nobody', () => {
     assert.equal(await findFullSockets(process.pid, 2 ** 40), undefined)
   })
 
-  test('one that has ended is not found', async () => {
+  test('a sandbox that has ended is not found', async () => {
     await assert.rejects(findFullSockets(2 ** 22 + 1))
   })
 })

@@ -1,37 +1,37 @@
-// Kernel memory that is charged to nobody and that the kernel's own tables of sockets tell of, for each sandbox: messages in
-// netlink sockets, TCP connections that nobody has accepted, and datagrams that were begun and not sent (`MSG_MORE`).
+// Reads from the kernel's socket tables how much uncharged memory a sandbox's sockets hold: messages in netlink sockets, TCP
+// connections that were not accepted, and datagrams that were begun but not sent (`MSG_MORE`).
 import { open, readFile } from 'node:fs/promises'
 
 export type FullSockets = 'netlink sockets' | 'unaccepted connections' | 'unsent datagrams'
 
-/** A program may well have some; none has this much. */
+/** Far more than an ordinary program has in such sockets. */
 export const mostSocketBytes = 64 * 1024 ** 2
 
 /** Bytes of a connection that waits to be accepted: the socket and its request, which the kernel charges to nobody. */
 const connectionBytes = 3 * 1024
 
 /**
- * What fewer sockets may hold is not worth a look at each: reading their table walks that of the whole host. Half of them are
- * connections that wait, of 8 MiB at most each: twice `net.core.rmem_max`.
+ * With fewer sockets than this a sandbox is not examined, because reading its table walks the table of the whole host. About half
+ * of so few sockets can be waiting connections of at most 8 MiB each: twice `net.core.rmem_max`.
  */
 const fewSockets = 16
 
 /**
- * The bytes of a line of `net/netlink`: what waits to be read (`Rmem`) and what was sent and is still kept, such as a long
- * question whose answer nobody reads (`Wmem`). The first line has names.
+ * Bytes of one line of `net/netlink`: unread messages (`Rmem`), and sent data that is still kept (`Wmem`), such as a long request
+ * whose answer nobody reads. The first line has column names and counts as 0.
  */
 export const parseNetlinkBytes = (line: string): number => {
   const [, , , , received, sent] = line.trim().split(/\s+/)
   return (Number(received) || 0) + (Number(sent) || 0)
 }
 
-/** How many TCP and UDP sockets there are: `net/sockstat`, `net/sockstat6`. Tells of one network namespace, and is cheap. */
+/** Number of TCP and UDP sockets of one network namespace, from `net/sockstat` or `net/sockstat6`. Cheap to read. */
 export const parseSocketCount = (sockstat: string): number =>
   [...sockstat.matchAll(/^(?:TCP|UDP)6?: inuse (\d+)/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
 
 type Queues = { state: string; inode: string; sent: number; received: number }
 
-/** A line of `net/tcp`, `net/udp`, or their like of IPv6. The first line has names, and no queues. */
+/** Parses a line of `net/tcp`, `net/udp` or `net/tcp6`, `net/udp6`. Undefined for the first line, which has column names. */
 const parseQueues = (line: string): Queues | undefined => {
   const [, , , state = '', queues = '', , , , , inode = ''] = line.trim().split(/\s+/)
   const [, sent, received] = /^([0-9A-F]+):([0-9A-F]+)$/.exec(queues) ?? []
@@ -40,8 +40,8 @@ const parseQueues = (line: string): Queues | undefined => {
 }
 
 /**
- * The bytes of a connection (established, or closed by its peer) that no process has: its inode is 0. What it has received is
- * charged to nobody until it is accepted.
+ * Bytes of a connection (established, or closed by its peer) that no process has: its inode is 0. Received data is charged to
+ * nobody until the connection is accepted.
  */
 export const parseUnacceptedBytes = (line: string): number => {
   const socket = parseQueues(line)
@@ -49,10 +49,10 @@ export const parseUnacceptedBytes = (line: string): number => {
   return connectionBytes + socket.sent + socket.received
 }
 
-/** What a UDP socket has received is bounded by the memory of its sandbox; what it is to send is not. */
+/** Data that a UDP socket has received is charged to its sandbox; data that is yet to be sent is not. */
 export const parseUnsentBytes = (line: string): number => parseQueues(line)?.sent ?? 0
 
-/** Up to `most` and a little more: a list may be long, and is read no further. */
+/** Adds up the lines until the sum exceeds `most`: the table may be long, and the rest does not matter. */
 const sumLines = async (path: string, most: number, bytesOf: (line: string) => number): Promise<number> => {
   await using file = await open(path)
   let bytes = 0
@@ -63,14 +63,14 @@ const sumLines = async (path: string, most: number, bytesOf: (line: string) => n
   return bytes
 }
 
-/** A kernel without IPv6 has no tables of it. */
+/** A kernel without IPv6 has no IPv6 tables. */
 const ofIPv6 = async <T>(read: Promise<T>, none: T): Promise<T> =>
   read.catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return none
     throw error
   })
 
-/** What kind of socket of the sandbox with this first process holds too much, if one does. Throws if it has ended. */
+/** Returns which kind of socket holds too much, in the sandbox whose first process is `pid`. Throws if the sandbox has ended. */
 export const findFullSockets = async (pid: number, most = mostSocketBytes): Promise<FullSockets | undefined> => {
   const table = (name: string) => `/proc/${pid}/net/${name}`
   const isMore = async (name: string, bytesOf: (line: string) => number) => {

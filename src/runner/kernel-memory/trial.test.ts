@@ -4,7 +4,7 @@ import { Trial } from './trial.ts'
 
 const MiB = 1024 ** 2
 
-/** Answers the same row of numbers each time. */
+/** A random generator that returns the same numbers in each run. */
 const chance = () => {
   let state = 42
   return () => {
@@ -14,8 +14,8 @@ const chance = () => {
 }
 
 /**
- * A host on which each of `rates` keeps so many MiB of each second that it runs; `host` does so always. Each running sandbox has
- * another `comesAndGoes` MiB, and each measurement is wrong by `noise` MiB at most.
+ * A fake host. Each sandbox in `rates` leaves so many MiB in the kernel for each second that it runs; `host` does so always. Each
+ * running sandbox uses another `comesAndGoes` MiB for a while, and each measurement is wrong by at most `noise` MiB.
  */
 const hostWith = (rates: Record<string, number>, { host = 0, comesAndGoes = 0, noise = 0.1, canHold = true } = {}) => {
   const held = new Set<string>()
@@ -37,7 +37,7 @@ const hostWith = (rates: Record<string, number>, { host = 0, comesAndGoes = 0, n
   }
   const trial = new Trial(parts)
   const total = Object.values(rates).reduce((sum, rate) => sum + rate, host) * MiB
-  /** Whom so many bouts find, and after how many. */
+  /** Runs at most `bouts` bouts. Returns the sandbox that is found, and after how many bouts. */
   const findIn = async (bouts: number): Promise<{ grower?: string; after: number }> => {
     for (let after = 1; after <= bouts; after++) {
       await trial.bout(Object.keys(rates), total)
@@ -54,26 +54,26 @@ const innocents = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`busy-${index}`, 0]))
 
 suite('the trial that finds slow growth', () => {
-  test('1 MiB a second is found among 40 innocents, whose memory comes and goes', async () => {
+  test('a sandbox that leaves 1 MiB a second is found among 40 whose memory comes and goes', async () => {
     const { findIn } = hostWith({ ...innocents(40), attacker: 1 }, { comesAndGoes: 5 })
     const { grower, after } = await findIn(40)
     assert.equal(grower, 'attacker')
     assert.ok(after <= 30, String(after))
   })
 
-  test('half a MiB a second is found, also where there is only one sandbox', async () => {
+  test('half a MiB a second is found, also if there is only one sandbox', async () => {
     assert.equal((await hostWith({ attacker: 0.5 }).findIn(40)).grower, 'attacker')
     assert.equal((await hostWith({ ...innocents(3), attacker: 0.5 }).findIn(60)).grower, 'attacker')
   })
 
-  test('of two that share it one is found, and then the other', async () => {
+  test('of two sandboxes that share the growth one is found, and then the other', async () => {
     const { grower } = await hostWith({ ...innocents(6), one: 1, two: 1 }).findIn(60)
     assert.match(String(grower), /^(one|two)$/)
     const other = grower === 'one' ? 'two' : 'one'
     assert.equal((await hostWith({ ...innocents(6), [other]: 1 }).findIn(60)).grower, other)
   })
 
-  test('nobody is found where the host itself makes it, and that is known after 12 bouts', async () => {
+  test('no sandbox is found if the host itself causes the growth; that is known after 12 bouts', async () => {
     const { trial, findIn } = hostWith(innocents(5), { host: 2, comesAndGoes: 5 })
     assert.equal((await findIn(11)).grower, undefined)
     assert.equal(trial.isNobodys, false)
@@ -81,17 +81,17 @@ suite('the trial that finds slow growth', () => {
     assert.equal(trial.isNobodys, true)
   })
 
-  test('one with a small share of the growth is not found', async () => {
+  test('a sandbox with a small share of the growth is not found', async () => {
     const { findIn } = hostWith({ ...innocents(3), little: 0.3 }, { host: 4, noise: 0.05 })
     assert.equal((await findIn(60)).grower, undefined)
   })
 
-  test('nobody is found where nothing grows, however long it takes', async () => {
+  test('no sandbox is found if nothing grows, however long the trial takes', async () => {
     const { findIn } = hostWith(innocents(10), { comesAndGoes: 20, noise: 2 })
     assert.equal((await findIn(100)).grower, undefined)
   })
 
-  test('a bout in which one cannot be held still tells nothing', async () => {
+  test('a bout in which a sandbox cannot be held still proves nothing', async () => {
     const { findIn } = hostWith({ busy: 0, attacker: 1 }, { canHold: false })
     assert.equal((await findIn(40)).grower, undefined)
   })

@@ -1,10 +1,11 @@
-// Finds the sandbox behind growth that is too slow for the experiment (experiment.ts), by many short bouts over minutes.
+// Finds the sandbox that causes growth too slow for the experiment (experiment.ts), by many short bouts over minutes.
 //
-// A bout holds all suspects still, lets one group of them run for a moment, and then another group. Only the memory that is kept
-// while all are still again counts, since what busy programs make comes and goes. Three questions follow each other:
-//   1 Does it grow more while all of them run than while nobody does? If not, it is none of their doing.
-//   2 They are parted into halves, by chance and anew in each bout. Whose halves grow more than the others?
-//   3 Does it grow more while that one runs alone than while nobody does? This decides.
+// In a bout all suspects are held still; then one group runs for a moment, and then another group. Only memory that is still kept
+// after all are held still again counts, because busy programs allocate and free memory all the time. Three questions follow each
+// other:
+// 1. Does memory grow more while all run than while none runs? If not, no sandbox is the cause.
+// 2. The suspects are split into random halves, anew in each bout. Which suspect's halves grow more than the others?
+// 3. Does memory grow more while that suspect runs alone than while none runs? This decides.
 import type { ExperimentParts } from './experiment.ts'
 
 export type TrialParts = ExperimentParts & {
@@ -13,22 +14,22 @@ export type TrialParts = ExperimentParts & {
   random?: () => number
 }
 
-/** What is freed late, and what the kernel counts late, is counted by then. */
+/** After this time the kernel has freed, and counted, what it frees and counts late. */
 const settleMs = 150
-/** Most suspects that are held at once; if there are more, each bout holds others. */
+/** Most suspects that are held still at once. If there are more, each bout picks a random selection. */
 const mostHeld = 64
-/** What a measurement may be wrong by, even where a few of them agree. */
+/** The least error that a measurement is assumed to have, even if a few measurements agree. */
 const leastError = 32 * 1024
-/** Bouts after which growth that does not depend on any sandbox is the host's own. */
+/** After so many bouts, growth that does not depend on any sandbox is attributed to the host. */
 const boutsForAll = 12
-/** Bouts after which a sandbox that was tried alone is suspected no more than others. */
+/** After so many bouts alone, a sandbox is suspected no more than others. */
 const boutsAlone = 30
-/** The part of the growth that a sandbox must have caused to be ended. */
+/** A sandbox is guilty if it causes at least this part of the growth. */
 const leastShare = 1 / 3
-/** What is more than expected by this factor was something else on the host, and does not count. */
+/** Growth above the expected growth by this factor has another cause on the host and is ignored. */
 const mostTimesExpected = 8
 
-/** How much more grew with than without, in bytes. */
+/** Measured differences in bytes: how much more memory grew with the suspects running than without. */
 class Differences {
   count = 0
   #sum = 0
@@ -44,7 +45,7 @@ class Differences {
     return this.count === 0 ? 0 : this.#sum / this.count
   }
 
-  /** The sum of the squares of what differs from the mean. */
+  /** Sum of the squared deviations from the mean. */
   get scatter() {
     return Math.max(0, this.#squares - this.count * this.mean ** 2)
   }
@@ -52,7 +53,7 @@ class Differences {
 
 export class Trial {
   readonly #parts: TrialParts
-  /** What memory is expected to grow by while all run once. */
+  /** Expected growth in bytes while all suspects run once. */
   #expected = Number.POSITIVE_INFINITY
   readonly #all = new Differences()
   readonly #halves = new Map<string, Differences>()
@@ -62,14 +63,14 @@ export class Trial {
     this.#parts = parts
   }
 
-  /** It grows whether sandboxes run or not. */
+  /** True if memory grows whether sandboxes run or not. */
   get isNobodys(): boolean {
     return this.#all.count >= boutsForAll && this.#certaintyOf(this.#all) < 3
   }
 
   /**
-   * By how many standard errors the mean is above 0. The error of one difference is learned from all that were measured, since
-   * a few of one may agree by chance.
+   * By how many standard errors the mean is above 0. The error is estimated from all differences together, because a few
+   * differences of one sandbox may agree by chance.
    */
   #certaintyOf(differences: Differences): number {
     const { count, mean, scatter } = differences
@@ -80,7 +81,7 @@ export class Trial {
     return mean / Math.sqrt(Math.max(leastError ** 2, common, scatter / (count - 1)) / count)
   }
 
-  /** The one whose doing it is. */
+  /** The sandbox that causes the growth, once that is proven. */
   get grower(): string | undefined {
     const isGuilty = (one: Differences) =>
       one.count >= 5 && one.mean >= this.#expected * leastShare && this.#certaintyOf(one) >= 6
@@ -92,7 +93,7 @@ export class Trial {
     this.#alone.delete(sandboxId)
   }
 
-  /** A bout with the suspects. `bytesPerSecond`: how fast memory has grown since the first bout. */
+  /** Runs one bout with the suspects. `bytesPerSecond`: how fast memory has grown since the first bout. */
   async bout(suspects: readonly string[], bytesPerSecond: number): Promise<void> {
     this.#expected = (bytesPerSecond * this.#parts.runMs) / 1000
     const chosen = this.#shuffled(suspects).slice(0, mostHeld)
@@ -113,7 +114,7 @@ export class Trial {
     })
   }
 
-  /** The most suspected one, once chance cannot have put it into the same halves as the one whose doing it is. */
+  /** The most suspected sandbox, once it is unlikely that it was in the halves of the real cause by chance. */
   #leader(suspects: readonly string[]): string | undefined {
     if (suspects.length === 1) return suspects[0]
     const leastCount = Math.ceil(Math.log2(suspects.length)) + 2
@@ -141,8 +142,8 @@ export class Trial {
   }
 
   /**
-   * Tells how much more is kept of what grew while `one` ran than while `other` did. Those that cannot be held still now are left
-   * out; nothing is told if that is all of a group.
+   * Measures how much more memory is kept after group `one` ran than after group `other` ran. Sandboxes that cannot be held still
+   * now are left out. If that is a whole group, the bout has no result.
    */
   async #compare(
     all: readonly string[],
@@ -152,7 +153,7 @@ export class Trial {
   ): Promise<void> {
     const { holdStill, uncharged, delay, runMs, random = Math.random } = this.#parts
     const holds = new Map<string, AbortController>()
-    /** Answers the sandboxes that are held still. */
+    /** Returns the sandboxes that could be held still. */
     const hold = async (sandboxIds: readonly string[]): Promise<string[]> => {
       const areStill = sandboxIds.map(async (sandboxId) => {
         const release = new AbortController()
@@ -162,7 +163,7 @@ export class Trial {
       const answers = await Promise.all(areStill)
       return sandboxIds.filter((_, index) => answers[index])
     }
-    /** Undefined if they are not still again. */
+    /** Undefined if not all of them could be held still again. */
     const kept = async (sandboxIds: readonly string[]): Promise<number | undefined> => {
       const before = uncharged()
       for (const sandboxId of sandboxIds) holds.get(sandboxId)?.abort()
@@ -176,7 +177,7 @@ export class Trial {
       const groups = [one, other].map((group) => group.filter((sandboxId) => still.has(sandboxId)))
       if (groups[0]!.length === 0 || (other.length > 0 && groups[1]!.length === 0)) return
       await delay(settleMs)
-      // What is freed late by one must not always count for the other.
+      // The order is random: memory of the first group that is freed late must not always count for the second.
       const isReversed = random() < 0.5
       if (isReversed) groups.reverse()
       const [first, second] = [await kept(groups[0]!), await kept(groups[1]!)]

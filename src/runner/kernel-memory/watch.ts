@@ -1,10 +1,10 @@
-// Notices when a sandbox fills the kernel's own memory with objects that no limit counts, and names it, so that it is ended
-// before the host is short of memory.
+// Notices a sandbox that fills the kernel's own memory with objects that no limit counts, and names it. It is ended before the
+// host runs out of memory.
 //
-// Twice a second two small files of the host are read, whatever the number of sandboxes. Only while uncharged memory grows are
-// sandboxes looked at: first the tables that tell exactly (sockets.ts), then by an experiment (experiment.ts). Growth that is too
-// slow for that is followed by an inquiry over minutes (inquiry.ts), which goes faster when the host is short of memory. Nobody is
-// ended without evidence. Which objects are bounded elsewhere: docs/reference/kernel-memory.md.
+// Twice a second two small files of the host are read, whatever the number of sandboxes. Sandboxes are examined only while
+// uncharged memory grows: first by the socket tables, which are exact (sockets.ts), then by an experiment (experiment.ts). Slower
+// growth is followed by an inquiry over minutes (inquiry.ts), which is faster when the host is short of memory. No sandbox is
+// ended without evidence. Objects that have other bounds: docs/reference/kernel-memory.md.
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
@@ -21,21 +21,21 @@ import { type FullSockets, findFullSockets } from './sockets.ts'
 
 const MiB = 1024 ** 2
 const everySeconds = 0.5
-/** How often the time that the kernel worked for each sandbox is read while nothing grows. */
+/** While nothing grows, the kernel time of each sandbox is read only every so many looks. */
 const quietLooks = 20
 
 const standardBounds = {
-  /** Growth from which on sandboxes are looked at. */
+  /** Growth from which on sandboxes are examined. */
   grownBytes: 128 * MiB,
   /** Growth between two looks that is attributed to the sandboxes that ran. */
   blamedBytes: 16 * MiB,
-  /** Between the steps of an inquiry, in milliseconds. It is short while the host is short of memory. */
+  /** Pause between the steps of an inquiry, in milliseconds, unless the host is short of memory. */
   pauseMs: 30_000,
   /** How long a group of sandboxes runs in a bout of an inquiry, in milliseconds. */
   runMs: 750,
 }
 
-/** Between the steps of an inquiry while the host is short of memory. The first step has to see some growth. */
+/** Pause between the steps of an inquiry while the host is short of memory: long enough to see some growth. */
 const shortPauseMs = 2000
 
 /** Sandboxes that are read in one turn of the event loop, so that requests do not wait for long. */
@@ -45,7 +45,7 @@ export type Evidence = FullSockets | 'growth'
 
 export type KernelMemoryWatchParts = Pick<ExperimentParts, 'holdStill'> & {
   layout: CgroupLayout
-  /** It takes too much; told again while it does. */
+  /** Called when a sandbox takes too much memory, and again while it continues. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   log: Logger
   bounds?: Partial<typeof standardBounds>
@@ -59,11 +59,11 @@ export class KernelMemoryWatch {
   readonly #bounds: typeof standardBounds
   readonly #ledger = new Ledger()
   readonly #stop: () => void
-  /** The least since nothing was found last. */
+  /** The lowest uncharged memory since the last search that found no sandbox. */
   #base = Number.POSITIVE_INFINITY
   #baseAt = performance.now()
   #inquiry: Inquiry | undefined
-  /** When the inquiry began, or had its last step. */
+  /** When the inquiry began, or when its last step was made. */
   #inquiredAt = 0
   #noted = Number.POSITIVE_INFINITY
   #looksSinceNote = quietLooks
@@ -150,7 +150,10 @@ export class KernelMemoryWatch {
     return unchargedBytes(this.#parts.layout, readKernelMemory())
   }
 
-  /** A sandbox that says much to slow readers fills sockets of ours, not of its own. Its own are bounded, or looked at before. */
+  /**
+   * Uncharged memory without socket data. Slow readers of a sandbox's output fill the gate's sockets, not the sandbox's own; the
+   * sandbox's own sockets are bounded, or were examined before.
+   */
   #ownUncharged() {
     return this.#uncharged() - socketBytes()
   }
@@ -169,10 +172,10 @@ export class KernelMemoryWatch {
     this.#looksSinceNote = 0
   }
 
-  /** Whether a sandbox was found. */
+  /** Returns whether a sandbox was found. */
   async #find(grown: number): Promise<boolean> {
     if (await this.#findFullSockets()) return true
-    // Sandboxes that have not run in the kernel have made nothing there.
+    // A sandbox that used no kernel time cannot have allocated kernel memory.
     const suspects = this.#ledger.suspects()
     const grower = await findGrower(
       { uncharged: () => this.#ownUncharged(), holdStill: this.#parts.holdStill, delay },
@@ -186,7 +189,7 @@ export class KernelMemoryWatch {
     let isFound = false
     for (const [sandboxId, { init }] of [...this.#watched]) {
       if (++looked % atOnce === 0) await new Promise(setImmediate)
-      // A sandbox that has ended shows nothing.
+      // A sandbox that has ended has no tables to read.
       const kind = await findFullSockets(init.pid).catch(() => undefined)
       if (kind !== undefined) isFound = this.#tell(sandboxId, kind)
     }

@@ -1,5 +1,5 @@
-// What the journal promises holds wherever the power fails. Needs root, as strace records what is synced; elsewhere it is
-// skipped and says so.
+// The journal keeps its promises wherever the power fails. Needs root, because strace records which files are synced; without
+// root the suite is skipped.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
@@ -22,7 +22,7 @@ const cutJournal = (
 const reasonIn = async (journal: Journal) => (await journal.read('a'))?.spec.errorReason
 
 suite('wherever the power fails', { skip: needsRoot }, () => {
-  test('a spec is on the disk before anybody hears of it, and is none or whole until then', () =>
+  test('a new spec is whole on the disk before it is reported; before that it is missing or whole', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
@@ -35,7 +35,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
       },
     ))
 
-  test('a spec that is written again is the old or the new one, and whole', () =>
+  test('a rewritten spec is the old or the new one, and whole', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('old'))
@@ -48,7 +48,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
       },
     ))
 
-  test('a spec that control tells anew, and nobody waits for, never harms the one before', () =>
+  test('a spec that is rewritten without waiting never damages the earlier one', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('old'))
@@ -61,7 +61,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
       },
     ))
 
-  test('a run is whole or none, whatever is left of it, and its spec stays', () =>
+  test('a run is whole or missing, and its spec stays', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
@@ -76,7 +76,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
       },
     ))
 
-  test('a sandbox that was disowned is not there again', () =>
+  test('a disowned sandbox does not come back', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
@@ -90,7 +90,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
       },
     ))
 
-  test('that archives are owed is known from the moment on that it was written down', () =>
+  test('owed archives are known from the moment when `oweArchives` resolves', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))

@@ -17,7 +17,7 @@ suite('the journal', () => {
   const spec = { assignment: { sandboxId: 'a' }, status: 'started' } as Spec
   const run = { bootId: 'b', slot: 's' }
 
-  test('reads back what was written last, and leaves no unfinished file', async () => {
+  test('the journal reads back the last write and leaves no unfinished file', async () => {
     await journal.writeSpec('a', { ...spec, status: 'stopped' })
     await journal.rewriteSpec('a', spec)
     await journal.writeRun('a', run)
@@ -25,7 +25,7 @@ suite('the journal', () => {
     assert.deepEqual(readdirSync(join(directory, 'a')).sort(), ['run.json', 'spec.json'])
   })
 
-  test('what is written late comes before what is written after it, and a failure is told', async () => {
+  test('late writes come before later writes, and a failure is reported', async () => {
     await journal.writeSpec('late', spec)
     for (const errorReason of ['1', '2']) journal.rewriteSpecLate('late', { ...spec, errorReason }, assert.ifError)
     await journal.rewriteSpec('late', { ...spec, errorReason: '3' })
@@ -47,7 +47,7 @@ suite('the journal', () => {
     assert.ok(read?.run?.pid !== undefined)
   })
 
-  test('a torn run reads as none; a torn spec reads as no sandbox', async () => {
+  test('a damaged run reads as missing; a damaged spec reads as no sandbox', async () => {
     await journal.writeSpec('torn', spec)
     writeFileSync(join(directory, 'torn/run.json'), '{"boo')
     assert.deepEqual(await journal.read('torn'), { spec, run: undefined })
@@ -56,7 +56,7 @@ suite('the journal', () => {
     assert.ok((await journal.list()).includes('torn'))
   })
 
-  test('a disowned sandbox is listed apart until it is forgotten; both may be asked twice', async () => {
+  test('a disowned sandbox is listed separately until it is forgotten; both calls may be repeated', async () => {
     await journal.writeSpec('going', spec)
     await journal.disown('going')
     await journal.disown('going')

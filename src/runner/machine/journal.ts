@@ -1,8 +1,8 @@
-// What should exist for each sandbox, on disk, so that the next runner can finish or undo what this one began.
+// Records on disk what should exist for each sandbox, so that the next runner can finish or undo what this one began.
 //
-// `spec.json` is the durable half: it is on the disk before anybody hears that the sandbox is there. `run.json` is true for
-// one boot of the machine only, so it is replaced atomically but never waited for: after a power cut it means nothing.
-// A directory without a readable spec belongs to a sandbox that was never reported.
+// `spec.json` is durable: it is on the disk before the sandbox is reported. `run.json` is valid for one boot of the machine only,
+// so it is replaced atomically, but nothing waits for the disk. A directory without a readable spec belongs to a sandbox that was
+// never reported.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncPath } from '#src/kit/sync-path.ts'
@@ -12,25 +12,25 @@ import type { Assignment, Cause } from '#src/wire/runner-link.ts'
 
 export type Spec = {
   assignment: Assignment
-  /** `started` stays here when a sandbox ends by itself while no runner looks; `run.json` and the host tell the rest. */
+  /** A sandbox that ends by itself while no runner runs keeps `started` here. `run.json` and the host then show the end. */
   status: 'started' | 'stopped' | 'archived' | 'error'
   errorReason?: string
   cause?: Cause
-  /** The sandbox's archive. Once it is set there is no disk on this host, or what is left of it is removed. */
+  /** The sandbox's archive. Once it is set, a disk on this host is only a leftover that will be removed. */
   archive?: Archive
-  /** Why what the assignment's generation asked for was not done; the sandbox is as it was. */
+  /** Why the request of the assignment's generation was refused. The sandbox is unchanged. */
   refused?: string
 }
 
 export type Run = {
   bootId: string
-  /** The network namespace. */
+  /** The name of the network namespace. */
   slot: string
   /** PID 1 of the sandbox as the host sees it. Absent until the start is complete, network policy included. */
   pid?: number
-  /** Clock ticks since boot: with the pid, it names one process for ever. */
+  /** Start time in clock ticks since boot. Pid and start time together identify a process uniquely. */
   startTime?: string
-  /** It was asked to be paused. Whether it is, the freezer of its cgroup says. */
+  /** Whether the sandbox was asked to pause. The freezer of its cgroup shows whether it really is paused. */
   isPaused?: boolean
 }
 
@@ -43,7 +43,7 @@ const gone = '.gone-'
 
 export class Journal {
   readonly #directory: string
-  /** Specs on their way to the disk that nobody waits for. */
+  /** Rewrites of specs that are still on their way to the disk and that nobody waits for. */
   readonly #late = new Map<string, Promise<void>>()
 
   constructor(directory: string) {
@@ -54,12 +54,12 @@ export class Journal {
     return join(this.#directory, sandboxId)
   }
 
-  /** Every sandbox that has a directory, with a readable journal or not. */
+  /** Lists every sandbox that has a directory, whether its journal is readable or not. */
   async list(): Promise<string[]> {
     return (await readdir(this.#directory)).filter((name) => !name.startsWith(gone))
   }
 
-  /** Sandboxes whose removal was begun. */
+  /** Lists sandboxes whose removal has begun. */
   async listGone(): Promise<string[]> {
     return (await readdir(this.#directory))
       .filter((name) => name.startsWith(gone))
@@ -79,7 +79,7 @@ export class Journal {
     return directory
   }
 
-  /** On the disk when this resolves. */
+  /** Resolves when the spec is on the disk. */
   async writeSpec(sandboxId: string, spec: Spec): Promise<void> {
     await this.#late.get(sandboxId)
     const directory = await this.makeDirectory(sandboxId)
@@ -87,15 +87,15 @@ export class Journal {
     await Promise.all([syncPath(directory), syncPath(this.#directory)])
   }
 
-  /** In place of another one: after a power cut it is this or that, and whole. */
+  /** Replaces the spec. After a power cut there is either the old or the new one, and it is whole. */
   async rewriteSpec(sandboxId: string, spec: Spec): Promise<void> {
     await this.#late.get(sandboxId)
     await replace(join(this.directoryOf(sandboxId), specName), spec, true)
   }
 
   /**
-   * Rewrites a spec that control told again to a runner that lacks it: nobody waits for the disk. What is written next
-   * of this sandbox comes after it. `onFailed`: it is as it was.
+   * Replaces the spec without waiting for the disk. Safe because control repeats the assignment to a runner that lacks it. Later
+   * writes for this sandbox come after this one. `onFailed`: the write failed and the old spec remains.
    */
   rewriteSpecLate(sandboxId: string, spec: Spec, onFailed: (error: unknown) => void): void {
     const writing = this.rewriteSpec(sandboxId, spec)
@@ -106,17 +106,17 @@ export class Journal {
     this.#late.set(sandboxId, writing)
   }
 
-  /** Nothing is on its way to the disk any more. */
+  /** Resolves when no late rewrite is on its way to the disk. */
   async settled(): Promise<void> {
     await Promise.all(this.#late.values())
   }
 
-  /** Writes `run.json` of a sandbox whose directory is there: it has a spec, or is about to have one. */
+  /** Writes `run.json`. The sandbox's directory must exist, with a spec or with one about to be written. */
   async writeRun(sandboxId: string, run: Run): Promise<void> {
     await replace(join(this.directoryOf(sandboxId), runName), run, false)
   }
 
-  /** From here on the sandbox is nobody's: what is left of it may go, and nothing can start it again. */
+  /** Marks the sandbox as removed: its leftovers may be deleted, and nothing can start it again. */
   async disown(sandboxId: string): Promise<void> {
     await this.#late.get(sandboxId)
     const to = this.directoryOf(`${gone}${sandboxId}`)
@@ -129,7 +129,7 @@ export class Journal {
     await syncPath(this.#directory)
   }
 
-  /** That its archives go too will be known until it is forgotten. */
+  /** Records that the sandbox's archives must be removed too. The record lasts until the sandbox is forgotten. */
   async oweArchives(sandboxId: string): Promise<void> {
     const directory = await this.makeDirectory(sandboxId)
     await replace(join(directory, owedName), {}, true)

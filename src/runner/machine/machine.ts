@@ -1,4 +1,4 @@
-// The parts that every verb works with: this host, opened once.
+// The parts of this host that every verb works with. They are opened once.
 import type { Logger } from '#src/kit/log.ts'
 import type { ObjectStore } from '#src/runner/archive/store.ts'
 import { type Cgroup, cgroupAt } from '#src/runner/cgroup/cgroup.ts'
@@ -15,33 +15,33 @@ import type { ImageConfig } from '#src/wire/runner-link.ts'
 import type { Journal } from './journal.ts'
 import { cgroupPathOf, type Places } from './places.ts'
 
-/** The life of a sandbox: it is there, it ends, its first command in a warm pool, its entrypoint. */
+/** The agent's calls for the life of a sandbox: whether it is there, its shutdown, commands, and the entrypoint. */
 export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec'> & { jobs: Pick<Jobs, 'spawn'> }
 
 export type Images = {
   /** The directory of an image's files, shifted to the uids of sandboxes; undefined if it is not on this host. */
   rootfsOf(image: string): string | undefined
-  /** What it says of the sandboxes that are made from it. */
+  /** The part of an image's configuration that applies to its sandboxes. */
   configOf?(image: string): ImageConfig | undefined
 }
 
 export type Machine = {
   places: Places
   launcher: string
-  /** The agent's program, in a place of our own, so that an upgrade does not disturb running sandboxes. */
+  /** Path of our own copy of the agent, so that an upgrade does not disturb running sandboxes. */
   agentProgram: string
   agentAt: (socketPath: string) => AgentLink
   cgroups: CgroupLayout
-  /** How fast a sandbox may read and write its disk; absent where there is no limit. */
+  /** Limit for reading and writing a sandbox's disk. Absent: no limit. */
   diskSpeed: DiskSpeed | undefined
   limitsSwap: boolean
   limitsSockets: boolean
-  /** Absent where the host cannot keep a sandbox to some of its processors; it then counts all of them. */
+  /** Absent if the host cannot bind a sandbox to some of its processors. Sandboxes then see all processors. */
   cpus: CpuSpread | undefined
   /** `/proc/cpuinfo` of the host. */
   hostCpuinfo: string
   hiddenMounts: readonly string[]
-  /** Whether each sandbox can have ids of its own on the host; else all share one range. */
+  /** Whether each sandbox can have its own range of ids on the host. Otherwise all share one range. */
   mapsOwners: boolean
   resourceLimits: readonly ResourceLimit[]
   runtime: Runtime
@@ -54,7 +54,7 @@ export type Machine = {
   /** IPv4 addresses for `/etc/resolv.conf`. */
   resolvers: readonly string[]
   journal: Journal
-  /** Where the disks of archived sandboxes go. */
+  /** The store for the disks of archived sandboxes. */
   archiveStore: ObjectStore
   bootId: string
   log: Logger
@@ -63,10 +63,10 @@ export type Machine = {
 export const cgroupOf = (machine: Machine, sandboxId: string): Cgroup =>
   cgroupAt(machine.cgroups, cgroupPathOf(machine.places, sandboxId))
 
-/** Trying again will not help. */
+/** An error that another try would not fix. */
 export class NotRecoverable extends Error {
   override readonly name = 'NotRecoverable'
 }
 
-/** What a person may read about a failure; the error itself, with its cause, goes to the log. */
+/** The sentence about a failure that users may read. The error itself, with its cause, goes to the log. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -1,4 +1,4 @@
-// Looks at the host once and makes the parts that every verb works with.
+// Examines the host once and makes the parts that every verb works with.
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { chmod, chown, copyFile, readFile, rename, stat } from 'node:fs/promises'
@@ -33,24 +33,24 @@ export type HostParts = {
   instance: string
   /** `<data>/runner`. */
   directory: string
-  /** The program made of `native/launch.c`. */
+  /** Path of the program that is built from `native/launch.c`. */
   launcher: string
-  /** The agent's program as it was built. */
+  /** Path of the built agent. */
   agentProgram: string
   agentAt: (socketPath: string) => AgentLink
   network: NetworkPool
   images: Images
   archiveStore: ObjectStore
   log: Logger
-  /** Absent: those of the host that a sandbox can reach. */
+  /** Default: the host's resolvers that a sandbox can reach. */
   resolvers?: readonly string[]
-  /** False: one range of ids for all sandboxes, as where the kernel has no more. */
+  /** False: all sandboxes share one range of ids, as on kernels that cannot map owners. */
   mapsOwners?: boolean
-  /** False: plain directories, without a hard disk limit. */
+  /** False: disks are plain directories without a hard size limit. */
   useBtrfs?: boolean
-  /** Size of the pool's image file, when one has to be made. */
+  /** Size of the pool's image file, if it must be created. */
   poolBytes?: number
-  /** How fast a sandbox may read, and write, its disk. 0: no limit, which is also the default here. */
+  /** Limit for reading and for writing a sandbox's disk. 0 (default): no limit. */
   diskMebibytesPerSecond?: number
 }
 
@@ -140,7 +140,7 @@ export const capabilitiesOf = ({ pool, runtime }: Machine): RunnerCapabilities =
   fork: 'disk',
 })
 
-/** Old runners let crun give the host's own /dev/null to sandboxes, and to what brought images as the resolver's user. */
+/** Returns /dev/null to root. Old runners let crun give the host's own /dev/null to a sandbox's or the resolver's user. */
 const takeBackNull = async (): Promise<void> => {
   const { uid } = await stat('/dev/null')
   if (uid !== uidBase && uid !== users.resolver) return
@@ -148,7 +148,7 @@ const takeBackNull = async (): Promise<void> => {
   await chmod('/dev/null', 0o666)
 }
 
-/** A copy by content, so that a sandbox started earlier keeps the agent it was started with. */
+/** Copies the agent to a path that contains its hash. A sandbox that runs keeps the agent that it was started with. */
 const keepAgent = async (program: string, directory: string): Promise<string> => {
   const hash = createHash('sha256')
     .update(await readFile(program))

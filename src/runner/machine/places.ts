@@ -1,4 +1,4 @@
-// Where everything of one runner lies. What must outlive a reboot is in the runner's directory, the rest below /run.
+// Where one runner keeps its files. What must survive a reboot is in the runner's directory, the rest below /run.
 import { chmod, chown, mkdir, readdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
@@ -6,18 +6,18 @@ import { agentSocketsOf, allAgentSockets, runDirectoryOf } from '#src/kit/instan
 import { runCommand } from '#src/kit/run-command.ts'
 
 export type Places = {
-  /** Holds a directory per sandbox, with its journal and its bundle. */
+  /** Holds one directory per sandbox, with its journal and its OCI bundle. */
   sandboxes: string
   filters: string
   agents: string
-  /** The agents' sockets, one per sandbox: root makes them, and the gate connects to them. */
+  /** The agents' sockets, one per sandbox. Root creates them and the gate connects to them. */
   sockets: string
-  /** Where former versions had them. */
+  /** Where earlier versions kept the sockets. */
   formerSockets: string
   runtimeState: string
-  /** Holds a directory per running sandbox, with the files that it is shown of its machine. */
+  /** Holds one directory per running sandbox, with the files that show the sandbox its memory and processors. */
   shown: string
-  /** Where `launch` mounts, each time in a mount namespace of its own, so one place serves all sandboxes. */
+  /** Where `launch` mounts. Each launch has its own mount namespace, so these directories serve all sandboxes. */
   mountPoints: { image: string; disk: string; rootfs: string; own: string; sys: string; runtime: string }
   /** The cgroup with one child per sandbox. */
   cgroup: string
@@ -52,13 +52,13 @@ export const makePlaces = async (places: Places): Promise<void> => {
   await makeSockets(places)
   const { image, disk, rootfs, own, sys, runtime } = mountPoints
   for (const directory of [image, disk, rootfs, own, sys, shown]) await mkdir(directory, { recursive: true })
-  // The runtime walks here as the sandbox's root, which has no rights on the host.
+  // The runtime enters these directories as the sandbox's root, which has no rights on the host.
   for (const directory of [join(rootfs, '..'), rootfs, own, sys, shown]) await chmod(directory, 0o755)
   await writeFile(runtime, '', { flag: 'a' })
   await keepInMemory(shown)
 }
 
-/** The gate passes through, and can neither list nor change what is there. A sandbox that runs keeps its socket. */
+/** The gate may pass through these directories, but neither list nor change them. Running sandboxes keep their sockets. */
 const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 'formerSockets'>): Promise<void> => {
   await mkdir(allAgentSockets, { recursive: true, mode: 0o711 })
   await mkdir(sockets, { recursive: true, mode: 0o710 })
@@ -73,23 +73,26 @@ const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 
   await rm(formerSockets, { recursive: true, force: true })
 }
 
-/** Type of a tmpfs, by statfs(2). */
+/** Type of a tmpfs in the answer of statfs(2). */
 const tmpfsMagic = 0x01021994
 
-/** On most hosts `/run` is memory. Where it is a disk, what every start writes and every look rewrites has memory of its own. */
+/**
+ * Mounts a tmpfs where `/run` is a disk: the files there are written at each start and at each refresh. On most hosts `/run` is
+ * in memory.
+ */
 const keepInMemory = async (directory: string): Promise<void> => {
   if ((await statfs(directory)).type === tmpfsMagic) return
   const options = 'mode=755,size=256m,nosuid,nodev,noexec'
   await runCommand(['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', directory], { timeoutMs: 10_000 })
 }
 
-/** For tests, which take their instance away with everything: `purge` finds it among the mounts. */
+/** For tests, which remove their whole instance. (`purge` finds the tmpfs among the mounts.) */
 export const unmountMemory = async ({ shown }: Pick<Places, 'shown'>): Promise<void> => {
   const mounts = await readFile('/proc/self/mountinfo', 'utf8')
   if (mounts.includes(` ${shown} `)) await runCommand(['umount', shown], { timeoutMs: 10_000 })
 }
 
-/** A sandbox's id becomes a file name, a cgroup and a container: what could be read as a path goes no further. */
+/** Throws for an id that could be read as a path: the id becomes part of file names, of a cgroup and of a container's name. */
 export const checkSandboxId = (id: string): void => {
   if (!/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(id))
     throw new Error('The id of the sandbox has characters that no id has.')

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { parseNamespacePids } from './processes.ts'
 
 suite('processes', () => {
-  test('the numbers in each namespace, the host’s first', () => {
+  test('the process numbers of each namespace are parsed, the host’s number first', () => {
     assert.deepEqual(parseNamespacePids('Name:\tx\nNSpid:\t4711\t12\t1\nNSpgid:\t1\n'), [4711, 12, 1])
     assert.deepEqual(parseNamespacePids('Name:\tx\n'), [])
   })

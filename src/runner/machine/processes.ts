@@ -1,4 +1,4 @@
-// What /proc says of a sandbox's first process.
+// Reads from /proc what it says about a sandbox's first process.
 import { readFileSync } from 'node:fs'
 import { identityOf, isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import { readIfThere } from '#src/runner/cgroup/files.ts'
@@ -21,7 +21,7 @@ export const findInit = async (pids: readonly number[]): Promise<Init | undefine
   return undefined
 }
 
-/** A process that ends while it is read reads as nothing. */
+/** Returns an empty text for a process that ends while it is read. */
 const readOrNothing = async (path: string): Promise<string> => {
   try {
     return (await readIfThere(path)) ?? ''
@@ -30,5 +30,5 @@ const readOrNothing = async (path: string): Promise<string> => {
   }
 }
 
-/** A new one for every boot of the machine. */
+/** The kernel's random id of the current boot of the machine. */
 export const bootId = () => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()

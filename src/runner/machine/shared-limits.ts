@@ -1,9 +1,9 @@
-// Limits of the kernel that all sandboxes share, because they count for the user who made the user namespaces, root, for the user
-// that each of them is outside where they share one (oci/ids.ts), or for the whole host. With the usual 128 inotify instances one
-// sandbox could take them all, from the others and from the host's own services; so it could every open file and every epoll watch,
-// and some of them together every process id, every thread and every terminal. What one of those takes up
-// counts as the sandbox's memory, and its processes and terminals are counted, so those are the bounds that remain. (Timers and
-// message queues: native/launch.c.)
+// Kernel limits that all sandboxes share. Such limits count per user (root, who makes the user namespaces, or the outside user of
+// a shared range of ids, oci/ids.ts) or for the whole host.
+// With the usual 128 inotify instances one sandbox could take all of them, from other sandboxes and from the host's services. The
+// same is true for open files and epoll watches; a few sandboxes together could take all process ids, threads and terminals.
+// Raising these limits is safe: the objects count as the sandbox's memory, and its processes and terminals have limits of their
+// own. (Timers and message queues: native/launch.c.)
 import { readFile, writeFile } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import type { Logger } from '#src/kit/log.ts'
@@ -16,12 +16,13 @@ const wanted = {
   '/proc/sys/fs/epoll/max_user_watches': 1_000_000_000,
   '/proc/sys/fs/pipe-user-pages-soft': 16_777_216,
   '/proc/sys/net/ipv4/tcp_max_orphans': 16_777_216,
-  // The host and all its namespaces share a table of neighbours. The links of sandboxes make none (network/make-slots.ts); those of
-  // an older runner do, 1024 were the usual most, and then the host finds its own gateway no more.
+  // The host and all its namespaces share one neighbour (ARP) table. Links of sandboxes add nothing to it
+  // (network/make-slots.ts), but links made by older runners do. With the usual limit of 1024 the host could then no longer find
+  // its own gateway.
   '/proc/sys/net/ipv4/neigh/default/gc_thresh1': 16_384,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh2': 32_768,
   '/proc/sys/net/ipv4/neigh/default/gc_thresh3': 65_536,
-  // Compiled filters of system calls, each sandbox's own among them; in bytes, as newer kernels have it (oci/seccomp/arguments.ts).
+  // Compiled system call filters, one per sandbox among them. In bytes, as newer kernels count (oci/seccomp/arguments.ts).
   '/proc/sys/net/core/bpf_jit_limit': 528_482_304,
   '/proc/sys/kernel/pid_max': 4_194_304,
   '/proc/sys/kernel/threads-max': 4_194_304,
@@ -34,15 +35,15 @@ const pagesOfMemory = Math.ceil(totalmem() / 4096)
 const mayBeWithout = '/proc/sys/fs/pipe-user-pages-soft'
 
 /**
- * Pages in the buffers of sockets: from where on they are made smaller, and beyond which nobody gets any more. In cgroup v2 they
- * are the sandbox's memory as well; in v1 they are not, and this is what saves the memory of the host.
+ * Limits, in pages, of all TCP and UDP socket buffers together. For cgroup v2 only: there the buffers also count as the sandbox's
+ * memory. With v1 they do not, so the kernel's low default has to protect the host's memory.
  */
 const wantedOfV2 = { '/proc/sys/net/ipv4/tcp_mem': pagesOfMemory, '/proc/sys/net/ipv4/udp_mem': pagesOfMemory } as const
 
-/** What earlier versions set, and what the kernel has by default. Sandboxes have no asynchronous contexts any more. */
+/** The value that earlier versions set, and the kernel's default. Sandboxes can no longer make asynchronous I/O contexts. */
 const givenBack = { path: '/proc/sys/fs/aio-max-nr', ours: 268_435_456, usual: 65_536 } as const
 
-/** Before it was given back, any process of the host could use gigabytes of the kernel's memory that count as nobody's. */
+/** Resets the raised value: with it, any process of the host could use gigabytes of kernel memory that no limit counts. */
 export const giveBackSharedLimits = async (log: Logger): Promise<void> => {
   const { path, ours, usual } = givenBack
   try {
@@ -54,7 +55,7 @@ export const giveBackSharedLimits = async (log: Logger): Promise<void> => {
   }
 }
 
-/** Only ever upwards, and left so: other programs may count on it by then. */
+/** Raises limits only, and never lowers them later: other programs may rely on the higher value by then. */
 export const raiseSharedLimits = async (log: Logger, { version }: Pick<CgroupLayout, 'version'>): Promise<void> => {
   for (const [path, value] of Object.entries({ ...wanted, ...(version === 2 ? wantedOfV2 : {}) })) {
     try {

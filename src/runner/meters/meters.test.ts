@@ -1,4 +1,4 @@
-// What real sandboxes use. Needs root; elsewhere it is skipped and says so.
+// Measurements of real sandboxes. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
@@ -22,10 +22,10 @@ suite('what a sandbox uses', { skip: needsRoot }, () => {
     await box[Symbol.asyncDispose]()
   })
   const measure = async () => (await box.host.measure(assignment.sandboxId)) ?? assert.fail('it is not measured')
-  /** The kernel counts a disk when it writes a batch of changes down, twice a minute or when it is told to. */
+  /** The kernel counts a disk's use when it commits changes: twice a minute, or on request. */
   const settle = () => execFileSync('btrfs', ['filesystem', 'sync', join(box.directory, 'runner/pool')])
 
-  test('are its own limits and its own use, and none of the host’s', async () => {
+  test('a reading has the sandbox’s own limits and use, not the host’s', async () => {
     const before = await measure()
     assert.deepEqual([before.cpuCount, before.memTotal, before.diskTotal], [1, 0.25 * GiB, GiB])
     assert.ok(before.memUsed < 32 * MiB && before.cpuUsedPct < 50, JSON.stringify(before))
@@ -41,9 +41,9 @@ suite('what a sandbox uses', { skip: needsRoot }, () => {
     assert.ok((after.diskUsed ?? 0) < 48 * MiB)
   })
 
-  test('shows a busy processor, and none while it is paused, when it is read all the same', async () => {
+  test('a busy processor is measured, and 0 while the sandbox is paused', async () => {
     await box.run(assignment.sandboxId, 'while :; do :; done > /dev/null 2>&1 &')
-    // Others may use this machine’s processors too.
+    // Other programs may use this machine’s processors too, so several rounds may be needed.
     let busy = 0
     for (let round = 0; round < 20 && busy < 20; round++) busy = (await measure()).cpuUsedPct
     assert.ok(busy >= 20 && busy <= 100, String(busy))
@@ -53,7 +53,7 @@ suite('what a sandbox uses', { skip: needsRoot }, () => {
     assert.ok(paused.memUsed >= 60 * MiB)
   })
 
-  test('of all at once says the same by one pass, and nothing of one that has stopped', async () => {
+  test('measuring all sandboxes at once gives the same values, and omits stopped ones', async () => {
     const other = await box.started({ cpu: 2 })
     await pause(50)
     const all = await box.host.measureAll()

@@ -1,5 +1,5 @@
-// What sandboxes use of what they may use: processors and memory by their cgroups, disks by what the kernel counts for their
-// quotas. Nothing here is the host's, and no sandbox is asked or woken for it: one that is paused is read like any other.
+// Measures what sandboxes use of their limits: processors and memory by cgroup, disks by the kernel's quota counters. No value is
+// the host's. Nothing in a sandbox is asked or woken, so a paused sandbox is measured like any other.
 import { setTimeout as pause, setImmediate } from 'node:timers/promises'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
@@ -15,7 +15,7 @@ const atOnce = 50
 
 export class Meters {
   readonly #machine: Machine
-  /** Where each counter stood when all were last measured. */
+  /** The counters of each sandbox at the last measurement of all. */
   readonly #marks = new Map<string, Mark>()
   readonly #measuring = new Map<string, Promise<MeterReading | undefined>>()
 
@@ -23,7 +23,7 @@ export class Meters {
     this.#machine = machine
   }
 
-  /** From now on its processors are counted, also before all are measured for the first time. */
+  /** Starts counting processor time, so that a reading is possible before the first measurement of all. */
   begin(sandboxId: string) {
     const now = this.#marks.has(sandboxId) ? undefined : this.#mark(sandboxId)
     if (now) this.#marks.set(sandboxId, now)
@@ -33,7 +33,7 @@ export class Meters {
     this.#marks.delete(sandboxId)
   }
 
-  /** Measures a sandbox that runs or is paused; undefined when it has ended. Callers that ask meanwhile share the answer. */
+  /** Measures a sandbox that runs or is paused; undefined if it has ended. Concurrent callers share one measurement. */
   measure(assignment: Assignment): Promise<MeterReading | undefined> {
     const { sandboxId } = assignment
     const known = this.#measuring.get(sandboxId)
@@ -43,7 +43,7 @@ export class Meters {
     return measuring
   }
 
-  /** Measures all sandboxes that run, by id; processor use since the last time. */
+  /** Measures all running sandboxes, by id. Processor use counts from the previous call. */
   async measureAll(assignments: readonly Assignment[]): Promise<Map<string, MeterReading>> {
     const disks = await this.#machine.pool.sizesOfDisks()
     const readings = new Map<string, MeterReading>()
@@ -53,7 +53,7 @@ export class Meters {
       const before = this.#marks.get(sandboxId)
       const now = this.#mark(sandboxId)
       if (now === undefined) continue
-      // It may have ended while others were measured.
+      // The sandbox may have ended while others were measured.
       if (before) this.#marks.set(sandboxId, now)
       const reading = before && this.#read(assignment, before, now, disks.get(sandboxId))
       if (reading) readings.set(sandboxId, reading)
@@ -78,7 +78,7 @@ export class Meters {
   #read({ sandboxId, cpu, memoryGiB, diskGiB }: Assignment, before: Mark, now: Mark, diskUsed: number | undefined) {
     const memory = cgroupOf(this.#machine, sandboxId).memoryUse()
     if (memory === undefined) return undefined
-    // Files in memory count as cached, and nobody can take them back.
+    // Files in memory (tmpfs) count as cached, although the kernel cannot free them.
     const memCache = Math.min(memory.used, Math.max(0, memory.cached - memory.shared))
     const seconds = (now.at - before.at) / 1000
     const share = seconds > 0 ? (Math.max(0, now.cpuSeconds - before.cpuSeconds) / seconds / cpu) * 100 : 0

@@ -27,7 +27,7 @@ const start = () => {
     log: silentLog(),
     now: () => state.now,
   })
-  /** Whom control was told of after this many seconds. */
+  /** Advances the clock and returns the sandboxes that were reported to control. */
   const lookAfter = async (seconds: number) => {
     state.now += seconds * 1000
     state.said = []
@@ -38,7 +38,7 @@ const start = () => {
 }
 
 suite('samples of what sandboxes use', () => {
-  test('tell of whom something has changed, and of everybody every five minutes', async () => {
+  test('samples report a sandbox whose use has changed, and every sandbox each five minutes', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings = new Map([
@@ -51,7 +51,7 @@ suite('samples of what sandboxes use', () => {
     assert.deepEqual(await lookAfter(60), ['a'])
     state.readings.set('b', { ...idle, diskTotal: 1 })
     assert.deepEqual(await lookAfter(60), ['b'])
-    // A little, again and again, is much in the end.
+    // Small changes add up to a visible one.
     for (const part of [0.4, 0.8]) {
       state.readings.set('a', { ...idle, memUsed: idle.memUsed + MiB, cpuUsedPct: part })
       assert.deepEqual(await lookAfter(10), [])
@@ -61,7 +61,7 @@ suite('samples of what sandboxes use', () => {
     assert.deepEqual(await lookAfter(300), ['a', 'b'])
   })
 
-  test('are at most 500 to a message', async () => {
+  test('a message has at most 500 samples', async () => {
     using sampling = start()
     for (let count = 0; count < 1200; count++) sampling.state.readings.set(`box-${count}`, idle)
     assert.equal((await sampling.lookAfter(0)).length, 1200)
@@ -71,7 +71,7 @@ suite('samples of what sandboxes use', () => {
     )
   })
 
-  test('that could not be sent are told at the next look; of one that came back as well', async () => {
+  test('samples that could not be sent are sent at the next look, as are those of a sandbox that came back', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings.set('a', idle)

@@ -1,21 +1,21 @@
-// Tells control again and again what sandboxes use, so that there is a history of it. All are read in one pass. One whose use
-// has not changed is told of every five minutes only, so thousands of idle ones make little noise.
+// Reports to control at intervals what sandboxes use, for the history of use. All are read in one pass. A sandbox whose use has
+// not changed is reported only every five minutes, so thousands of idle sandboxes cause little traffic.
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
 import { type MeterReading, type MeterSample, mostSamples } from '#src/wire/meter-reading.ts'
 
 type SamplerParts = {
   measureAll: () => Promise<ReadonlyMap<string, MeterReading>>
-  /** Answers whether it could be sent. */
+  /** Returns whether the samples could be sent. */
   say: (samples: readonly MeterSample[]) => boolean
-  /** 0: never. */
+  /** Interval in seconds. 0 disables the reports. */
   everySeconds: number
   log: Logger
   now?: () => number
 }
 
 const quietMs = 5 * 60_000
-/** Smaller changes nobody would see: points of a hundred, and bytes. */
+/** Changes below these thresholds are not worth a report: percentage points, and bytes. */
 const visiblePct = 1
 const visibleBytes = 1024 * 1024
 
@@ -43,12 +43,12 @@ export class Sampler implements Disposable {
     )
   }
 
-  /** Reads all, once, and tells what is new. */
+  /** Reads all sandboxes once and reports those whose use has changed. */
   async look(): Promise<void> {
     const { measureAll, say, everySeconds } = this.#parts
     const readings = await measureAll()
     const at = this.#now()
-    // The next look would be too late.
+    // A report that would be overdue before the next look is sent now.
     const dueBefore = at - quietMs + (everySeconds * 1000) / 2
     for (const sandboxId of this.#told.keys()) if (!readings.has(sandboxId)) this.#told.delete(sandboxId)
     const news = [...readings].filter(([sandboxId, reading]) => {

@@ -1,4 +1,4 @@
-/** `/proc/cpuinfo` without the processors that are not in the set. */
+/** `/proc/cpuinfo` with only the processors of the set. */
 export const renderCpuinfo = (ofHost: string, cpus: readonly number[]): string =>
   ofHost
     .split(/\n\n+/)

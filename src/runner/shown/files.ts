@@ -1,5 +1,6 @@
-// The files that a sandbox is shown in place of the kernel's own, which tell of the host. They lie in memory, root's and
-// read-only for it, and are written in place: it has them mounted for as long as it runs, over every restart of a runner.
+// The files mounted in a sandbox over kernel files that describe the host (`/proc/meminfo` and others). They are in memory,
+// belong to root and are read-only inside. They are rewritten in place, because the sandbox keeps them mounted while it runs,
+// also across restarts of the runner.
 import { closeSync, ftruncateSync, mkdirSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { writeCpuList } from '#src/runner/cgroup/cpus.ts'
@@ -10,14 +11,14 @@ import { renderMeminfo } from './meminfo.ts'
 
 type Shown = { memoryGiB: number; cpus: readonly number[]; hostCpuinfo: string }
 
-/** The name of each file below the sandbox's directory, and its text; oci/config.ts mounts them. */
+/** Name and text of each file below the sandbox's directory. oci/config.ts mounts them. */
 const textsOf = ({ memoryGiB, cpus, hostCpuinfo }: Shown, use: MemoryUse) => ({
   meminfo: renderMeminfo(memoryGiB, use),
   cpuinfo: renderCpuinfo(hostCpuinfo, cpus),
   online: `${writeCpuList(cpus)}\n`,
 })
 
-// Not waited for: memory answers sooner than a thread could be asked to wait for it.
+// File calls are synchronous: for files in memory that is faster than a thread pool.
 
 const makeEmpty = (directory: string) => {
   try {
@@ -29,14 +30,14 @@ const makeEmpty = (directory: string) => {
   }
 }
 
-/** Before a sandbox starts. */
+/** Call this before a sandbox starts. */
 export const makeShownFiles = (directory: string, shown: Shown): void => {
   makeEmpty(directory)
   for (const [name, text] of Object.entries(textsOf(shown, noMemoryUse)))
     writeFileSync(join(directory, name), text, { mode: 0o444 })
 }
 
-/** Overwrites a file and then cuts it, so that readers never find it empty. A missing file is no error. */
+/** Overwrites a file and then truncates it, so that readers never find it empty. A missing file is no error. */
 const rewrite = (path: string, text: string) => {
   let file: number
   try {
@@ -54,7 +55,7 @@ const rewrite = (path: string, text: string) => {
   }
 }
 
-/** When its sizes change while it runs. */
+/** Call this when the sizes of a running sandbox change. */
 export const rewriteShownFiles = (directory: string, shown: Shown, use: MemoryUse): void => {
   for (const [name, text] of Object.entries(textsOf(shown, use))) rewrite(join(directory, name), text)
 }

@@ -11,7 +11,7 @@ const read = (text: string) =>
   )
 
 suite('what a sandbox is shown of its memory', () => {
-  test('the limit is all there is, what is used is gone, and what the kernel would take back is available', () => {
+  test('MemTotal is the limit, MemFree is the rest, and MemAvailable adds what the kernel could free', () => {
     const use = { ...noMemoryUse, used: 300 * MiB, cached: 120 * MiB, activeFile: 40 * MiB, inactiveFile: 60 * MiB }
     const shown = read(renderMeminfo(1, use))
     assert.deepEqual(
@@ -20,12 +20,12 @@ suite('what a sandbox is shown of its memory', () => {
     )
   })
 
-  test('never less than nothing, and never more than there is', () => {
+  test('no value is negative or above the limit', () => {
     assert.equal(read(renderMeminfo(1, { ...noMemoryUse, used: 1100 * MiB }))['MemFree'], 0)
     assert.equal(read(renderMeminfo(1, { ...noMemoryUse, activeFile: 10 * MiB }))['MemAvailable'], 1024)
   })
 
-  test('every line is one that the kernel has, written as it writes it, and the first five are in its order', () => {
+  test('every line has the kernel’s name and format, and the first five are in the kernel’s order', () => {
     const own = readFileSync('/proc/meminfo', 'utf8').split('\n')
     const shown = renderMeminfo(2, noMemoryUse).trimEnd().split('\n')
     const nameOf = (line: string) => line.split(':')[0]

@@ -9,7 +9,7 @@ const line = (name: string, bytes: number) =>
 export const renderMeminfo = (memoryGiB: number, use: MemoryUse): string => {
   const total = memoryGiB * GiB
   const free = Math.max(0, total - use.used)
-  // What the kernel would take back before it killed anything.
+  // Memory that the kernel would free before it killed a process counts as available.
   const available = Math.min(total, free + use.activeFile + use.inactiveFile + use.slabReclaimable)
   const rows: [string, number][] = [
     ['MemTotal', total],
@@ -26,7 +26,7 @@ export const renderMeminfo = (memoryGiB: number, use: MemoryUse): string => {
     ['Inactive(file)', use.inactiveFile],
     ['Unevictable', use.unevictable],
     ['Mlocked', 0],
-    // The limit holds for memory and swap together.
+    // There is no swap line of its own: the limit holds for memory and swap together.
     ['SwapTotal', 0],
     ['SwapFree', 0],
     ['Dirty', use.dirty],

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import type { Cgroup } from '../cgroup/cgroup.ts'
 import { Refresher } from './refresh.ts'
 
-/** A sandbox whose memory nobody can read, with a count of the reads of its kills. */
+/** A fake cgroup whose memory cannot be read. It counts how often its kills are read. */
 const fakeCgroup = () => {
   const fake = { kills: 3, reads: 0 }
   const cgroup = {

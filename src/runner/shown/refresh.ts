@@ -1,9 +1,9 @@
-// Keeps what sandboxes are shown of their memory true, and notices when one has met a limit and lives on.
+// Keeps the memory use that sandboxes are shown up to date, and notices when a sandbox hits a limit and lives on.
 //
-// Every two seconds three small files are read for each sandbox that runs: the memory it uses, how often a process was killed
-// for it, and how often it was refused a process. A process may meet a limit and be gone between two looks, which leaves no
-// other trace. More is read and written only where the use has changed. So an idle sandbox costs about 25 microseconds a look,
-// and a thousand of them little more than 1 % of a processor.
+// Every two seconds three small files are read for each running sandbox: the memory in use, the number of processes killed for
+// want of memory, and the number of refused forks. A process may hit a limit and end between two looks, so only these counters
+// show it. More is read and written only if the use has changed. An idle sandbox costs about 25 microseconds a look, and a
+// thousand of them little more than 1 % of a processor.
 import type { Cgroup } from '../cgroup/cgroup.ts'
 import { rewriteMeminfo } from './files.ts'
 
@@ -11,21 +11,21 @@ type Refreshed = { cgroup: Cgroup; directory: string; memoryGiB: number }
 
 type Entry = Refreshed & { shownBytes: number } & Counts
 
-/** Since its cgroup was made. */
+/** Counters since the cgroup was created. */
 type Counts = { kills: number; refusals: number }
 
 export type RefresherListeners = {
-  /** How many processes have been killed for want of memory since its cgroup was made; told when that is read. */
+  /** Reports the number of processes killed for want of memory since the cgroup was created, each time it is read. */
   onLook: (sandboxId: string, kills: number) => void
-  /** How many processes have been killed for want of memory since the last time. */
+  /** Reports how many processes have been killed for want of memory since the last report. */
   onKills: (sandboxId: string, kills: number) => void
-  /** How many processes and threads could not be started since the last time, as there were as many as may be. */
+  /** Reports how many processes and threads could not be started since the last report, because the limit was reached. */
   onRefusals: (sandboxId: string, refusals: number) => void
   onError: (error: unknown, sandboxId: string) => void
 }
 
 const intervalMs = 2_000
-/** Less than this, nobody who looks at whole MiB can see. */
+/** Smaller changes are invisible to a reader of whole MiB. */
 const worthShowingBytes = 1024 * 1024
 /** Sandboxes that are refreshed in one turn of the event loop, so that requests do not wait for long. */
 const atOnce = 50
@@ -42,8 +42,8 @@ export class Refresher {
   }
 
   /**
-   * What is known already goes on with limits that may have changed: nothing is read for it, as a pause or a resume waits for this.
-   * Kills and refusals from before a sandbox is known do not count: a former runner has reported them.
+   * Adds a sandbox, or updates its limits. A known sandbox keeps its counters and nothing is read, because a pause or a resume
+   * waits for this call. Kills and refusals before the first call do not count: an earlier runner has reported them.
    */
   add(sandboxId: string, refreshed: Refreshed) {
     const known = this.#entries.get(sandboxId)

@@ -1,4 +1,4 @@
-// What a sandbox sees of its machine follows what it may use: its processors, and the files that speak of them and of memory.
+// Adapts what a sandbox sees of its machine to its limits: its processors, and the files that describe processors and memory.
 
 import { hostCpus, parseCpuList, writeCpuList } from '#src/runner/cgroup/cpus.ts'
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
@@ -8,7 +8,7 @@ import { makeShownFiles, removeShownFiles, rewriteShownFiles } from './files.ts'
 
 type Sizes = { sandboxId: string; cpu: number; memoryGiB: number }
 
-/** Before a start; answers the list of processors to keep it to. */
+/** Call this before a start. Returns the list of processors that the sandbox is bound to. */
 export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): string | undefined => {
   const { places, hostCpuinfo } = machine
   const taken = machine.cpus?.take(sandboxId, cpu)
@@ -16,7 +16,7 @@ export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Siz
   return taken && writeCpuList(taken)
 }
 
-/** After new sizes are in force. */
+/** Call this after new sizes have been applied. */
 export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): Promise<void> => {
   const { places, hostCpuinfo } = machine
   const cgroup = cgroupOf(machine, sandboxId)

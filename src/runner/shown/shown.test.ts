@@ -1,4 +1,4 @@
-// What real sandboxes are shown of their machine. Needs root; elsewhere it is skipped and says so.
+// What real sandboxes see of their machine. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { hostCpus, parseCpuList } from '#src/runner/cgroup/cpus.ts'
@@ -38,13 +38,13 @@ suite('what a sandbox is shown of its machine', { skip: needsRoot }, () => {
     while (!(await done())) assert.ok(Date.now() < end, 'not within 30 s')
   }
 
-  /** The runner's own timers keep no process alive. */
+  /** Keeps the test process alive while it waits, because the runner's own timers do not. */
   const soon = async <T>(promise: Promise<T>): Promise<T> => {
     const late = setTimeout(() => assert.fail('not within 30 s'), 30_000)
     return promise.finally(() => clearTimeout(late))
   }
 
-  test('its limits, not its host; new ones at once, over a restart of the runner and back', async () => {
+  test('a sandbox sees its own limits, not the host’s; new limits at once, and after a restart of the runner', async () => {
     const assignment = await box.started({ cpu: 1, memoryGiB: 0.25 })
     const { sandboxId } = assignment
     assert.equal(await memoryOf(sandboxId, 'MemTotal'), 256)
@@ -65,7 +65,7 @@ suite('what a sandbox is shown of its machine', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('what it uses is missing from what is free, and free again afterwards', async () => {
+  test('memory in use is missing from the free memory, and is free again afterwards', async () => {
     const { sandboxId } = await box.started({ memoryGiB: 0.5 })
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 512)
     await box.run(sandboxId, 'dd if=/dev/zero of=/dev/shm/much bs=1M count=100 2>/dev/null')
@@ -77,21 +77,21 @@ suite('what a sandbox is shown of its machine', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('it cannot write any of it, not even as root', async () => {
+  test('root inside cannot write any of these files', async () => {
     const { sandboxId } = await box.started()
     for (const path of ['/proc/meminfo', '/proc/cpuinfo', '/sys/devices/system/cpu/online'])
       assert.notEqual((await box.run(sandboxId, `echo x > ${path}`)).exitCode, 0, path)
     await box.host.destroy(sandboxId)
   })
 
-  test('sandboxes of one cpu are spread over the processors', async () => {
+  test('sandboxes with one cpu are spread over the processors', async () => {
     const made = await Promise.all([box.started(), box.started()])
     const cpus = await Promise.all(made.map(async ({ sandboxId }) => (await cpusOf(sandboxId))[0]))
     assert.equal(new Set(cpus).size, Math.min(2, hostCpus().length))
     for (const { sandboxId } of made) await box.host.destroy(sandboxId)
   })
 
-  test('a process that is killed for want of memory between two looks is told of, again until it is heard', async () => {
+  test('a kill for want of memory between two looks is reported, and repeated until it is received', async () => {
     const { sandboxId } = await box.started({ memoryGiB: 0.125 })
     const heard: [string, Cause][] = []
     const told = new Promise<void>((resolve) =>
@@ -101,7 +101,7 @@ suite('what a sandbox is shown of its machine', { skip: needsRoot }, () => {
         return heard.length === 2
       }),
     )
-    // From here on nothing changes that somebody looks at but the count of kills.
+    // From here on only the number of kills changes.
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 128)
     assert.equal((await box.run(sandboxId, 'tail /dev/zero')).exitCode, 137)
     await soon(told)
@@ -112,7 +112,7 @@ suite('what a sandbox is shown of its machine', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('a sandbox that has as many processes as it may is told of, with the limit, and lives on', async () => {
+  test('a sandbox that reaches its limit of processes is reported with the limit, and lives on', async () => {
     const { sandboxId } = await box.started({ memoryGiB: 0.25 })
     const told = new Promise<[string, Cause]>((resolve) =>
       box.host.onMishap((...mishap) => {
@@ -129,15 +129,15 @@ suite('what a sandbox is shown of its machine', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('an end for want of memory says so with the limit; a later end by another hand does not', async () => {
+  test('an end for want of memory names the limit; a later end for another reason does not', async () => {
     const ends = (id: string) =>
       new Promise<Cause>((resolve) => box.host.onExit((sandboxId, cause) => sandboxId === id && resolve(cause)))
     const larger = await box.started({ memoryGiB: 0.5 })
     const { sandboxId } = larger
     const assignment = later(larger, { memoryGiB: 0.125 })
     await box.host.start(assignment)
-    // The kernel chooses any other process before the first. But what lies in /dev/shm is nobody's, and remains when they are
-    // killed. It may hold half of the memory; more, and it can take it all.
+    // The kernel kills any other process before the first one. But data in /dev/shm belongs to no process and stays when
+    // processes are killed. Its usual limit is half of the memory; here it may fill all of it.
     await runSteps(builtLauncher(), [step.sharedMemory(box.pidOf(sandboxId), 512 * 1024 ** 2)])
     const ranOut = ends(sandboxId)
     let hasEnded = false

@@ -1,4 +1,4 @@
-// For tests: a host of a test together with images that come from a registry on loopback or are built.
+// For tests: a test host together with images that come from a registry on loopback or are built.
 import { join } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
 import { AllImages } from '#src/runner/building/all-images.ts'

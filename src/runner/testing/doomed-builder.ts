@@ -1,5 +1,5 @@
-// A process that brings one image and says how it goes until the test kills it: `node doomed-builder.ts INSTANCE DIRECTORY
-// REGISTRY`.
+// A process that fetches or builds one image and reports its progress, until the test kills it: `node doomed-builder.ts INSTANCE
+// DIRECTORY REGISTRY`.
 import type { ToBring } from '#src/runner/building/all-images.ts'
 import { openBuilding } from './building.ts'
 

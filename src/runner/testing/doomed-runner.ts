@@ -1,5 +1,5 @@
-// A process that opens a test's host and carries out verbs until the test kills it: `node doomed-runner.ts INSTANCE DIRECTORY`.
-// Each message asks for one verb; `begun` and `done` are said back.
+// A process that opens a test host and carries out verbs until the test kills it: `node doomed-runner.ts INSTANCE DIRECTORY`.
+// Each message to it asks for one verb. It answers `begun` and `done`.
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { openTestHostIn } from './test-host.ts'
 

@@ -1,4 +1,4 @@
-// For tests: a runner in a process of its own, to be killed at any moment of a verb.
+// For tests: a runner in a separate process that can be killed at any moment of a verb.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ export class DoomedRunner {
     await this.says('begun')
   }
 
-  /** Has it carry out a verb to its end. */
+  /** Asks for a verb and waits until it is done. */
   async does(order: Order) {
     await this.asked(order)
     await this.says('done')

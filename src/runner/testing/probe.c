@@ -1,7 +1,9 @@
-// Run inside a sandbox by tests: tries what a sandbox must not be able to do and prints one `name errno` for each, 0 for
-// what succeeded. With `in-flight` it sends files to itself that nobody takes until the kernel gives it no more of them, says how
-// many, and waits; with `in-flight-one` it sends a single one. With `echoes` it says how many MiB of answers to ping it can leave
-// unread, and whether a small one still comes. With `calls` and numbers such as 54,3,1,51 it makes these system calls instead.
+// Runs inside a sandbox in tests: tries what a sandbox must not be able to do and prints one `name errno` per attempt, 0 for
+// success. Arguments select other work:
+// `in-flight`: sends files to itself without receiving them, up to the kernel's limit, prints how many, and waits.
+// `in-flight-one`: sends a single file.
+// `echoes`: prints how many MiB of ping replies it can leave unread, and whether a small ping still works.
+// `calls` with numbers such as 54,3,1,51: makes these system calls.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +30,7 @@
 
 static void tell(const char *name, long result) { printf("%s %d\n", name, result < 0 ? errno : 0); }
 
-// A clone that succeeds must not go on as a second probe.
+// The child of a clone that succeeds must not continue as a second probe.
 static void tell_clone(const char *name, unsigned long flags) {
   long pid = syscall(SYS_clone, flags | SIGCHLD, 0, 0, 0, 0);
   if (pid == 0) _exit(0);
@@ -36,7 +38,7 @@ static void tell_clone(const char *name, unsigned long flags) {
   if (pid > 0) waitpid((pid_t)pid, NULL, 0);
 }
 
-// Hands its own standard output on to itself `count` times in one message. Answers as sendmsg(2).
+// Sends its own standard output to itself `count` times in one message. Returns the result of sendmsg(2).
 static long send_files(int socket, int count) {
   union {
     struct cmsghdr head;
@@ -77,7 +79,7 @@ static int ping_socket(void) {
   return connect(one, (struct sockaddr *)&local, sizeof local) < 0 ? -1 : one;
 }
 
-// Each socket lets go of its peer when it has what it can have, and is in no table of the kernel from then on.
+// Each socket disconnects once its buffer is full. After that it is in no table of the kernel.
 static int leave_echoes(void) {
   static char ask[60000] = {8};
   unsigned long held = 0;
@@ -98,7 +100,7 @@ static int leave_echoes(void) {
   return 0;
 }
 
-// Asks with the message itself when it was sent, and says how much waits for it then.
+// Requests a send timestamp, whose answer contains the message itself. Returns the bytes that wait in the socket then.
 static unsigned kept_for_timestamp(void) {
   struct sockaddr_in local = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   union {
@@ -116,7 +118,7 @@ static unsigned kept_for_timestamp(void) {
   return memory[0];
 }
 
-// What the filter refuses by its arguments, also where a bit of the half that the kernel does not take is set.
+// Calls that the filter refuses by their arguments, also if the upper 32 bits, which the kernel ignores, are set.
 static void tell_arguments(void) {
   int pair[2], on = 1, kept = 0;
   socklen_t size = sizeof kept;
@@ -157,7 +159,7 @@ static void tell_arguments(void) {
   tell("filter-plain", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter));
 }
 
-// What the filter refuses because the kernel's memory for it is charged to nobody.
+// Calls that the filter refuses because their kernel memory is charged to nobody.
 static void tell_bounds(void) {
   static char value[1008];
   static struct pollfd polled[2049];
@@ -187,7 +189,7 @@ static void tell_bounds(void) {
 #endif
 }
 
-// Descriptor 3 is a TCP socket in each of them. The number of a call stands before its arguments.
+// In each call, descriptor 3 is a TCP socket. Each text has the number of the call and then its arguments.
 static int make_calls(char **given) {
   dup2(socket(AF_INET, SOCK_STREAM, 0), 3);
   for (; *given; given++) {

@@ -1,5 +1,5 @@
-// A host in memory: the same promises as the real one, for tests of what stands above it. A test may hold verbs back, make
-// them fail, and let a sandbox end by itself.
+// A host in memory with the promises of the real one, for tests of the code above it. A test can hold verbs back, make them fail,
+// and end a sandbox.
 
 import type { WatchedHost } from '#src/runner/gate-link/watch.ts'
 import type { KeptHost } from '#src/runner/keeping/keeper.ts'
@@ -13,7 +13,7 @@ type Verb = 'copy' | 'start' | 'pause' | 'stop' | 'archive' | 'destroy'
 export class SimulatedHost implements KeptHost, WatchedHost {
   /** Every verb that began, such as `start box 3`. */
   readonly asked: string[] = []
-  /** What was to be broken off. */
+  /** Sandboxes for which `cutShort` was called. */
   readonly cut: string[] = []
   readonly held = new Map<string, HeldSandbox>()
   /** Called before a verb acts: may wait, may throw. */
@@ -116,7 +116,7 @@ export class SimulatedHost implements KeptHost, WatchedHost {
     for (const listener of this.#listeners) listener(sandboxId, cause)
   }
 
-  /** Gone, as if it had been destroyed. */
+  /** Removes a sandbox as if it had been destroyed. */
   forget(sandboxId: string) {
     this.held.delete(sandboxId)
     this.#tellChange(sandboxId)

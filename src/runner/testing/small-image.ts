@@ -1,5 +1,5 @@
-// For tests: an image made of a few programs of this machine and the libraries they need, so that a test of the host
-// neither downloads nor builds anything.
+// For tests: an image made of a few programs of this machine and their libraries, so that tests of the host neither download nor
+// build anything.
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, existsSync, lchownSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'

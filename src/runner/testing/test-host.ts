@@ -1,4 +1,4 @@
-// For tests: a real host with its own instance name, directory, storage pool and networks, and nothing of it left behind.
+// For tests: a real host with its own instance name, directory, storage pool and networks. Disposing it removes everything.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes, randomUUID } from 'node:crypto'
@@ -27,12 +27,12 @@ import { makeSmallImage } from './small-image.ts'
 
 const code = resolve(import.meta.dirname, '../../..')
 
-/** Why a test of ids of their own is skipped where all sandboxes have to share a range: `TestHost.mapsOwners`. */
+/** Why a test is skipped where all sandboxes share one range of ids: `TestHost.mapsOwners`. */
 export const cannotMapOwners = 'needs Linux 5.19, and file systems whose owners can be mapped'
 
 const built = new Set<string>()
 
-/** Test files run at the same time, so only one of them builds; and each asks for it once. */
+/** Builds a program once per process. Test files run at the same time, and a lock lets only one of them build. */
 const build = (directory: string, program: string) => {
   const path = join(code, directory, 'build', program)
   if (!built.has(path)) {
@@ -54,7 +54,7 @@ export type TestHostParts = Pick<HostParts, 'poolBytes' | 'mapsOwners'> & {
   brought?: Pick<ImageStore, 'rootfsOf'> & Partial<Pick<ImageStore, 'configOf'>>
 }
 
-/** Opens the host of a directory; what the tests do and what their separate process does is the same. */
+/** Opens the host in a directory. Tests and their separate processes (doomed-runner.ts) open it in the same way. */
 export const openTestHostIn = async (
   instance: string,
   directory: string,
@@ -116,12 +116,12 @@ export class TestHost {
     this.#opened = await openTestHostIn(this.instance, this.directory, this.#parts)
   }
 
-  /** A host that the test opened in the same places, in the place of the one that was closed. */
+  /** Replaces the closed host by another one in the same directory. */
   use(opened: OpenedHost) {
     this.#opened = opened
   }
 
-  /** Ends the runner in order: sandboxes stay. */
+  /** Closes the runner in the regular way. The sandboxes keep running. */
   async close() {
     await this.#opened?.host.close()
     await this.#opened?.network.close()
@@ -129,7 +129,10 @@ export class TestHost {
     this.#opened = undefined
   }
 
-  /** Makes the machine as after a power cut and its next start: nothing runs, and the disks hold what was written by then. */
+  /**
+   * Puts the machine into the state after a power cut and a restart: nothing runs, and disks hold what the kernel had written by
+   * then.
+   */
   async cutPower() {
     await this.close()
     await cutPower(join(this.directory, 'runner'), () => this.#killSandboxes())
@@ -180,7 +183,7 @@ export class TestHost {
     return { exitCode: (await command.exit).exitCode, output: output.trim() }
   }
 
-  /** PID 1 of a sandbox, as the host sees it. */
+  /** Process id of the sandbox's PID 1 on the host. */
   pidOf(sandboxId: string): number {
     const run = JSON.parse(readFileSync(join(this.directory, 'runner/sandboxes', sandboxId, 'run.json'), 'utf8'))
     return run.pid
@@ -190,7 +193,7 @@ export class TestHost {
     return cgroupAt(readLayout(), `/alcove-${this.instance}/${sandboxId}`)
   }
 
-  /** Whether the host can; a host that was opened without them does not. */
+  /** Whether this host can map owners. A host that was opened with `mapsOwners: false` does not. */
   mapsOwners(): Promise<boolean> {
     const runner = join(this.directory, 'runner')
     const { mountPoints } = placesOf(this.instance, runner)
@@ -198,7 +201,7 @@ export class TestHost {
     return canMapOwners({ launcher: builtLauncher(), log: silentLog(), directories, mountPoints })
   }
 
-  /** Everything on the host that carries the name of a sandbox. */
+  /** Lists everything on the host that carries the sandbox's name. */
   async tracesOf(sandboxId: string): Promise<string[]> {
     const below = (path: string) => (existsSync(path) ? readdirSync(path).map((name) => join(path, name)) : [])
     const run = runDirectoryOf(this.instance)

@@ -1,4 +1,4 @@
-// A keeper above a host in memory, and what it has reported.
+// A keeper above a simulated host, and the reports that it has sent.
 import { silentLog } from '#src/kit/log.ts'
 import { Keeper, type KeeperParts } from '#src/runner/keeping/keeper.ts'
 import type { Report } from '#src/wire/runner-link.ts'
@@ -40,7 +40,7 @@ export const startKeeper = (parts: Partial<KeeperParts> = {}) => {
   }
 }
 
-/** A gate that a verb waits at. */
+/** Holds a verb back until the test opens the gate. */
 export const gate = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { passed: promise, open: resolve }

@@ -1,4 +1,4 @@
-// A runner that is killed, and the next one. Needs root; elsewhere it is skipped and says so.
+// A runner that is killed, and its successor. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
@@ -22,14 +22,14 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box[Symbol.asyncDispose]()
   })
 
-  /** When the first process of a sandbox is killed, the kernel ends all others there before it. */
+  /** When the first process of a sandbox is killed, the kernel ends all its other processes first. */
   const end = async (init: ProcessIdentity) => {
     signalProcess(init, 'SIGKILL')
     assert.ok(await waitUntilGone(init, 10_000))
   }
   const specOf = (sandboxId: string) => join(box.directory, 'runner/sandboxes', sandboxId, 'spec.json')
 
-  test('adopts a sandbox that lives on, and what runs in it never stopped', async () => {
+  test('the next runner adopts a running sandbox, and its processes never stopped', async () => {
     await box.close()
     const doomed = await DoomedRunner.open(box)
     const assignment = box.assignment()
@@ -48,7 +48,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('takes the agents’ sockets from where older versions had them, and only the gate’s group may connect', async () => {
+  test('the next runner moves agents’ sockets from an older version’s place; only the gate’s group may connect', async () => {
     const { sandboxId } = await box.started()
     await box.close()
     const { sockets, formerSockets } = placesOf(box.instance, join(box.directory, 'runner'))
@@ -68,7 +68,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('takes one that ended meanwhile for stopped, with a reason, and can start it again', async () => {
+  test('the next runner finds a sandbox that ended meanwhile stopped, with a reason, and can start it again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo kept > /root/file')
@@ -87,7 +87,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('gives a sandbox host ids of its own at its next start, if an older runner started it without', async (t) => {
+  test('the next runner gives a sandbox its own range of host ids at the next start, if it had none', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     await box.close()
     box.use(await openTestHostIn(box.instance, box.directory, { mapsOwners: false }))
@@ -111,12 +111,12 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('a start that was cut short has not ended: it has no cause, and can be begun again', async () => {
+  test('an interrupted start does not count as an end: it has no cause and can begin again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const init = identityOf(box.pidOf(sandboxId))
     await box.close()
-    // The journal as it is between the launch and the last note of it.
+    // The journal as it is between the launch and the last write to `run.json`.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { pid: _, startTime: __, ...run } = JSON.parse(readFileSync(path, 'utf8'))
     writeFileSync(path, JSON.stringify(run))
@@ -130,7 +130,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('says so when the machine was restarted', async () => {
+  test('the next runner gives a restart of the machine as the reason', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.close()
@@ -142,7 +142,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('keeps a stopped sandbox stopped', async () => {
+  test('the next runner keeps a stopped sandbox stopped', async () => {
     const assignment = await box.started()
     await box.host.stop(assignment)
     await box.close()
@@ -151,7 +151,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box.host.destroy(assignment.sandboxId)
   })
 
-  test('removes what no journal knows: a sandbox whose spec is torn, and a disk without one', async () => {
+  test('the next runner removes a sandbox with a damaged spec, and a disk without a journal', async () => {
     const { sandboxId } = await box.started()
     await box.close()
     writeFileSync(specOf(sandboxId), '{"assignm')
@@ -179,14 +179,15 @@ suite('the next runner', { skip: needsRoot }, () => {
         const pids = await box.cgroupOf(sandboxId).pids()
         if (status === 'started') {
           const here = await box.run(sandboxId, 'echo here').catch((error: unknown) => {
-            // Killed, and not dead yet when the next runner looked: then that hears of it in a moment.
+            // A process that was killed may still be dying when the next runner looks. That runner notices the end a moment
+            // later.
             if (verb === 'start') throw error
           })
           if (here) assert.equal(here.output, 'here')
           else while (box.host.get(sandboxId)?.status === 'started') await delay(10)
         } else assert.deepEqual(pids, [], `${afterMs} ms: ${status}`)
         if (status === undefined) assert.deepEqual(await box.tracesOf(sandboxId), [], `${afterMs} ms`)
-        // Asked again, as control would, it comes to its end.
+        // A verb that control requests again succeeds.
         if (verb === 'destroy') await box.host.destroy(sandboxId)
         else await box.host[verb](assignment)
         assert.equal(box.host.get(sandboxId)?.status, { start: 'started', stop: 'stopped', destroy: undefined }[verb])

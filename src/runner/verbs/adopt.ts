@@ -1,6 +1,5 @@
-// What a new runner does first: looks at what is really on the host and brings it in line with the journal. What is known
-// and alive is adopted, what is known and dead is stopped with a reason, what nobody knows is removed, and all of it is said
-// in the log.
+// The first work of a new runner: it examines the host and brings it in line with the journal. A sandbox in the journal that runs
+// is adopted; one that does not run is stopped with a reason. What is in no journal is removed. All of this is logged.
 import { readdir } from 'node:fs/promises'
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { settlesWithin } from '#src/kit/settles-within.ts'
@@ -43,19 +42,19 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     if (found.isAlive) return found.adopted
 
     const cause = found.cause ?? (await causeOfEnd(machine, spec.assignment.memoryGiB, run))
-    // The network goes in the sweep, together with the others.
+    // The later sweep releases the network, together with other unused ones.
     await clearSandbox(machine, sandboxId, undefined)
-    // It is in its archive. What of it is here may be what was not yet removed, or only half brought back.
+    // The disk is in the archive. Anything left here is a disk not yet removed, or one that was only half restored.
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }
     machine.log.info({ sandboxId, cause }, 'ended while no runner looked')
-    // A start that was cut short has not ended by itself: without a cause it is begun again, if it is still wanted.
+    // An interrupted start is no end. Without a cause, the keeper starts the sandbox again if that is still assigned.
     const wasStarted = run === undefined || run.pid !== undefined
     const stopped: Spec = { assignment: spec.assignment, status: 'stopped', ...(wasStarted ? { cause } : {}) }
     await machine.journal.writeSpec(sandboxId, stopped)
     return { spec: stopped }
   } catch (error) {
-    // A sandbox that cannot be understood must not keep the others from their runner.
+    // A sandbox that cannot be read must not prevent the adoption of the others.
     machine.log.error({ err: error, sandboxId }, 'could not be adopted')
     return { spec: { assignment: spec.assignment, status: 'error', errorReason: reasonOf(error) } }
   }
@@ -63,7 +62,7 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
 
 type Found = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
 
-/** Alive means: PID 1 is the process that was started, and its network is whole. It may be paused, and then answers nobody. */
+/** A sandbox is alive if its PID 1 is the process that was started, and its network is whole. A paused one answers no request. */
 const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Found> => {
   if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }
   const init = await findInit(await cgroupOf(machine, sandboxId).pids())
@@ -75,15 +74,15 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
   if (slot === undefined) return { isAlive: false, cause: { detail: 'The network of the sandbox was gone.' } }
 
   const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
-  // Rules that are in force are applied again: they may have been lost while no runner looked, and the kernel knows no domains.
+  // Network rules are applied again: they may have been lost while no runner ran, and the kernel stores no domains.
   const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId)
   if (!isComplete) {
-    // What may be missing of the start is the policy, the entrypoint, and its own last note.
+    // The start was interrupted after the launch: network policy, entrypoint and the last write to `run.json` may be missing.
     await applied
     await startEntrypoint(machine, spec.assignment)
     await machine.journal.writeRun(sandboxId, { ...run, ...init })
   } else {
-    // What the kernel has stays in force, and a sandbox that runs is not given up for it.
+    // On failure the kernel keeps the rules it has, and the running sandbox stays.
     await applied.catch((err: unknown) => machine.log.error({ err, sandboxId }, 'its policy could not be applied anew'))
   }
   if (started !== spec) await machine.journal.writeSpec(sandboxId, started)
@@ -92,7 +91,9 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
   return { isAlive: true, adopted: { spec: started, running: { init, slot, isPaused } } }
 }
 
-/** Frozen without having been paused, it was held still by a runner that was killed meanwhile. */
+/**
+ * Freezes or thaws as `run.json` says. A sandbox that is frozen without being paused was held still by a runner that was killed.
+ */
 const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = false }: Run): Promise<boolean> => {
   const cgroup = cgroupOf(machine, sandboxId)
   if (!(await cgroup.isFrozen())) return false
@@ -104,7 +105,7 @@ const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = fals
 const agentAnswers = ({ agentAt, places }: Machine, sandboxId: string) =>
   settlesWithin(agentAt(socketOf(places, sandboxId)).info(), agentAnswersWithinMs)
 
-/** Removes whatever carries the name of a sandbox that no journal knows; answers those names. */
+/** Removes everything on the host that carries the name of a sandbox without a journal. Returns these names. */
 const sweep = async (machine: Machine, known: ReadonlySet<string>): Promise<string[]> => {
   const { journal, pool, places, cgroups } = machine
   const withoutSpec = (await journal.list()).filter((id) => !known.has(id))
@@ -121,7 +122,7 @@ const sweep = async (machine: Machine, known: ReadonlySet<string>): Promise<stri
     try {
       await destroySandbox(machine, id, undefined, await journal.owesArchives(id))
     } catch (error) {
-      // It stays for the next runner to try again.
+      // The leftover stays, and the next runner tries again.
       machine.log.error({ err: error, id }, 'what no journal knows could not be removed')
     }
   })

@@ -1,4 +1,4 @@
-// Sandboxes that are archived and brought back, on this machine. Needs root; elsewhere it is skipped and says so.
+// Archiving and restoring real sandboxes. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { checkReturns } from './archive.ts'
 
-test('a disk with so many directories that a restore would take minutes is not archived, and told why', () => {
+test('a disk with so many directories that its restore would take minutes is refused, with the reason', () => {
   const extent = { bytesApart: 0, directories: 250_000 }
   checkReturns(extent, 1)
   const because = /has 250,001 directories; one with more than 250,000 cannot be archived/
@@ -53,7 +53,7 @@ suite('archive', { skip: needsRoot }, () => {
   const fill = `rm /bin/tail; mkdir -p /root/d; echo kept > /root/d/file; ls -la /bin > /root/list; stat -c %a /root/d;
     dd if=/dev/urandom of=/root/big bs=1M count=6 2>/dev/null; hostname >> /etc/hosts`
 
-  test('is refused where files that share their contents would not fit apart, and nothing is lost', async () => {
+  test('archiving is refused if files that share contents would not fit separately; nothing is lost', async () => {
     const assignment = await box.started({ diskGiB: 0.125 })
     const { sandboxId } = assignment
     await said(assignment, 'dd if=/dev/zero of=/root/a bs=1M count=50')
@@ -72,7 +72,7 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'ls /root'), 'a\nb\nb2')
   })
 
-  test('takes its disk off this host and brings it back as it was, itself included', async () => {
+  test('an archived disk leaves this host and comes back as it was', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await said(assignment, fill)
@@ -97,20 +97,20 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(existsSync(store(assignment)), false)
   })
 
-  test('what was brought back outlives a power cut right after', async () => {
+  test('a restored disk survives a power cut right after its start', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     await box.host.archive(archived(assignment))
     const back = brought(archived(assignment))
     await box.host.start(back)
-    // Whoever has heard that it is started may remove its archive.
+    // After a reported start control may remove the archive, so the next start must work without it.
     const { archive: _, ...withoutArchive } = back
     await box.cutPower()
     await box.host.start({ ...withoutArchive, generation: 9 })
     assert.equal(await said(assignment, 'cat /root/d/file; stat -c %s /root/big'), 'kept\n6291456')
   })
 
-  test('of one that is paused or stopped; a second archive replaces the first', async () => {
+  test('paused and stopped sandboxes can be archived, and a second archive replaces the first', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     await box.host.pause({ ...assignment, generation: 2, target: 'paused' })
@@ -125,19 +125,19 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'cat /root/d/file'), 'second')
   })
 
-  test('another runner brings it back from the archive alone', async () => {
+  test('another runner restores the sandbox from the archive alone', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     await box.host.archive(archived(assignment))
     const there = brought(archived(assignment))
-    // The host is like one that has never heard of the sandbox: no journal.
+    // After the destroy this host is like another one: it has no journal of the sandbox.
     await box.host.destroy(assignment.sandboxId)
     assert.equal(box.host.get(assignment.sandboxId), undefined)
     await box.host.start(there)
     assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
   })
 
-  test('a store that does not work is refused: the sandbox rests with its disk', async () => {
+  test('if the store fails, the archive is refused and the sandbox is stopped with its disk', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     const place = join(box.directory, 'archive')
@@ -156,7 +156,7 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
   })
 
-  test('a damaged archive is refused with the reason, nothing half is left, and it stays archived', async () => {
+  test('a damaged archive is refused with the reason; nothing half restored is left, and it stays archived', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     await box.host.archive(archived(assignment))
@@ -176,7 +176,7 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(await said(assignment, 'cat /root/d/file'), 'kept')
   })
 
-  test('a delete cuts an archive short, and nothing is left of either', async () => {
+  test('a delete aborts an archive, and nothing is left of the disk or the archive', async () => {
     const assignment = await box.started()
     await said(assignment, 'dd if=/dev/urandom of=/root/big bs=1M count=40 2>/dev/null')
     const began = Promise.withResolvers<void>()
@@ -189,7 +189,7 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(existsSync(store(assignment)), false)
   })
 
-  test('a delete does not wait for a store that does not work; the next runner removes what is owed', async () => {
+  test('a delete does not wait for a failing store; the next runner removes the owed archives', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     await box.host.archive(archived(assignment))

@@ -1,5 +1,5 @@
-// Moves the disk of a sandbox that rests into the archive store. The journal says so before anything local goes, and is
-// what the next runner finishes from: killed earlier, all of it is done again under the same name.
+// Moves the disk of a stopped sandbox into the archive store. The journal records the archive before the local disk is removed.
+// The next runner finishes an interrupted archive, or repeats it under the same name.
 
 import { ArchiveFailed } from '#src/runner/archive/failed.ts'
 import { packDisk } from '#src/runner/archive/pack.ts'
@@ -13,7 +13,7 @@ import type { Assignment, Progress } from '#src/wire/runner-link.ts'
 
 export type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) => void }
 
-/** The archive is whole, and known to be, when this resolves; the disk is still there. */
+/** When this resolves, the archive is whole and recorded in the journal. The disk is still there. */
 export const archiveDisk = async (
   { journal, pool, archiveStore: store }: Machine,
   assignment: Assignment,
@@ -38,10 +38,12 @@ export const archiveDisk = async (
   return archived
 }
 
-/** For each directory tar looks through all others when it makes them again. So many take it minutes. */
+/** Limit of directories: tar searches all earlier directories for each one that it restores, so more would take minutes. */
 const mostDirectories = 250_000
 
-/** An archive keeps the contents of each file for itself, so the disk that it is restored to must have room for that. */
+/**
+ * Throws if a restore would not fit. An archive stores shared contents once per file, so the restored disk needs room for all.
+ */
 export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Number.POSITIVE_INFINITY): void => {
   if (directories > mostDirectories) {
     const [found, most] = [directories, mostDirectories].map((number) => number.toLocaleString('en'))
@@ -53,10 +55,10 @@ export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Numb
   throw new ArchiveFailed('disk', reason)
 }
 
-/** What nobody needs once a sandbox is archived: its disk, and archives of it that this one replaces. */
+/** Removes what an archived sandbox no longer needs: its disk, and older archives. */
 export const finishArchiving = async (machine: Machine, sandboxId: string, keep: string): Promise<void> => {
   await machine.pool.remove(sandboxId)
-  // Room in the store, and nothing else, hangs on this; the next archive or the delete takes them too.
+  // A failure only wastes room in the store: the next archive or the delete removes them too.
   await removeArchives({ store: machine.archiveStore, sandboxId, keep }).catch((err: unknown) =>
     machine.log.warn({ err, sandboxId }, 'older archives could not be removed'),
   )

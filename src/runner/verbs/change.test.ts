@@ -1,4 +1,4 @@
-// New sizes for sandboxes that run, on this machine. Needs root; elsewhere it is skipped and says so.
+// New sizes for running sandboxes. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { TestHost } from '#src/runner/testing/test-host.ts'
@@ -21,7 +21,7 @@ suite('resize', { skip: needsRoot }, () => {
     return Number(output) / 1024 ** 3
   }
 
-  test('processes follow the memory: the kernel’s limit, and what programs see of it', async () => {
+  test('new memory applies to the kernel’s limit and to what programs see of it', async () => {
     const assignment = await box.started({ memoryGiB: 0.25 })
     const { sandboxId } = assignment
     const seen = async () => {
@@ -60,7 +60,7 @@ suite('resize', { skip: needsRoot }, () => {
     assert.equal(await memoryLimit(sandboxId), 0.125)
   })
 
-  test('/dev/shm is half of the memory, also while paused, and never smaller than what lies in it', async () => {
+  test('/dev/shm is half of the memory, also while paused, and never smaller than its contents', async () => {
     const assignment = await box.started({ memoryGiB: 0.5 })
     const { sandboxId } = assignment
     const size = async () => {
@@ -88,7 +88,7 @@ suite('resize', { skip: needsRoot }, () => {
     for (const option of ['nosuid', 'nodev', 'noexec']) assert.match(options ?? '', new RegExp(option))
   })
 
-  test('a larger disk is there at once', async () => {
+  test('a larger disk can be used at once', async () => {
     const assignment = await box.started({ diskGiB: 0.03125 })
     const { sandboxId } = assignment
     assert.notEqual((await box.run(sandboxId, 'dd if=/dev/zero of=/root/file bs=1M count=64 conv=fsync')).exitCode, 0)
@@ -96,7 +96,7 @@ suite('resize', { skip: needsRoot }, () => {
     assert.equal((await box.run(sandboxId, 'dd if=/dev/zero of=/root/file bs=1M count=64 conv=fsync')).exitCode, 0)
   })
 
-  test('one that rests takes a new disk limit, and has the rest when it starts', async () => {
+  test('a stopped sandbox gets its new disk limit at once, and the other sizes at its next start', async () => {
     const assignment = await box.started({ diskGiB: 0.03125 })
     const { sandboxId } = assignment
     await box.host.stop(assignment)

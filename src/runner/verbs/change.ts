@@ -1,4 +1,4 @@
-// Brings a sandbox that runs, or is paused, in line with a newer assignment, without a restart.
+// Applies a newer assignment to a running or paused sandbox without a restart.
 import { isDeepStrictEqual } from 'node:util'
 import { MemoryInUse } from '#src/runner/cgroup/cgroup.ts'
 import { GiB, sharedMemoryBytes } from '#src/runner/cgroup/sandbox-limits.ts'
@@ -12,9 +12,8 @@ import { LaunchFailed, runSteps, step } from '../launch.ts'
 import { startEntrypoint } from './entrypoint.ts'
 
 /**
- * The journal comes last: it never says more than is true, and nobody waits for it. After a power cut nothing runs, and what
- * it said before will do until control says how the sandbox is to start; so it will for the next runner, which control tells
- * the same. What is refused leaves every size as it was, and is on the disk before control hears of it.
+ * The journal is written last and not waited for. If a power cut or a new runner finds the old entry, control sends the
+ * assignment again. A refusal leaves every size as it was, and is on the disk before control hears of it.
  */
 export const changeSandbox = async (
   machine: Machine,
@@ -26,7 +25,7 @@ export const changeSandbox = async (
   if (isDeepStrictEqual(assignment, wanted)) return spec
   const { sandboxId } = wanted
   const { network, organizationId } = wanted
-  // A warm sandbox gets its organization now.
+  // A warm sandbox gets its organization in this step.
   if (!isDeepStrictEqual(assignment.network, network) || assignment.organizationId !== organizationId)
     await machine.network.apply(slot, network, organizationId)
   const refused = await resize(machine, assignment, wanted, init)
@@ -45,10 +44,12 @@ export const changeSandbox = async (
   return changed
 }
 
-/** Without what was only asked for now. Who pauses and goes on again waits for no disk: control tells it anew. */
+/**
+ * The fields worth a write to the journal. Pause and resume change only the others, so they write nothing: control repeats them.
+ */
 const lasting = (assignment: Assignment) => ({ ...assignment, generation: 0, target: 0, signal: 0 })
 
-/** Why not, in a sentence, if the sandbox cannot have the new sizes. */
+/** Returns a sentence if the sandbox cannot have the new sizes. */
 const resize = async (
   machine: Machine,
   now: Assignment,

@@ -1,5 +1,5 @@
-// Removes a sandbox with everything it had. From the moment its journal is disowned nothing can bring it back, so being
-// killed in the middle leaves rubbish that the next runner sweeps, never half a sandbox.
+// Removes a sandbox and everything it had. Once its journal is disowned nothing can bring the sandbox back. A runner that is
+// killed during a destroy leaves only rubbish for the next runner to remove.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import { removeArchives } from '#src/runner/archive/remove.ts'
@@ -7,10 +7,10 @@ import type { Machine } from '#src/runner/machine/machine.ts'
 import type { Slot } from '#src/runner/network/pool.ts'
 import { clearSandbox } from './clear.ts'
 
-/** A store that is slow, or down, does not keep a sandbox from being gone. */
+/** A slow or failing store delays a destroy by at most this time. */
 const archivesGoWithinMs = 2_000
 
-/** Archives go only where control said so: a sandbox that this runner merely has no more may live on another. */
+/** Archives are removed only on control's request: a sandbox that this runner has lost may exist on another one. */
 export const destroySandbox = async (
   machine: Machine,
   sandboxId: string,
@@ -26,7 +26,7 @@ export const destroySandbox = async (
   else await journal.forget(sandboxId)
 }
 
-/** Owed until it has worked. */
+/** Failed removals are retried until they work. */
 const removeOwedArchives = async (machine: Machine, sandboxId: string): Promise<void> => {
   try {
     await removeArchives({ store: machine.archiveStore, sandboxId })

@@ -1,4 +1,4 @@
-// The entrypoint in real sandboxes, which needs root, elsewhere it is skipped and says so; and with an agent that does not answer.
+// The entrypoint in real sandboxes (needs root, or is skipped), and with an agent that does not answer.
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { startEntrypoint } from './entrypoint.ts'
 
-/** Notes each run on the sandbox's disk, and stays. */
+/** An entrypoint that writes a line about each run to the sandbox's disk and keeps running. */
 const noting = ['/bin/sh', '-c', 'echo "$USER $PWD $OWN $IMAGE" >> /root/runs; exec sleep 1000']
 
 suite('the entrypoint', { skip: needsRoot }, () => {
@@ -27,7 +27,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
 
   const jobsOf = (sandboxId: string) => agentAt(box.host.get(sandboxId)!.socketPath).jobs.list()
 
-  /** What each run has noted; it may take a moment until one has. */
+  /** Waits for `count` runs and returns the line of each. */
   const runsOf = async (sandboxId: string, count: number): Promise<string[]> => {
     let runs: string[] = []
     await until(async () => {
@@ -38,7 +38,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     return runs.map((run) => run.trim())
   }
 
-  test('runs as the sandbox’s user with its environment, at each start and not at a resume', async () => {
+  test('the entrypoint runs as the sandbox’s user with its environment, at each start and not at a resume', async () => {
     const assignment = await box.started({ user: 'root', entrypoint: noting, env: { OWN: 'mine' } })
     const { sandboxId } = assignment
     const run = 'root /root mine'
@@ -56,7 +56,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('its end is not the end of the sandbox, and what cannot be started keeps no sandbox from its start', async () => {
+  test('the end of an entrypoint is not the sandbox’s; one that cannot start does not prevent the start', async () => {
     for (const [entrypoint, exitCode] of [
       [['/bin/true'], 0],
       [['/bin/sh', '-c', 'kill -9 $$'], 137],
@@ -71,7 +71,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     }
   })
 
-  test('of one in a warm pool runs when it is claimed, once, with what its owner gave it', async () => {
+  test('the entrypoint of a warm sandbox runs once, at the claim, with its owner’s environment', async () => {
     const warm = await box.started({ user: 'root', isWarm: true, entrypoint: noting })
     const { isWarm: _, ...claimed } = { ...warm, generation: 2, env: { OWN: 'claimed' } }
     const { sandboxId } = warm
@@ -84,14 +84,14 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('runs once although the runner was killed while it started the sandbox, and lives on with it', async () => {
+  test('the entrypoint runs once, although the runner was killed during the start, and keeps running', async () => {
     await box.close()
     const doomed = await DoomedRunner.open(box)
     const assignment = box.assignment({ user: 'root', entrypoint: noting })
     const { sandboxId } = assignment
     await doomed.does({ verb: 'start', assignment })
     await doomed.kill()
-    // The runner was killed before its last note: the next one cannot know how far it had come.
+    // The runner was killed before its last write to `run.json`, so the next one cannot know how far the start had come.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { bootId, slot } = JSON.parse(readFileSync(path, 'utf8'))
     writeFileSync(path, JSON.stringify({ bootId, slot }))
@@ -107,7 +107,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('has the directory and the environment of its image, below the sandbox’s own', async () => {
+  test('the entrypoint has its image’s directory and environment; the sandbox’s own values win', async () => {
     await box.close()
     const config = { entrypoint: noting, env: { IMAGE: 'says', OWN: 'image' }, user: 'root', workdir: '/tmp' }
     const rootfsOf = () => join(box.directory, 'small')
@@ -119,7 +119,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
 })
 
 suite('the entrypoint of a sandbox whose agent', () => {
-  /** Starts one by an agent that answers `answer`; `asked` resolves when it has the question. */
+  /** Starts an entrypoint with an agent that answers `answer`. `asked` resolves when the agent has the request. */
   const startWith = (answer: Promise<never>) => {
     const lines: string[] = []
     const asked = Promise.withResolvers<void>()
@@ -147,7 +147,7 @@ suite('the entrypoint of a sandbox whose agent', () => {
     return { started, asked: asked.promise, said: () => lines.map((line) => JSON.parse(line).msg) }
   }
 
-  test('does not answer holds nobody up: after ten seconds that is logged, and what it says later too', async (t) => {
+  test('an agent that does not answer delays a start by 10 s at most; this and a later error are logged', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const answer = Promise.withResolvers<never>()
     const { started, asked, said } = startWith(answer.promise)
@@ -167,7 +167,7 @@ suite('the entrypoint of a sandbox whose agent', () => {
     assert.deepEqual(said().slice(1), ['its entrypoint could not be run'])
   })
 
-  test('is gone is as well without: that is logged, once', async () => {
+  test('an agent that fails does not prevent a start; this is logged once', async () => {
     const { started, said } = startWith(Promise.reject(new Error('gone')))
     await started
     assert.deepEqual(said(), ['its entrypoint could not be run'])

@@ -1,6 +1,6 @@
-// Runs the command that a sandbox is made for, as the first thing of its user's in it: once each time it starts. The agent knows
-// whether it was, so this may be asked for twice. Whatever becomes of it, the sandbox is as well without; and as whoever asks
-// holds the sandbox's start, a claim or a new runner meanwhile, it is not waited for longer than for any first answer.
+// Runs the sandbox's entrypoint, once at each start. The agent knows whether it has run, so repeated calls are safe. A failed
+// entrypoint changes nothing else. The call holds up a start, a claim or an adoption, so it waits no longer than for any first
+// answer of the agent.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
@@ -18,7 +18,7 @@ type Parts = Pick<Machine, 'agentAt' | 'places' | 'log'> & {
 export const startEntrypoint = async (parts: Parts, assignment: Assignment): Promise<void> => {
   const { pool, images, agentAt, places, log } = parts
   const { sandboxId, entrypoint = [], isWarm = false, image } = assignment
-  // A warm sandbox belongs to nobody yet: its entrypoint runs at the claim, with the owner's environment.
+  // A warm sandbox has no owner yet: its entrypoint runs at the claim, with the owner's environment.
   if (entrypoint.length === 0 || isWarm) return
   const start = async () => {
     const config = images.configOf?.((await pool.baseOf({ sandboxId })) ?? image)
@@ -27,7 +27,7 @@ export const startEntrypoint = async (parts: Parts, assignment: Assignment): Pro
     await startInside({ assignment: { ...assignment, env }, agent }, entrypoint, config?.workdir)
   }
   const starting = start().catch((err: unknown) => log.info({ err, sandboxId }, 'its entrypoint could not be run'))
-  // An agent that comes to itself later still has the question, and runs it then.
+  // An agent that recovers later still has the request, and runs it then.
   if (!(await settlesWithin(starting, answersWithinMs)))
     log.info({ sandboxId }, 'its entrypoint does not start in time')
 }

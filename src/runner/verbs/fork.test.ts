@@ -1,4 +1,4 @@
-// Forks, and images made of sandboxes, on this machine. Needs root; elsewhere it is skipped and says so.
+// Forks, and templates made of sandboxes, on this machine. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +23,7 @@ suite('fork', { skip: needsRoot }, () => {
     box.assignment({ isNew: true, forkOf: sandboxId, ...changes })
   const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
 
-  test('has the disk as it is, is a machine of its own, and neither sees what the other does later', async () => {
+  test('a fork has its parent’s disk and its own name, and neither sees later changes of the other', async () => {
     const parent = await box.started()
     await said(parent, 'rm /bin/tail; echo one > /root/file; echo 192.0.2.1 friend >> /etc/hosts; echo x > /dev/shm/x')
     const pid = box.pidOf(parent.sandboxId)
@@ -48,7 +48,7 @@ suite('fork', { skip: needsRoot }, () => {
     assert.equal(await said(grandchild, 'cat /root/file'), 'two')
   })
 
-  test('of one that is stopped, and of one that is paused and stays so', async () => {
+  test('a stopped sandbox can be forked, and a paused one that stays paused', async () => {
     const parent = await box.started()
     await said(parent, 'echo kept > /root/file')
     await box.host.pause({ ...parent, generation: 2, target: 'paused' })
@@ -62,7 +62,7 @@ suite('fork', { skip: needsRoot }, () => {
     assert.equal(box.host.get(parent.sandboxId)?.status, 'stopped')
   })
 
-  test('what is written all the while is in every copy without a gap, and the writer loses nothing', async () => {
+  test('forks of a disk that is written all the time have no gap, and the writer loses nothing', async () => {
     const parent = await box.started()
     await said(parent, '(i=0; while [ ! -e /dev/shm/end ]; do i=$((i+1)); echo $i; done > /root/log) 2>&1 &')
     const children = Array.from({ length: 6 }, () => childOf(parent))
@@ -70,7 +70,7 @@ suite('fork', { skip: needsRoot }, () => {
     await said(parent, 'echo > /dev/shm/end; sleep 0.1')
     for (const one of [parent, ...children]) {
       const lines = (await said(one, 'cat /root/log')).split('\n')
-      // The last line may be half written, as after a crash.
+      // The last line of a copy may be half written, as after a crash.
       if (one !== parent) lines.pop()
       assert.deepEqual(
         lines.findIndex((line, index) => line !== String(index + 1)),
@@ -79,7 +79,7 @@ suite('fork', { skip: needsRoot }, () => {
     }
   })
 
-  test('its own limit counts what it shares too', async () => {
+  test('a fork’s disk limit also counts the data that it shares with its parent', async () => {
     const parent = await box.started({ diskGiB: 1 })
     await said(parent, 'dd if=/dev/zero of=/root/big bs=1M count=40 conv=fsync')
     const child = childOf(parent, { diskGiB: 0.0625 })
@@ -94,7 +94,7 @@ suite('fork', { skip: needsRoot }, () => {
     )
   })
 
-  test('starts with the copy that it was given, whatever became of its parent since; given twice it is one', async () => {
+  test('a fork starts with its copy, whatever became of its parent since; copying twice makes one copy', async () => {
     const parent = await box.started()
     await box.run(parent.sandboxId, 'echo then > /root/file')
     const child = childOf(parent)
@@ -109,7 +109,7 @@ suite('fork', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(unborn.sandboxId), [])
   })
 
-  test('of one that is gone is an error for good, and nothing is left of it', async () => {
+  test('a fork of a missing sandbox fails for good, and nothing is left of it', async () => {
     const child = childOf(box.assignment())
     await assert.rejects(box.host.start(child), (error) => error instanceof NotRecoverable)
     assert.equal(box.host.get(child.sandboxId)?.status, 'error')
@@ -119,7 +119,7 @@ suite('fork', { skip: needsRoot }, () => {
     await assert.rejects(box.host.start({ ...own, forkOf: own.sandboxId }), NotRecoverable)
   })
 
-  test('a disk is made for what is new only', async () => {
+  test('a disk is created only for a new sandbox', async () => {
     await assert.rejects(box.host.start(box.assignment({ isNew: false })), /The disk of the sandbox is gone/)
     const assignment = await box.started({ isNew: true })
     await box.host.stop(assignment)
@@ -127,7 +127,7 @@ suite('fork', { skip: needsRoot }, () => {
     await assert.rejects(box.host.start({ ...assignment, isNew: false }), NotRecoverable)
   })
 
-  test('a runner that is killed in the middle leaves a whole disk or none, and the parent as it was', async () => {
+  test('a killed runner leaves a whole fork or none, and the parent unchanged', async () => {
     const parent = await box.started()
     await said(parent, 'dd if=/dev/zero of=/root/big bs=1M count=20 2>/dev/null; echo end > /root/file')
     for (const afterMs of [0, 4, 8, 12, 16, 24, 32, 48, 64, 90]) {
@@ -158,7 +158,7 @@ suite('an image made of a sandbox', { skip: needsRoot }, () => {
   })
   const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
 
-  test('starts any number of sandboxes as it was then, over its base image, also when its sandbox is gone', async () => {
+  test('a template starts any number of sandboxes as the disk was then, also after its sandbox is gone', async () => {
     const original = await box.started()
     await said(original, 'echo then > /root/file')
     await box.host.snapshot(original.sandboxId, 'tool')
@@ -190,7 +190,7 @@ suite('an image made of a sandbox', { skip: needsRoot }, () => {
     await assert.rejects(box.host.start(box.assignment({ image: 'tool', isNew: true })), /tool is not on this runner/)
   })
 
-  test('of a sandbox that is gone is an error for good', async () => {
+  test('a template of a missing sandbox fails for good', async () => {
     await assert.rejects(box.host.snapshot(box.assignment().sandboxId, 'none'), NotRecoverable)
   })
 })

@@ -1,12 +1,12 @@
-// Gives a new sandbox the disk of another as it is now. The other one goes on; if it runs, it is held still meanwhile, so the
-// copy is what a crash at that moment would have left of it.
+// Gives a new sandbox a copy of another sandbox's current disk. A running parent is held still meanwhile and then continues. The
+// copy is what a crash at that moment would have left.
 
 import { type Machine, NotRecoverable } from '#src/runner/machine/machine.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import type { Adopted } from './adopt.ts'
 import { whileHeldStill } from './pause.ts'
 
-/** To be called while no verb of the parent is under way. Answers the image below the new disk. */
+/** Call this while no verb of the parent is under way. Returns the base image of the new disk. */
 export const forkDisk = async (
   machine: Machine,
   { sandboxId, diskGiB }: Assignment,

@@ -1,4 +1,4 @@
-// Sandboxes that are paused, on this machine. Needs root; elsewhere it is skipped and says so.
+// Pausing and resuming real sandboxes. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ suite('pause', { skip: needsRoot }, () => {
   const statusOf = ({ sandboxId }: Assignment) => box.host.get(sandboxId)?.status
   const ticksOf = (pids: readonly number[]) =>
     pids.map((pid) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ').slice(13, 15).join()).join()
-  // For a moment at each count the file is empty.
+  // The file is empty for a moment at each count.
   const readCount = 'n=; while [ -z "$n" ]; do read n < /dev/shm/n; done 2>/dev/null; echo $n'
   const counter = async ({ sandboxId }: Assignment) => Number((await box.run(sandboxId, readCount)).output)
   const counts = async (assignment: Assignment) => {
@@ -38,7 +38,7 @@ suite('pause', { skip: needsRoot }, () => {
     return from
   }
 
-  test('nothing runs while it is paused, and all of it goes on where it was', async () => {
+  test('nothing runs in a paused sandbox, and after the resume everything continues where it was', async () => {
     const assignment = await box.started()
     await box.run(assignment.sandboxId, counting)
     const before = await counts(assignment)
@@ -54,7 +54,7 @@ suite('pause', { skip: needsRoot }, () => {
     assert.deepEqual(new Set(await box.cgroupOf(assignment.sandboxId).pids()), new Set(pids))
   })
 
-  test('a command that streams its output loses and doubles nothing over 50 pauses', async () => {
+  test('a command that streams its output loses and repeats nothing over 50 pauses', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const command = await agentAt(box.host.get(sandboxId)!.socketPath).exec({
@@ -86,7 +86,7 @@ suite('pause', { skip: needsRoot }, () => {
     assert.equal(box.host.get(sandboxId)?.assignment.generation, 101)
   })
 
-  test('may be asked twice, and the generation that asked last is known', async () => {
+  test('a pause may be requested twice, and the last generation is recorded', async () => {
     const assignment = await box.started()
     await Promise.all([box.host.pause(paused(assignment)), box.host.pause(paused(assignment))])
     await box.host.pause(paused(paused(assignment)))
@@ -106,7 +106,7 @@ suite('pause', { skip: needsRoot }, () => {
       assert.equal((await box.run(assignment.sandboxId, 'cat /root/file')).output, 'kept')
     })
 
-  test('destroy of one that is paused leaves nothing', async () => {
+  test('destroying a paused sandbox leaves nothing', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.pause(paused(assignment))
@@ -115,7 +115,7 @@ suite('pause', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('one that rests is not started for it, and stays stopped', async () => {
+  test('pausing a stopped sandbox does not start it', async () => {
     const assignment = await box.started()
     await box.host.stop(assignment)
     await box.host.pause(paused(assignment))
@@ -124,7 +124,7 @@ suite('pause', { skip: needsRoot }, () => {
     await assert.rejects(box.host.pause(box.assignment()), /not on this runner/)
   })
 
-  test('a new size reaches a sandbox that stays paused', async () => {
+  test('a paused sandbox gets a new size and stays paused', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.pause(paused(assignment))
@@ -138,7 +138,7 @@ suite('pause', { skip: needsRoot }, () => {
     assert.equal(output, String(512 * 1024 ** 2))
   })
 
-  test('a runner that is killed leaves it paused for the next, which resumes it', async () => {
+  test('a killed runner leaves a paused sandbox paused, and the next runner can resume it', async () => {
     await box.close()
     const doomed = await DoomedRunner.open(box)
     const assignment = box.assignment()
@@ -154,7 +154,7 @@ suite('pause', { skip: needsRoot }, () => {
     assert.equal(statusOf(assignment), 'started')
   })
 
-  test('what a runner held still when it was killed, and nobody paused, goes on with the next', async () => {
+  test('a sandbox that a killed runner held still without a pause continues with the next runner', async () => {
     const assignment = await box.started()
     await box.close()
     await box.cgroupOf(assignment.sandboxId).freeze()
@@ -163,7 +163,7 @@ suite('pause', { skip: needsRoot }, () => {
     assert.equal((await box.run(assignment.sandboxId, 'echo here')).output, 'here')
   })
 
-  test('a restart of the machine ends it, and says so', async () => {
+  test('a restart of the machine ends a paused sandbox, with that reason', async () => {
     const assignment = await box.started()
     await box.host.pause(paused(assignment))
     await box.close()

@@ -1,8 +1,8 @@
-// Keeps everything of a sandbox in memory and lets none of it run.
+// Freezes all processes of a sandbox and keeps them in memory.
 //
-// What is frozen is known by the kernel, and for one boot of the machine, so nothing here waits for a disk. A note says
-// that the sandbox was meant to be paused: one that is frozen without it was only held still for a moment by a runner that
-// did not live to let go. The note alone, of one that is not frozen, means nothing: the two need not wait for each other.
+// The kernel knows what is frozen, for one boot of the machine, so nothing here waits for a disk. A note in `run.json` says that
+// the sandbox was meant to be paused. A sandbox frozen without the note was held still by a runner that was killed. The note of a
+// sandbox that is not frozen means nothing, so the order of freeze and note does not matter.
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import type { Running } from '#src/runner/machine/running.ts'
 import { allSettledOrThrow } from './start.ts'
@@ -14,7 +14,7 @@ export const pauseSandbox = async (machine: Machine, sandboxId: string, running:
   return paused
 }
 
-/** Resumes a sandbox; it may also be one that is not paused. */
+/** Resumes a sandbox. Does nothing for a sandbox that is not paused. */
 export const resumeSandbox = async (machine: Machine, sandboxId: string, running: Running): Promise<Running> => {
   if (!running.isPaused) return running
   const resumed = { ...running, isPaused: false }
@@ -22,7 +22,7 @@ export const resumeSandbox = async (machine: Machine, sandboxId: string, running
   return resumed
 }
 
-/** Nothing inside runs, and so nothing is half written by it, while `work` goes on. */
+/** Freezes the sandbox during `work`, so that its processes write nothing meanwhile. */
 export const whileHeldStill = async <T>(
   machine: Machine,
   sandboxId: string,

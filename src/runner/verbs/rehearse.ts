@@ -1,5 +1,5 @@
-// A sandbox of a warm pool has its first command behind it before anybody asks for one: what a first command waits for (the
-// names and pages of the shell, users, the agent's own first fork) is in memory then. Whether it went well changes nothing.
+// Runs a first command in a sandbox of a warm pool, before the sandbox is claimed. What a first command has to load (the shell,
+// the users file, the agent's first fork) is then in memory. A failure changes nothing.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'

@@ -1,4 +1,4 @@
-// Makes the disk of an archived sandbox again, as it was, or nothing. The archive stays in its store.
+// Makes the disk of an archived sandbox again, completely or not at all. The archive stays in the store.
 
 import { unpackDisk } from '#src/runner/archive/unpack.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'
@@ -12,7 +12,7 @@ export const restoreDisk = async (
   archive: Required<ArchiveRef>,
   { signal, onProgress }: Transfer,
 ): Promise<void> => {
-  // What a runner left that was killed here.
+  // Removes what a runner that was killed during a restore has left.
   await pool.remove(sandboxId)
   await runSteps(launcher, pool.stepsToMakeEmpty(sandboxId, diskGiB))
   try {

@@ -1,17 +1,17 @@
-// Keeps the disk of a sandbox, as it is now, as an image for others: a template that new disks are copies of, over the
-// same image below. The sandbox goes on; if it runs, it is held still meanwhile.
+// Keeps a copy of a sandbox's current disk as a template: an image over the same base image, whose copies are new disks. A
+// running sandbox is held still meanwhile and then continues.
 
 import { type Machine, NotRecoverable } from '#src/runner/machine/machine.ts'
 import type { Adopted } from './adopt.ts'
 import { whileHeldStill } from './pause.ts'
 
-/** To be called while no verb of the sandbox is under way. Does nothing if the template is there. */
+/** Call this while no verb of the sandbox is under way. Does nothing if the template exists. */
 export const makeTemplate = async (
   machine: Machine,
   template: string,
   sandboxId: string,
   held: Adopted | undefined,
-  /** An image with the files of the one below the disk, which the template lies over instead. */
+  /** Base image of the template in place of the disk's own base image. Both must have the same files. */
   otherBase?: string,
 ): Promise<void> => {
   const { pool } = machine

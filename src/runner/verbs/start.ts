@@ -1,8 +1,8 @@
-// Turns an assignment into a running sandbox: over the disk it has, or a new one.
+// Makes a sandbox run as assigned, on its existing disk or a new one.
 //
-// Order: what names the sandbox's network is written down before anything can use it; the durable journal is on the disk
-// before this resolves; nothing of a user runs before the network policy is in force. What does not depend on each other
-// runs side by side, because a person waits.
+// Order of the steps: the name of the sandbox's network is recorded before anything can use the network. The durable journal is
+// on the disk before this resolves. No process of a user runs before the network policy is in force. Independent steps run in
+// parallel, because a caller waits.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
@@ -31,16 +31,16 @@ import { clearSandbox } from './clear.ts'
 import { startEntrypoint } from './entrypoint.ts'
 import { restoreDisk } from './restore.ts'
 
-/** The disk could not be brought back; the archive is as it was. */
+/** The disk could not be restored. The archive is unchanged. */
 export class RestoreFailed extends Error {
   override readonly name = 'RestoreFailed'
 }
 
 const loginPath = readFileSync(new URL('../oci/login-path.sh', import.meta.url), 'utf8')
-/** Where neither the image nor the sandbox names one; the agent's own (launch.c). */
+/** Default PATH if neither the image nor the sandbox sets one. Equal to the agent's default (launch.c). */
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** The PATH of the sandbox stands in the script, since `su -` and servers for logins take it out of the environment. */
+/** The script contains the sandbox's PATH, because `su -` and login servers remove it from the environment. */
 const loginScript = ({ images }: Pick<Machine, 'images'>, { env }: Assignment, base: string): string => {
   const path = env['PATH'] ?? images.configOf?.(base)?.env['PATH'] ?? defaultPath
   return `_alcove_own='${path.replaceAll("'", `'\\''`)}'\n${loginPath}`
@@ -69,7 +69,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
       span('launch', {}, () => launch(machine, assignment, { slot, bundle, base }, rootfs, makeDisk)),
       span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
       span('network policy', {}, () => network.apply(slot, assignment.network, assignment.organizationId)),
-      // Nobody hears of a copy that a power cut could take away again.
+      // A copied disk must survive a power cut before its start is reported.
       ...(isCopied ? [span('disk settles', {}, () => machine.pool.settleDisks())] : []),
     ])
     const [init] = await allSettledOrThrow([
@@ -80,7 +80,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
     await journal.writeRun(sandboxId, { ...run, ...init })
     return { init, slot, isPaused: false }
   } catch (error) {
-    // Why it failed matters more than that the undo failed too; the next start or destroy clears again.
+    // The first error is thrown even if the cleanup fails too: the next start or destroy repeats the cleanup.
     const slot = await acquiring.catch(() => undefined)
     await clearSandbox(machine, sandboxId, slot).catch((err: unknown) =>
       machine.log.error({ err, sandboxId }, 'a failed start could not be cleared away'),
@@ -91,15 +91,15 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
 
 /** Source of the disk of a sandbox that has none yet, if it is not the image. */
 export type DiskFrom = Transfer & {
-  /** Makes it as a copy of another sandbox's; answers the image below it. */
+  /** Makes the disk as a copy of another sandbox's disk. Returns the base image. */
   copyDisk: (() => Promise<string>) | undefined
   archive: ArchiveRef | undefined
 }
 
 type Disk = {
-  /** The image below it. */
+  /** The base image below the disk. */
   base: string
-  /** To be made as the first step of the launch, which costs nothing there. */
+  /** The disk must be created. The launch does that as its first step, at no extra cost. */
   isMissing: boolean
   isCopied?: boolean
 }
@@ -147,13 +147,13 @@ const copyTemplate = async ({ pool }: Machine, { sandboxId, image, diskGiB }: As
   }
 }
 
-/** Waits for all, also when one fails: an undo must not run beside what it undoes. */
+/** Waits for all promises even if one fails, because an undo must not run at the same time as the work. */
 export const allSettledOrThrow = async <const T extends readonly Promise<unknown>[]>(promises: T) => {
   await Promise.allSettled(promises)
   return Promise.all(promises)
 }
 
-/** All that the runtime reads, and the note of which network it is to use. */
+/** Writes the files that the runtime reads, and records which network the sandbox uses. */
 const makeBundle = async (machine: Machine, assignment: Assignment, acquiring: Promise<Slot>) => {
   const { journal, bootId } = machine
   const { sandboxId } = assignment
@@ -239,7 +239,7 @@ const launch = async (
   }
 }
 
-/** Written into files that the sandbox may change but whose directory it never sees. */
+/** Writes the sandbox's own files of /etc. The sandbox may change the files but never sees their directory. */
 const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], login: string): Step[] => {
   const hosts = `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t${hostname}\n`
   return [
@@ -247,12 +247,12 @@ const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], log
     step.newFile(join(etc, 'hosts'), uidBase, hosts),
     step.newFile(join(etc, 'machine-id'), uidBase, `${randomUUID().replaceAll('-', '')}\n`),
     step.file(join(etc, loginPathScript), uidBase, login),
-    // Anew at every start, as the host may have moved to another network since.
+    // Written at each start, because the host may have moved to another network.
     step.file(join(etc, 'resolv.conf'), uidBase, resolvers.map((address) => `nameserver ${address}\n`).join('')),
   ]
 }
 
-/** The socket listens since before PID 1 ran, so asking works at once and the answer says that PID 1 is there. */
+/** The agent's socket listens before PID 1 runs, so a request can be sent at once. The answer proves that PID 1 runs. */
 const checkAgentAnswers = async ({ agentAt, places }: Machine, sandboxId: string) => {
   const answer = agentAt(socketOf(places, sandboxId)).info()
   if (!(await settlesWithin(answer, agentAnswersWithinMs))) throw new Error('The agent of the sandbox does not answer.')

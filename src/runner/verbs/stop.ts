@@ -1,4 +1,4 @@
-// Ends a sandbox and keeps its disk. Asked politely, its processes get SIGTERM and ten seconds; then nothing is left alive.
+// Ends a sandbox and keeps its disk. A polite stop sends SIGTERM and waits ten seconds; then all remaining processes are killed.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Spec } from '#src/runner/machine/journal.ts'
@@ -12,7 +12,7 @@ const graceMs = 10_000
 /** How long, after the grace, the runner waits for the agent's answer. */
 const answerMs = 2_000
 
-/** `hurry` cuts the grace short: somebody has asked for more than a polite end meanwhile. */
+/** `hurry` ends the grace period early, because a forced stop or a destroy was requested meanwhile. */
 export const stopSandbox = async (
   machine: Machine,
   assignment: Assignment,
@@ -31,6 +31,6 @@ const askToEnd = async (machine: Machine, sandboxId: string, hurry: AbortSignal)
   // A paused sandbox cannot receive the request.
   await cgroupOf(machine, sandboxId).thaw()
   const agent = machine.agentAt(socketOf(machine.places, sandboxId))
-  // Whatever it answers, what is still there afterwards is killed.
+  // Whatever the agent answers, the remaining processes are killed afterwards.
   await settlesWithin(agent.shutdown(graceMs), graceMs + answerMs, hurry)
 }

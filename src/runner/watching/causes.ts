@@ -1,4 +1,4 @@
-// Why a sandbox ended by itself, or lost a process and lives on: as far as the kernel tells, in a sentence for a person.
+// Why a sandbox ended by itself, or why a process in it was killed, as a sentence for users. The kernel is the source.
 
 import type { Evidence } from '#src/runner/kernel-memory/watch.ts'
 import type { Run } from '#src/runner/machine/journal.ts'
@@ -8,7 +8,7 @@ import { kernelWordOf } from './kernel-log.ts'
 
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 
-/** Processes inside cannot have ended the first one: the kernel drops their signals to it, and the filter lets them set it no limits. */
+/** Processes inside cannot have ended PID 1: the kernel drops their signals to it, and the filter forbids setting its limits. */
 export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
   if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }
   const { pid, startTime } = run
@@ -34,7 +34,7 @@ const tooMuch: Record<Evidence, string> = {
   growth: 'It filled the kernel’s memory with objects that no limit counts',
 }
 
-/** Cause for a sandbox that we have ended (kernel-memory/watch.ts). */
+/** Cause for a sandbox that the runner ended itself (kernel-memory/watch.ts). */
 export const causeOfTooMuch = (evidence: Evidence): Cause => ({
   signal: 'SIGKILL',
   detail: `${tooMuch[evidence]}, so it was ended.`,

@@ -1,5 +1,5 @@
-// What the kernel's log says of a process that has ended. Who is not its parent learns how it ended nowhere else, and a
-// sandbox's first process has no parent that could tell.
+// Reads from the kernel log how a process ended. Only a parent learns that in another way, and a sandbox's first process has no
+// parent on the host that could report it.
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import type { Init } from '#src/runner/machine/processes.ts'
 
@@ -9,7 +9,8 @@ type KernelWord = 'out of memory' | 'crashed'
 const ticksPerSecond = 100
 
 /**
- * `[12345.678901] text`, oldest first. A process chooses its name, of 15 characters: too few to read as a line about another.
+ * Searches lines of the form `[12345.678901] text`, oldest first. A process chooses its own name, but 15 characters are too few
+ * to forge a line about another process.
  */
 export const findKernelWord = (log: string, { pid, startTime }: Init): KernelWord | undefined => {
   const killed = new RegExp(`(?:^|: )Killed process ${pid} \\(`)
@@ -19,7 +20,7 @@ export const findKernelWord = (log: string, { pid, startTime }: Init): KernelWor
   for (const line of log.split('\n').reverse()) {
     const [, seconds, text = ''] = /^\[\s*(\d+\.\d+)\] (.*)$/.exec(line) ?? []
     if (seconds === undefined) continue
-    // Older lines speak of another process that had the same number.
+    // Earlier lines are about another process that had the same number.
     if (Number(seconds) * ticksPerSecond < Number(startTime)) return undefined
     if (killed.test(text)) return 'out of memory'
     if (crashed.test(text)) return 'crashed'
@@ -27,7 +28,7 @@ export const findKernelWord = (log: string, { pid, startTime }: Init): KernelWor
   return undefined
 }
 
-/** Nothing where the log cannot be read. */
+/** Undefined if the log cannot be read. */
 export const kernelWordOf = async (init: Init): Promise<KernelWord | undefined> => {
   try {
     return findKernelWord(await runCommand(['dmesg'], { timeoutMs: 5_000 }), init)

@@ -1,5 +1,5 @@
-// What is looked at from time to time in each sandbox that runs or is paused: whether its first process lives, what it takes of
-// the host that no limit of it knows, what it is shown of its memory, and what it uses. One that has stopped costs nothing.
+// Checks each running or paused sandbox at intervals: whether its first process lives, how much uncounted kernel memory it takes,
+// what memory use it is shown, and what it uses. A stopped sandbox costs nothing.
 
 import type { ExperimentParts } from '#src/runner/kernel-memory/experiment.ts'
 import { type Evidence, KernelMemoryWatch } from '#src/runner/kernel-memory/watch.ts'
@@ -16,14 +16,14 @@ import { Mishaps } from './mishaps.ts'
 import { Watch } from './watch.ts'
 
 type Listeners = {
-  /** The first process of a sandbox has ended. Called once. */
+  /** Called once, when the first process of a sandbox has ended. */
   onEnd: (sandboxId: string) => void
-  /** A sandbox fills the kernel's memory with what no limit counts. Called again while it does. */
+  /** Called when a sandbox fills kernel memory that no limit counts, and again while it continues. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   holdStill: ExperimentParts['holdStill']
-  /** Processes were killed for want of memory. Answer false if that could not be passed on: it is called again. */
+  /** Called when processes were killed for want of memory. If it returns false, it is called again later. */
   onKills: (sandboxId: string, kills: number) => boolean
-  /** Processes could not be started, as the sandbox had as many as it may. Answer false as above. */
+  /** Called when processes could not be started because the limit was reached. If it returns false, it is called again later. */
   onRefusals: (sandboxId: string, refusals: number) => boolean
 }
 
@@ -54,7 +54,7 @@ export class Lookouts {
     })
   }
 
-  /** It runs from now on; or goes on, with limits that may have changed. */
+  /** Starts all checks of a sandbox, or updates them after its limits may have changed. */
   begin(sandboxId: string, { memoryGiB }: Assignment, { init }: Running) {
     this.awaitEnd(sandboxId, init)
     this.#kernelMemory.add(sandboxId, { init, cgroup: cgroupOf(this.#machine, sandboxId) })
@@ -66,7 +66,7 @@ export class Lookouts {
     })
   }
 
-  /** Tells of its end within a second, also if it was told before. */
+  /** Reports the end of the sandbox within a second, even if it was reported before. */
   awaitEnd(sandboxId: string, init: Init) {
     this.#watch.add(sandboxId, init)
   }
@@ -81,7 +81,7 @@ export class Lookouts {
     this.#refusals.remove(sandboxId)
   }
 
-  /** How often processes of it have been killed for want of memory since it started, and when that may have been. */
+  /** How many processes of the sandbox were killed for want of memory since its start, and the possible times. */
   memoryKills(sandboxId: string): MemoryKillsHere {
     const count = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
     this.#memoryKills.look(sandboxId, count)

@@ -11,7 +11,7 @@ suite('kills for want of memory', () => {
     kills.look('box', count)
   }
 
-  test('lie between two looks that count differently, and nowhere else', () => {
+  test('a kill is placed between two looks with different counts, and nowhere else', () => {
     lookAt(1000, 5)
     lookAt(3000, 5)
     lookAt(5000, 6)
@@ -26,7 +26,7 @@ suite('kills for want of memory', () => {
     assert.equal(wasBetween(kills.spans('another'), 0, 9000), false)
   })
 
-  test('of long ago are forgotten, and all when the sandbox ends', () => {
+  test('old kills are forgotten, and all kills when the sandbox ends', () => {
     for (let n = 1; n <= 64; n++) lookAt(10_000 + n * 10, 6 + n)
     assert.equal(wasBetween(kills.spans('box'), 3000, 4000), false)
     assert.equal(wasBetween(kills.spans('box'), 10_640, 10_640), true)

@@ -1,13 +1,13 @@
-// When processes of a sandbox were killed for want of memory. The kernel counts them and says no more, so the count is looked at
-// often: every two seconds, and whenever a command begins or ends. Between two looks with different counts somebody was killed.
-// Known for as long as the sandbox and this runner run.
+// Records when processes of a sandbox were killed for want of memory. The kernel only counts kills, so the count is read often:
+// every two seconds, and whenever a command begins or ends. Between two reads with different counts a process was killed. The
+// record lasts while the sandbox and this runner run.
 
 /** Milliseconds since 1970. */
 type Span = { after: number; until: number }
 
 type Entry = { kills: number; lookedAt: number; spans: Span[] }
 
-/** Most spans that are remembered of each sandbox; the oldest are forgotten. */
+/** Limit of spans kept per sandbox. The oldest are dropped. */
 const mostSpans = 64
 
 export class MemoryKills {
@@ -18,7 +18,7 @@ export class MemoryKills {
     this.#now = now
   }
 
-  /** `kills`: what the kernel has counted until now. */
+  /** `kills`: the kernel's count at this moment. */
   look(sandboxId: string, kills: number): void {
     const now = this.#now()
     const entry = this.#entries.get(sandboxId)
@@ -31,7 +31,7 @@ export class MemoryKills {
     entry.lookedAt = now
   }
 
-  /** In each of these times somebody was killed, by what the looks around it have found. */
+  /** In each of these spans at least one process was killed. */
   spans(sandboxId: string): readonly Span[] {
     return this.#entries.get(sandboxId)?.spans ?? []
   }

@@ -1,6 +1,6 @@
-// A kind of mishap inside sandboxes that live on, such as processes killed for want of memory. Mishaps are counted and told
-// rarely: the first at once, later ones together after a while. So a sandbox that makes mishaps in a loop fills nobody's
-// timeline. What could not be told is told later.
+// Reports a kind of mishap in sandboxes that live on, such as processes killed for want of memory. The first mishap is reported
+// at once, later ones together after a while. So a sandbox with mishaps in a loop does not fill its timeline. A report that fails
+// is repeated.
 const quietMs = 10 * 60_000
 const againMs = 2_000
 
@@ -10,12 +10,12 @@ export class Mishaps {
   readonly #entries = new Map<string, Entry>()
   readonly #tell: (sandboxId: string, count: number) => boolean
 
-  /** `tell` says whether it could be told. */
+  /** `tell` returns whether the report succeeded. */
   constructor(tell: (sandboxId: string, count: number) => boolean) {
     this.#tell = tell
   }
 
-  /** Counts more mishaps of a sandbox. */
+  /** Counts further mishaps of a sandbox. */
   add(sandboxId: string, count: number) {
     const entry = this.#entries.get(sandboxId)
     if (entry) entry.count += count

@@ -1,10 +1,10 @@
-// Notices sandboxes whose first process has ended by itself. Nobody on the host is its parent and Node has no pidfd, so
-// the process is looked at once a second: one read of a small file for each.
+// Notices sandboxes whose first process has ended by itself. The runner is not its parent and Node has no pidfd, so each process
+// is checked once a second, by reading one small file.
 import { isAlive } from '#src/kit/process-identity.ts'
 import type { Init } from '#src/runner/machine/processes.ts'
 
 const intervalMs = 1_000
-/** A look takes some microseconds; this many at a stretch never hold up a request for long. */
+/** A check takes some microseconds. So many in one turn of the event loop delay no request noticeably. */
 const atOnce = 200
 
 export class Watch {
@@ -13,7 +13,7 @@ export class Watch {
   readonly #timer: NodeJS.Timeout
   #isLooking = false
 
-  /** `onEnd` is called once, and the sandbox is watched no more. */
+  /** `onEnd` is called once. The sandbox is no longer watched after that. */
   constructor(onEnd: (sandboxId: string) => void) {
     this.#onEnd = onEnd
     this.#timer = setInterval(() => void this.#look(), intervalMs).unref()
