@@ -20,9 +20,9 @@ import { archiveDisk, finishArchiving } from './verbs/archive.ts'
 import { changeSandbox } from './verbs/change.ts'
 import { clearSandbox } from './verbs/clear.ts'
 import { destroySandbox, removeAllOwedArchives } from './verbs/destroy.ts'
+import { runFirstCommand } from './verbs/first-command.ts'
 import { forkDisk } from './verbs/fork.ts'
 import { pauseSandbox, resumeSandbox, whileHeldStill } from './verbs/pause.ts'
-import { rehearse } from './verbs/rehearse.ts'
 import { makeTemplate } from './verbs/snapshot.ts'
 import { RestoreFailed, startSandbox } from './verbs/start.ts'
 import { stopSandbox } from './verbs/stop.ts'
@@ -196,7 +196,7 @@ class MachineHost implements Host {
           spec: { assignment, status: 'started' },
           running: await startSandbox(this.#machine, assignment, { copyDisk, archive, signal, onProgress }),
         })
-        if (assignment.isWarm) await Promise.all([rehearse(this.#machine, assignment), this.imageOf(sandboxId)])
+        if (assignment.isWarm) await Promise.all([runFirstCommand(this.#machine, assignment), this.imageOf(sandboxId)])
       } catch (error) {
         if (signal.aborted) throw error
         if (error instanceof RestoreFailed) return this.#stillArchived(assignment, spec, error)

@@ -28,7 +28,7 @@ const runOnce = async (agent: Pick<Agent, 'exec'>, user: string, signal: AbortSi
   }
 }
 
-export const rehearse = async ({ agentAt, places }: Machine, { sandboxId, user }: Assignment): Promise<void> => {
+export const runFirstCommand = async ({ agentAt, places }: Machine, { sandboxId, user }: Assignment): Promise<void> => {
   const over = new AbortController()
   await settlesWithin(runOnce(agentAt(socketOf(places, sandboxId)), user, over.signal), withinMs)
   over.abort()
