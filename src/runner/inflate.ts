@@ -14,7 +14,7 @@ const commands = {
   // The sender chooses the window, which takes memory here. This bound is zstd's default, more than our own archives need.
   zstd: ['zstd', '-dcq', '--memory=128MB'],
   bzip2: ['bzip2', '-dcq'],
-  // The same bound as for zstd. Output of `xz -9` needs 65 MiB.
+  // Equal to the bound for zstd. Output of `xz -9` needs 65 MiB.
   xz: ['xz', '-dcq', '--memlimit-decompress=128MiB'],
 } as const satisfies Record<Compression, readonly string[]>
 

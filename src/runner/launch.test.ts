@@ -222,7 +222,7 @@ suite('commands that the server starts', () => {
     )
   })
 
-  test('when the server is killed, its commands end, callers get an error, and the next command starts a new server', async () => {
+  test('a killed server’s commands end with an error, and the next command starts a new server', async () => {
     const steps = runSteps(builtLauncher(), [step.exec(['sleep', '1000'])])
     const told = assert.rejects(steps, LaunchFailed)
     const pid = serverPid()

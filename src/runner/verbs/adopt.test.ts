@@ -48,7 +48,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('the next runner moves agents’ sockets from an older version’s place; only the gate’s group may connect', async () => {
+  test('the next runner moves agents’ sockets from the old place; only the gate’s group may connect', async () => {
     const { sandboxId } = await box.started()
     await box.close()
     const { sockets, formerSockets } = placesOf(box.instance, join(box.directory, 'runner'))
