@@ -13,6 +13,8 @@ import { pidsLimit } from './cgroup/sandbox-limits.ts'
 import { terminals } from './oci/config.ts'
 import { uidBase, uidCount } from './oci/ids.ts'
 import { numbers } from './oci/seccomp/arguments.ts'
+import { refusals } from './oci/seccomp/refused-calls.ts'
+import { systemCalls32 } from './oci/seccomp/syscalls-32.ts'
 import { forbiddenCalls } from './oci/seccomp/testing/forbidden-calls.ts'
 import { cannotMapOwners, TestHost } from './testing/test-host.ts'
 
@@ -169,6 +171,57 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
       tried.map(({ name, line }) => [name, Number(answers[line])]),
       tried.map(({ name, errno }) => [name, errno]),
     )
+  })
+
+  suite('programs of 32 bits', { skip: process.arch !== 'x64' && 'no such programs on this processor' }, () => {
+    test('run, and make their sockets by socket(2)', async () => {
+      const { output } = await box.run(id, 'probe-32')
+      assert.deepEqual(Object.fromEntries(parseCounters(output.replace(/ (?=\S+ )/g, '-'))), {
+        open: 0,
+        read: 0,
+        memory: 0,
+        'thread-area': 0,
+        user: 0,
+        clock: 0,
+        child: 0,
+        'its-exit-code': 0,
+        socket: 0,
+        'socket-by-socketcall': ENOSYS,
+      })
+    })
+
+    test('get the same refusals, and so does a program of 64 bits that calls as one of 32', async () => {
+      const numberOf = (call: string) =>
+        systemCalls32.get({ mmap: 'mmap2', select: '_newselect' }[call] ?? call) as number
+      const tried = [
+        ...forbiddenCalls.map(({ name, call, given, errno }) => ({
+          name,
+          errno,
+          line: [numberOf(call), ...given].join(','),
+        })),
+        ...refusals.flatMap(({ calls, answer }) =>
+          calls
+            .filter((call) => systemCalls32.has(call))
+            .map((name) => ({ name, errno: answer === 'EPERM' ? EPERM : ENOSYS, line: `${systemCalls32.get(name)}` })),
+        ),
+        ...[1, 8, 14].map((call) => ({ name: `socketcall ${call}`, errno: ENOSYS, line: `102,${call}` })),
+        { name: 'huge pages by ipc', errno: ENOMEM, line: '117,23,0,4096,2944' },
+        { name: 'the old mmap', errno: ENOSYS, line: '90,0' },
+        { name: 'umount', errno: EPERM, line: '22,0' },
+        { name: 'a user namespace', errno: EPERM, line: `120,${0x10000000 + 17}` },
+        { name: 'kernel cryptography', errno: EAFNOSUPPORT, line: '359,38,5,0' },
+      ]
+      const { output } = await box.run(id, `probe calls-32 ${tried.map(({ line }) => line).join(' ')}`)
+      const answers = Object.fromEntries(output.split('\n').map((line) => line.split(' ')))
+      assert.deepEqual(
+        tried.map(({ name, line }) => [name, Number(answers[line])]),
+        tried.map(({ name, errno }) => [name, errno]),
+      )
+    })
+
+    test('of the x32 table get no answer', async () => {
+      assert.equal((await box.run(id, 'probe x32')).output, 'x32 refused')
+    })
   })
 
   test('unread ping replies hold less than 32 MiB of the host’s memory, and ping still works', async () => {

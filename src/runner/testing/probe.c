@@ -4,6 +4,8 @@
 // `in-flight-one`: sends a single file.
 // `echoes`: prints how many MiB of ping replies it can leave unread, and whether a small ping still works.
 // `calls` with numbers such as 54,3,1,51: makes these system calls.
+// `calls-32` with such numbers: makes them by the table of 32-bit programs.
+// `x32`: makes a call of the table of x32.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -189,8 +191,44 @@ static void tell_bounds(void) {
 #endif
 }
 
+#ifdef __x86_64__
+// Any program of 64 bits can reach the table of the others.
+static long call_32(const long *number) {
+  long result;
+  register long sixth __asm__("r9") = number[6];
+  __asm__ volatile(
+      "push %%rbp\n\tmov %%r9, %%rbp\n\tint $0x80\n\tpop %%rbp"
+      : "=a"(result)
+      : "a"(number[0]), "b"(number[1]), "c"(number[2]), "d"(number[3]), "S"(number[4]), "D"(number[5]), "r"(sixth)
+      : "memory", "r8", "r10", "r11");
+  if (result < 0 && result > -4096) {
+    errno = (int)-result;
+    return -1;
+  }
+  return result;
+}
+
+// A call that ends its process would end the probe.
+static int call_x32(void) {
+  fflush(stdout);
+  pid_t pid = fork();
+  if (pid == 0) _exit(syscall(0x40000000 + SYS_getpid) > 0 ? 0 : 1);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  printf("x32 %s\n", WIFEXITED(status) && WEXITSTATUS(status) == 0 ? "answered" : "refused");
+  return 0;
+}
+#else
+static long call_32(const long *number) {
+  (void)number;
+  errno = ENOSYS;
+  return -1;
+}
+static int call_x32(void) { return 1; }
+#endif
+
 // In each call, descriptor 3 is a TCP socket. Each text has the number of the call and then its arguments.
-static int make_calls(char **given) {
+static int make_calls(char **given, int is_32) {
   dup2(socket(AF_INET, SOCK_STREAM, 0), 3);
   for (; *given; given++) {
     long number[7] = {0};
@@ -199,13 +237,15 @@ static int make_calls(char **given) {
       number[n] = strtol(rest, &rest, 10);
       if (*rest == ',') rest++;
     }
-    tell(*given, syscall(number[0], number[1], number[2], number[3], number[4], number[5], number[6]));
+    tell(*given, is_32 ? call_32(number) : syscall(number[0], number[1], number[2], number[3], number[4], number[5], number[6]));
   }
   return 0;
 }
 
 int main(int count, char **arg) {
-  if (count > 1 && strcmp(arg[1], "calls") == 0) return make_calls(arg + 2);
+  if (count > 1 && strcmp(arg[1], "calls") == 0) return make_calls(arg + 2, 0);
+  if (count > 1 && strcmp(arg[1], "calls-32") == 0) return make_calls(arg + 2, 1);
+  if (count > 1 && strcmp(arg[1], "x32") == 0) return call_x32();
   if (count > 1 && strcmp(arg[1], "echoes") == 0) return leave_echoes();
   if (count > 1) return strcmp(arg[1], "in-flight") ? send_one() : fill();
   int zeroes[16] = {0};

@@ -46,8 +46,23 @@ export const makeSmallImage = (rootfs: string): void => {
   writeFileSync(join(rootfs, 'etc/passwd'), passwd)
   writeFileSync(join(rootfs, 'etc/group'), 'root:x:0:\ndaytona:x:1000:\n')
   execFileSync('cc', ['-static', '-O1', '-o', join(rootfs, 'bin/probe'), join(import.meta.dirname, 'probe.c')])
+  if (process.arch === 'x64') compile32(join(rootfs, 'bin/probe-32'), join(import.meta.dirname, 'probe-32.c'))
   giveToSandboxes(rootfs)
 }
+
+const compile32 = (to: string, from: string) =>
+  execFileSync('cc', [
+    '-m32',
+    '-nostdlib',
+    '-static',
+    '-fno-pie',
+    '-no-pie',
+    '-fno-stack-protector',
+    '-O1',
+    '-o',
+    to,
+    from,
+  ])
 
 const passwd = 'root:x:0:0:root:/root:/bin/sh\ndaytona:x:1000:1000::/home/daytona:/bin/sh\n'
 

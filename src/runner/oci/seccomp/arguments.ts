@@ -1,9 +1,8 @@
 // Arguments that are refused in system calls that are otherwise allowed, with reasons, and the program that checks them before the
 // compiled profile. Kept apart from the profile because libseccomp has no "all but these", and compares arguments whole: the kernel
 // takes only the lower half of an `int`, so a caller that sets a bit of the upper half would pass. Here only the lower half counts.
+import { assemble, type Forbidden, forbid } from './program.ts'
 
-type Condition = { argument: number; bits?: number } & ({ is: number } | { isNot: number } | { above: number })
-export type Forbidden = { calls: readonly string[]; when: readonly Condition[]; errno: number }
 type Reason = { reason: string; forbidden: readonly Forbidden[] }
 
 /** `done` stands for what is answered as if it was done. */
@@ -165,6 +164,8 @@ export const reasons: readonly Reason[] = [
   },
 ]
 
+export const forbiddenArguments: readonly Forbidden[] = reasons.flatMap(({ forbidden }) => forbidden)
+
 /** The numbers of the calls above: x86-64, and arm64 as all newer architectures, which lack some older calls. */
 export const numbers: Record<string, { x64: number; arm64?: number }> = {
   fsetxattr: { x64: 190, arm64: 7 },
@@ -190,51 +191,8 @@ export const numbers: Record<string, { x64: number; arm64?: number }> = {
   socketpair: { x64: 53, arm64: 199 },
 }
 
-/** An instruction (`struct sock_filter`): what to do, how many to skip if true and if false, and a number. */
-type Instruction = [code: number, yes: number, no: number, value: number]
-
-const [load, jumpIfEqual, jumpIfAbove, and, answer] = [0x20, 0x15, 0x25, 0x54, 0x06]
-const answerErrno = 0x00050000
-
-/** Where the number of the call and the lower halves of its arguments lie (`struct seccomp_data`). */
-const callOffset = 0
-const argumentOffset = (index: number) => 16 + 8 * index
-
-/** Goes on with the next instruction where the condition holds, and else skips `past`. */
-const jumpFor = (condition: Condition, past: number): Instruction => {
-  if ('is' in condition) return [jumpIfEqual, 0, past, condition.is]
-  if ('isNot' in condition) return [jumpIfEqual, past, 0, condition.isNot]
-  return [jumpIfAbove, 0, past, condition.above]
-}
-
-/** Answers, or goes on behind itself. */
-const instructionsFor = ({ when, errno }: Forbidden): Instruction[] => {
-  let program: Instruction[] = [[answer, 0, 0, answerErrno | errno]]
-  for (const condition of [...when].reverse()) {
-    const past = program.length
-    const masked: Instruction[] = condition.bits === undefined ? [] : [[and, 0, 0, condition.bits]]
-    program = [[load, 0, 0, argumentOffset(condition.argument)], ...masked, jumpFor(condition, past), ...program]
-  }
-  return program
-}
-
 /** Answers what is forbidden; everything else goes on with whatever follows. Other architectures are refused there. */
 export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
-  const all = reasons.flatMap(({ forbidden }) => forbidden)
-  const calls = [...new Set(all.flatMap((each) => each.calls))]
-  const program = calls.flatMap((call): Instruction[] => {
-    const number = numbers[call]![arch]
-    if (number === undefined) return []
-    const block = all.filter((each) => each.calls.includes(call)).flatMap(instructionsFor)
-    return [[load, 0, 0, callOffset], [jumpIfEqual, 0, block.length, number], ...block]
-  })
-  const bytes = Buffer.alloc(program.length * 8)
-  for (const [n, [code, yes, no, value]] of program.entries()) {
-    bytes.writeUInt16LE(code, n * 8)
-    bytes.writeUInt8(yes, n * 8 + 2)
-    bytes.writeUInt8(no, n * 8 + 3)
-    bytes.writeUInt32LE(value, n * 8 + 4)
-  }
-  return bytes
+  return assemble(forbid(forbiddenArguments, (call) => numbers[call]?.[arch]))
 }

@@ -9,6 +9,7 @@ import { runSteps, step } from '../../launch.ts'
 import { hideMounts } from '../runtime.ts'
 import { makeArgumentFilter } from './arguments.ts'
 import type { SeccompProfile } from './profile.ts'
+import { makeFilterOf32Bits } from './programs-32.ts'
 
 export type CompileParts = {
   launcher: string
@@ -23,9 +24,9 @@ const instructionBytes = 8
 
 const isFilter = (bytes: Buffer) => bytes.length > 0 && bytes.length % instructionBytes === 0
 
-/** In front of it stands what looks at arguments; jumps are relative, so both stay as they are. */
+/** The profile, behind the filters of 32-bit programs and of arguments. Jumps are relative, so each stays as it is. */
 export const compiledFilter = async (parts: CompileParts, profile: SeccompProfile): Promise<string> =>
-  Buffer.concat([makeArgumentFilter(), await compiledProfile(parts, profile)]).toString('base64')
+  Buffer.concat([makeFilterOf32Bits(), makeArgumentFilter(), await compiledProfile(parts, profile)]).toString('base64')
 
 const compiledProfile = async (parts: CompileParts, profile: SeccompProfile): Promise<Buffer> => {
   const hash = createHash('sha256')

@@ -27,10 +27,10 @@ export type SeccompProfile = {
 const errnos = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } as const
 
 /** `CLONE_NEW…` of `linux/sched.h`: time, mount, cgroup, uts, ipc, user, pid and network namespaces. */
-const namespaceFlags = [0x80, 0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]
+export const namespaceFlags = [0x80, 0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]
 
 /** In `clone`, the bit of the time namespace belongs to the exit signal. */
-const cloneFlags = namespaceFlags.filter((flag) => flag > 0xff)
+export const cloneFlags = namespaceFlags.filter((flag) => flag > 0xff)
 
 const sum = (flags: readonly number[]) => flags.reduce((all, flag) => all + flag, 0)
 
@@ -51,12 +51,12 @@ const withoutFlags = (name: string, flags: readonly number[]): Rule[] => [
 ]
 
 /** Unix, IPv4 and IPv6: no virtual-machine sockets to the host, no kernel crypto, no raw packets. */
-const addressFamilies = [1, 2, 10]
+export const addressFamilies = [1, 2, 10]
 
-const netlink = 16
+export const netlink = 16
 
 /** Addresses and routes, and what sockets there are (`ip`, `ss`, C libraries). Of devices (15) it would hear the host's. */
-const netlinkProtocols = [0, 4]
+export const netlinkProtocols = [0, 4]
 
 /** Programs go on if the kernel has no auditing, and give up if it is not permitted (`useradd`). */
 const withNetlink = (): Rule[] => {
@@ -80,7 +80,7 @@ const withNetlink = (): Rule[] => {
 }
 
 /** Linux, 32-bit, the old version number, both, without address randomization (debuggers), and the question "which?". */
-const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
+export const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
 
 const whenFirstIs = (name: string, values: readonly number[]): Rule[] =>
   values.map((value) => ({ names: [name], action: 'SCMP_ACT_ALLOW', args: [{ index: 0, value, op: 'SCMP_CMP_EQ' }] }))
@@ -91,7 +91,7 @@ const seccompArchitecture = (arch: string): string => {
   throw new Error(`There is no system call filter for ${arch}.`)
 }
 
-/** The profile for a single architecture: a 32-bit program would bring a second, older table of calls with it. */
+/** The profile for a single architecture. Programs of 32 bits have a filter of their own: `programs-32.ts`. */
 export const makeSeccompProfile = (arch: string = process.arch): SeccompProfile => {
   const decided = new Set([...refusals.flatMap((refusal) => refusal.calls), ...conditional])
   return {

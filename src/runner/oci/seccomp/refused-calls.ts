@@ -60,8 +60,7 @@ export const refusals: readonly Refusal[] = [
     answer: 'ENOSYS',
   },
   {
-    reason:
-      'Tables of segments count as nobody’s memory in part, and only programs of 16 and 32 bits use them, which do not run here.',
+    reason: 'Tables of segments count as nobody’s memory in part. Programs of 16 bits use them, and few others.',
     calls: ['modify_ldt'],
     answer: 'ENOSYS',
   },

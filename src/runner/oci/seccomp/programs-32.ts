@@ -1,0 +1,112 @@
+// The filter for programs of 32 bits (i386) on x86-64. They have a table of calls of their own, which a program of 64 bits reaches
+// too (`int 0x80`). What is refused there is refused here, and so is what a filter cannot judge because it lies in memory.
+//
+// The profile is not compiled for this table, because libseccomp allows all of `socketcall(SYS_SOCKET)` where it allows some sockets.
+import { forbiddenArguments } from './arguments.ts'
+import { addressFamilies, cloneFlags, namespaceFlags, netlink, netlinkProtocols, personalities } from './profile.ts'
+import { answerByNumber, assemble, type Forbidden, forbid, onlyFor, type Range } from './program.ts'
+import { refusals } from './refused-calls.ts'
+import { systemCalls32 } from './syscalls-32.ts'
+
+/** `AUDIT_ARCH_I386` of `linux/audit.h`. */
+const i386 = 0x40000003
+
+const [EPERM, ENOMEM, ENOSYS, EPROTONOSUPPORT, EAFNOSUPPORT] = [1, 12, 38, 93, 97]
+
+type Refusal = { reason: string; calls: readonly string[]; errno: number }
+
+const more: readonly Refusal[] = [
+  { reason: 'Older or newer forms of calls that are refused.', calls: ['umount', 'stime'], errno: EPERM },
+  {
+    reason: 'Forms of refused calls with a clock of 64 bits.',
+    calls: ['clock_settime64', 'clock_adjtime64'],
+    errno: EPERM,
+  },
+  { reason: 'A form of a call that is missing.', calls: ['io_pgetevents_time64'], errno: ENOSYS },
+  {
+    reason: 'Their arguments lie in memory. C libraries have used mmap2 and _newselect instead for decades.',
+    calls: ['mmap', 'select'],
+    errno: ENOSYS,
+  },
+  { reason: 'Programs of 16 bits do not run here.', calls: ['vm86', 'vm86old'], errno: ENOSYS },
+]
+
+/** Calls of 64 bits with bounds on their arguments, and those that stand for them here. */
+const forms: Readonly<Record<string, readonly string[]>> = {
+  mmap: ['mmap2'],
+  select: ['_newselect'],
+  pselect6: ['pselect6', 'pselect6_time64'],
+  ppoll: ['ppoll', 'ppoll_time64'],
+}
+
+const sum = (flags: readonly number[]) => flags.reduce((all, flag) => all + flag, 0)
+
+/** What the profile allows for some arguments only. */
+const conditional: readonly Forbidden[] = [
+  { calls: ['clone'], when: [{ argument: 0, bits: sum(cloneFlags), isNot: 0 }], errno: EPERM },
+  { calls: ['unshare'], when: [{ argument: 0, bits: sum(namespaceFlags), isNot: 0 }], errno: EPERM },
+  { calls: ['personality'], when: personalities.map((each) => ({ argument: 0, isNot: each })), errno: ENOSYS },
+  { calls: ['socket'], when: [{ argument: 0, above: netlink }], errno: EAFNOSUPPORT },
+  {
+    calls: ['socket'],
+    when: [{ argument: 0, is: netlink }, ...netlinkProtocols.map((protocol) => ({ argument: 2, isNot: protocol }))],
+    errno: EPROTONOSUPPORT,
+  },
+  {
+    calls: ['socket'],
+    when: [...addressFamilies, netlink].map((family) => ({ argument: 0, isNot: family })),
+    errno: ENOSYS,
+  },
+]
+
+/** Numbers of `linux/net.h`. */
+const socketCalls = { socket: 1, socketpair: 8, setsockopt: 14 } as const
+const shmget = 23
+
+/**
+ * Calls that stand for many. What `socketcall` makes of a socket lies in memory: its family, its protocol and its options. glibc and
+ * Go of 32 bits make their sockets that way, so they have none. musl asks for `socket` itself.
+ */
+const multiplexed: readonly Forbidden[] = [
+  ...Object.values(socketCalls).map(
+    (call): Forbidden => ({ calls: ['socketcall'], when: [{ argument: 0, is: call }], errno: ENOSYS }),
+  ),
+  {
+    calls: ['ipc'],
+    when: [
+      { argument: 0, bits: 0xffff, is: shmget },
+      { argument: 3, bits: 0o4000, is: 0o4000 },
+    ],
+    errno: ENOMEM,
+  },
+]
+
+const withForms = (row: Forbidden): Forbidden => ({ ...row, calls: row.calls.flatMap((call) => forms[call] ?? [call]) })
+
+export const forbidden32: readonly Forbidden[] = [...forbiddenArguments.map(withForms), ...conditional, ...multiplexed]
+
+/** The answer to each call whatever its arguments: 0 stands for the kernel's own. */
+const errnoOf = (): ReadonlyMap<string, number> => {
+  const refused = [
+    ...refusals.map(({ calls, answer }) => ({ calls, errno: answer === 'EPERM' ? EPERM : ENOSYS })),
+    ...more,
+  ]
+  const errnos = new Map(refused.flatMap(({ calls, errno }) => calls.map((call) => [call, errno] as const)))
+  return new Map([...systemCalls32.keys()].map((call) => [call, errnos.get(call) ?? 0]))
+}
+
+const ranges = (): Range[] => {
+  const errnos = errnoOf()
+  const numbers = new Map([...systemCalls32].map(([call, number]) => [number, errnos.get(call) as number]))
+  const beyond = Math.max(...numbers.keys()) + 1
+  const all = Array.from({ length: beyond + 1 }, (_, from) => ({ from, errno: numbers.get(from) ?? ENOSYS }))
+  return all.filter(({ errno }, at) => at === 0 || errno !== all[at - 1]?.errno)
+}
+
+/** Answers every call of a program of 32 bits. Other calls continue behind it. Empty where there are no such programs. */
+export const makeFilterOf32Bits = (arch: string = process.arch): Buffer => {
+  if (arch !== 'x64') return Buffer.alloc(0)
+  return assemble(
+    onlyFor(i386, [...forbid(forbidden32, (call) => systemCalls32.get(call)), ...answerByNumber(ranges())]),
+  )
+}
