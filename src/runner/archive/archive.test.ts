@@ -1,4 +1,4 @@
-// A hostile disk to a store and back, and everything that can go wrong between. Needs root.
+// Archives a hostile disk, restores it, and tries every failure in between. Needs root.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -23,7 +23,7 @@ import { unpackDisk } from './unpack.ts'
 const sandboxId = 'box'
 const launcher = builtLauncher()
 
-/** What only root of the host could have made, beside what a sandbox makes itself. */
+/** Files that only root of the host could have made, beside files that a sandbox can make itself. */
 const armed = `import os, struct, sys
 BASE = int(sys.argv[2])
 os.chdir(sys.argv[1])
@@ -44,7 +44,7 @@ for name, owner in (("set-id", BASE), ("set-id-of-root", 0)):
     open(name, "w").close(); os.chown(name, owner, owner); os.chmod(name, 0o6755)
 `
 
-/** Attributes, type and rights of each file. */
+/** Prints the attributes, the type and the permissions of each file. */
 const described = `import json, os, stat, sys
 os.chdir(sys.argv[1])
 print(json.dumps({name: [stat.filemode(os.lstat(name).st_mode), *sorted(os.listxattr(name))] for name in [".", *sorted(os.listdir("."))]}))
@@ -58,7 +58,7 @@ const fails = (why: Why, message: RegExp) => (error: unknown) => {
   return true
 }
 
-/** Every call that changes or reads an object, by what it does and to what. */
+/** Wraps a store and records every call that changes or reads an object. */
 const watched = (store: ObjectStore) => {
   const calls: string[] = []
   const put: ObjectStore['put'] = (key, content, signal) => {
@@ -79,10 +79,10 @@ const bound = (store: ObjectStore): ObjectStore => ({
 const objects = async (store: ObjectStore) =>
   (await Array.fromAsync(store.list(`sandboxes/${sandboxId}/`))).map(({ key }) => key).sort()
 
-/** What an archive does not carry: the socket of a process that has ended. */
+/** Drops the sockets of ended processes, which an archive does not store. */
 const withoutSockets = (lines: readonly string[]) => lines.filter((line) => !line.includes('/socket'))
 
-/** The bytes in the middle of a file, by a directory store's layout. */
+/** The files of one folder of the sandbox, in the layout of a directory store. */
 const filesOf = (root: string, folder: string) =>
   readdirSync(join(root, 'sandboxes', sandboxId, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -104,7 +104,7 @@ const roundTrip = (open: () => StoreAddress) => {
     scratch[Symbol.dispose]()
   })
 
-  test('what is packed says how large it is and how far it has come', async () => {
+  test('packing reports the archive’s size and its progress', async () => {
     const steps: number[] = []
     archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk, onProgress: ({ bytes }) => steps.push(bytes) })
     assert.equal(archive.id, 'a1')
@@ -115,13 +115,13 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(await findArchive(store, sandboxId, 'a1'), archive)
   })
 
-  test('packing again writes no chunk, and is the same archive to the bit', async () => {
+  test('packing again writes no chunk, and makes exactly the same archive', async () => {
     const again = watched(store)
     assert.deepEqual(await packDisk({ store: again.store, sandboxId, archiveId: 'a1', disk }), archive)
     assert.deepEqual(again.calls, [])
   })
 
-  test('unpacked it is the same disk: content, owners, modes, times, attributes, holes, links, whiteouts', async () => {
+  test('a restored disk is the same: content, owners, modes, times, attributes, holes, links, whiteouts', async () => {
     const directory = scratch.make('again')
     const done: number[] = []
     const onProgress = ({ bytes }: { bytes: number }) => done.push(bytes)
@@ -133,7 +133,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.equal(done.at(-1), archive.bytes)
   })
 
-  test('a small change makes few new chunks; removing all but the new archive keeps exactly what it needs', async () => {
+  test('a small change makes few new chunks; removing all but the new archive keeps what it needs', async () => {
     writeFileSync(join(disk.upper, 'AAA-first'), 'a new file before all others')
     const second = watched(store)
     const newer = await packDisk({ store: second.store, sandboxId, archiveId: 'a2', disk })
@@ -149,7 +149,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('what stays must be there, or nothing is removed; at last everything is, twice', async () => {
+  test('removing checks that the archive to keep exists; removing all works, also twice', async () => {
     const all = await objects(store)
     await assert.rejects(removeArchives({ store, sandboxId, keep: 'a3' }), fails('missing', /to stay is missing/))
     assert.deepEqual(await objects(store), all)
@@ -174,7 +174,7 @@ suite('an archive in S3', { skip: needsRoot || withoutS3 }, () => {
   roundTrip(() => s3.address)
 })
 
-suite('an archive that is harmed', { skip: needsRoot }, () => {
+suite('a damaged archive', { skip: needsRoot }, () => {
   let scratch: Scratch
   let store: ObjectStore
   let root: string
@@ -189,7 +189,7 @@ suite('an archive that is harmed', { skip: needsRoot }, () => {
   })
   after(() => scratch[Symbol.dispose]())
 
-  /** Harms one file of the store, tries to unpack, and puts the file back. */
+  /** Damages one file of the store, tries to unpack the archive, and restores the file. */
   const harmed = async (path: string, harm: (path: string) => void, expected: (error: unknown) => boolean) => {
     const sound = readFileSync(path)
     const directory = scratch.make('harmed')
@@ -208,13 +208,13 @@ suite('an archive that is harmed', { skip: needsRoot }, () => {
     writeFileSync(path, content)
   }
 
-  test('every chunk, changed by one bit, is refused, and nothing half is left', async () => {
+  test('a chunk with one changed bit is refused, and nothing half restored is left', async () => {
     const chunks = filesOf(root, 'chunks')
     assert.ok(chunks.length >= 3)
     for (const path of chunks) await harmed(path, flip(1000), fails('damaged', /^A part of the archive .* is damaged/))
   })
 
-  test('a chunk that is missing is named', async () => {
+  test('a missing chunk is named in the error', async () => {
     await harmed(
       filesOf(root, 'chunks')[1]!,
       (path) => rmSync(path),
@@ -222,14 +222,14 @@ suite('an archive that is harmed', { skip: needsRoot }, () => {
     )
   })
 
-  test('a chunk that was cut short, or grew beyond all chunks, or holds another one, is refused', async () => {
+  test('a chunk that is shorter, larger than any chunk, or another chunk is refused', async () => {
     const [one, other] = filesOf(root, 'chunks')
     await harmed(one!, (path) => truncateSync(path, 100), fails('damaged', /is damaged/))
     await harmed(one!, (path) => truncateSync(path, 64 * 1024 * 1024), fails('damaged', /larger than it can be/))
     await harmed(one!, (path) => writeFileSync(path, readFileSync(other!)), fails('damaged', /is damaged/))
   })
 
-  test('a table of contents that was cut, changed or lost is refused', async () => {
+  test('a manifest that was cut, changed or lost is refused', async () => {
     const [manifest] = filesOf(root, 'archives')
     const notWritten = fails('damaged', /not the one that was written/)
     await harmed(manifest!, (path) => truncateSync(path, 200), notWritten)
@@ -237,7 +237,7 @@ suite('an archive that is harmed', { skip: needsRoot }, () => {
     await harmed(manifest!, (path) => rmSync(path), fails('missing', /The archive is missing/))
   })
 
-  test('packing again mends it', async () => {
+  test('packing again repairs a damaged archive', async () => {
     const [one, two] = filesOf(root, 'chunks')
     flip(1000)(one!)
     rmSync(two!)
@@ -247,7 +247,7 @@ suite('an archive that is harmed', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('a store that gives back other bytes than it was given is not believed', async () => {
+  test('a store that returns other bytes than it was given is detected', async () => {
     const lying = { ...bound(store), put: async () => {}, get: async () => Buffer.from('something') }
     const packing = packDisk({ store: lying, sandboxId, archiveId: 'a9', disk })
     await assert.rejects(packing, fails('damaged', /did not give back what it was given/))
@@ -259,7 +259,7 @@ suite('an archive that is harmed', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(scratch.at('disk')), there)
   })
 
-  test('an id that would leave its place in the store is refused', async () => {
+  test('an id that would lead out of its place in the store is refused', async () => {
     for (const id of ['../other', '', 'a/b', '.', 'a\0b', 'x'.repeat(200)]) {
       await assert.rejects(packDisk({ store, sandboxId: id, archiveId: 'a1', disk }), TypeError)
       await assert.rejects(packDisk({ store, sandboxId, archiveId: id, disk }), TypeError)
@@ -285,14 +285,14 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     }
   }
 
-  /** Programs that name the scratch directory, and their children: tar does not know where its disk lies. */
+  /** Processes that name the scratch directory, and their children: tar itself does not know where its disk is. */
   const working = () => {
     const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     const named = new Set(all.filter((pid) => textOf(pid, 'cmdline').includes(scratch.path)))
     return all.filter((pid) => named.has(pid) || named.has(/^PPid:\s+(\d+)$/m.exec(textOf(pid, 'status'))?.[1] ?? ''))
   }
 
-  /** It may take a moment until it is there. */
+  /** Waits until tar runs and returns its process id. */
   const runningTar = async (): Promise<string> => {
     for (;;) {
       const tar = working().find((pid) => textOf(pid, 'comm') === 'tar\n')
@@ -301,7 +301,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     }
   }
 
-  /** Packs and unpacks the disk, and looks at tar meanwhile. */
+  /** Packs and unpacks the disk, and calls `look` for tar during both. */
   const lookAtBoth = async <T>(name: string, look: (pid: string) => T): Promise<T[]> => {
     const seen: T[] = []
     const pieces: Buffer[] = []
@@ -317,7 +317,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     return seen
   }
 
-  test('killed in the middle, it leaves no program behind, and the next one goes on from there', async () => {
+  test('a killed packer leaves no process behind, and the next one continues from there', async () => {
     const program = join(import.meta.dirname, 'testing/doomed-packer.ts')
     const child = spawn(process.execPath, [program, scratch.at('resumed'), scratch.at('disk')], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -338,7 +338,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('tar has at most 1 GiB of address space, both ways: a disk of many names takes no other memory', async () => {
+  test('tar has at most 1 GiB of address space in both directions, also for a disk of many names', async () => {
     const bounds = await lookAtBoth('bounded', (pid) =>
       /^Max address space +(\S+) +(\S+) +bytes/m.exec(textOf(pid, 'limits'))?.slice(1).map(Number),
     )
@@ -348,7 +348,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     ])
   })
 
-  test('tar sees its disk and programs only, cannot gain rights or mount, and does not write to the disk', async () => {
+  test('tar sees only its disk and programs, cannot gain rights or mount, and does not write to the disk', async () => {
     // Bits of capabilities(7): chown, dac_override, dac_read_search, fowner, fsetid, sys_admin, mknod, setfcap.
     const allowed = [0, 1, 2, 3, 4, 21, 27, 31].reduce((bits, bit) => bits + 2 ** bit, 0)
     const seen = await lookAtBoth('confined', (pid) => {
@@ -375,7 +375,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(seen, [expected('ro,nosuid,nodev'), expected('rw,nosuid,nodev')])
   })
 
-  test('a signal ends packing and unpacking with its reason, without a table of contents or half a disk', async () => {
+  test('an abort ends packing and unpacking with its reason, without a manifest or half a disk', async () => {
     const store = storeAt('stopped')
     const reason = new Error('the sandbox is being destroyed')
     const stopping = () => {
@@ -392,7 +392,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(working(), [])
   })
 
-  test('a store that is full says so, and what was there is unharmed', async () => {
+  test('a full store is reported, and existing objects are unharmed', async () => {
     const store = openStore({ kind: 'directory', path: scratch.small('full', 6) })
     await assert.rejects(packDisk({ store, sandboxId, archiveId: 'a1', disk }), fails('store full', /is full/))
     assert.equal(await findArchive(store, sandboxId, 'a1'), undefined)
@@ -401,7 +401,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(await objects(store), [])
   })
 
-  test('a store that goes away in the middle ends it with a sentence', async () => {
+  test('a store that fails in the middle ends packing with a readable error', async () => {
     const sound = storeAt('gone')
     let left = 2
     const failing: ObjectStore = {
@@ -416,7 +416,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(working(), [])
   })
 
-  test('things only the host’s root can make do not come back: attributes, capabilities, devices, set-id', async () => {
+  test('what only the host’s root can make is not restored: some attributes, capabilities, devices, set-id', async () => {
     const store = storeAt('armed')
     python(armed, scratch.make('armed-disk'), String(uidBase))
     const packed = diskIn(scratch.at('armed-disk'))
@@ -433,7 +433,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     })
   })
 
-  test('a disk without room for the archive says so, and is left empty', async () => {
+  test('a disk without room for the archive is refused with that reason and left empty', async () => {
     const store = storeAt('large')
     const archive = await packDisk({ store, sandboxId, archiveId: 'a1', disk })
     const directory = scratch.small('small-disk', 8)
@@ -452,13 +452,13 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
       fails('disk', /^The archive holds [\d.]+ MiB, and this runner has room for 8 MiB\.$/),
     )
     assert.deepEqual([written, readdirSync(directory)], [[], []])
-    // Where what lies there takes more than it did in the archive, that is found out on the way.
+    // If files take more room here than the archive says, that shows only during the restore.
     execFileSync('mount', ['-o', 'remount,size=1g,nr_inodes=40', directory])
     await assert.rejects(unpack(), fails('disk', /cannot be unpacked: .*No space left on device/))
     assert.deepEqual(readdirSync(directory), [])
   })
 
-  test('a disk with a path that could not be made again is refused before it is lost', async () => {
+  test('a disk with a path that cannot be restored is refused while the disk still exists', async () => {
     const directory = scratch.at('too-deep')
     const deep = makeNastyDisk(directory)
     const names = Array.from({ length: 20 }, () => 'd'.repeat(250))
@@ -475,7 +475,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     await assert.rejects(packing, fails('disk', /a path of more than 4095 bytes/))
   })
 
-  test('the directories of a disk are counted, those that hold it too, whatever they are called', async () => {
+  test('the directories of a disk are counted, its two top directories too, whatever their names', async () => {
     const disk = diskIn(scratch.make('counted'))
     const made = ['upper/a/b', 'upper/c\nd 1', 'etc']
     for (const name of made) mkdirSync(join(scratch.at('counted'), name), { recursive: true })
@@ -483,7 +483,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.equal((await extentOf(disk)).directories, 5)
   })
 
-  test('a disk that is not there is told from an empty one', async () => {
+  test('a missing disk is told from an empty one', async () => {
     const packing = packDisk({
       store: storeAt('none'),
       sandboxId,

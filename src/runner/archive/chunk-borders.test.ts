@@ -6,7 +6,7 @@ import { blockBytes, cutIntoChunks, maxChunkBytes } from './chunk-borders.ts'
 
 const MiB = 1024 * 1024
 
-/** Bytes that look random and are equal in every run. */
+/** Pseudo-random bytes that are equal in every run. */
 const noise = (bytes: number, seed = 1): Buffer => {
   const words = new Uint32Array(Math.ceil(bytes / 4))
   let state = seed
@@ -34,7 +34,7 @@ const cut = async (content: Buffer, sizes: readonly number[] = [65536]): Promise
 const hashes = (chunks: readonly Buffer[]) => chunks.map((chunk) => createHash('sha256').update(chunk).digest('hex'))
 
 suite('cutting a stream', () => {
-  test('chunks put together are the stream, none is too large, and all but the last end at a block', async () => {
+  test('the chunks together are the stream, none is too large, and all but the last end at a block', async () => {
     const content = noise(40 * MiB + 777)
     const chunks = await cut(content)
     assert.ok(Buffer.concat(chunks).equals(content))
@@ -43,7 +43,7 @@ suite('cutting a stream', () => {
     assert.ok(chunks.slice(0, -1).every((chunk) => chunk.length >= 2 * MiB && chunk.length % blockBytes === 0))
   })
 
-  test('the cuts do not depend on how the stream arrives', async () => {
+  test('the cuts do not depend on the sizes of the incoming pieces', async () => {
     const content = noise(9 * MiB)
     const expected = hashes(await cut(content))
     await fc.assert(
@@ -55,7 +55,7 @@ suite('cutting a stream', () => {
     )
   })
 
-  test('what is put in near the beginning leaves most chunks as they were', async () => {
+  test('an insertion near the beginning leaves most chunks unchanged', async () => {
     const content = noise(64 * MiB)
     const before = new Set(hashes(await cut(content)))
     const changed = Buffer.concat([content.subarray(0, MiB), noise(3 * blockBytes, 9), content.subarray(MiB)])
@@ -64,7 +64,7 @@ suite('cutting a stream', () => {
     assert.ok(fresh.length <= 3, `${fresh.length} of ${after.length} chunks are new`)
   })
 
-  test('a stream that is the same everywhere is cut at the bounds, and an empty one not at all', async () => {
+  test('a uniform stream is cut at the maximum size, and an empty stream has no chunk', async () => {
     const chunks = await cut(Buffer.alloc(20 * MiB))
     assert.deepEqual([...new Set(chunks.slice(0, -1).map((chunk) => chunk.length))], [maxChunkBytes])
     assert.deepEqual(await cut(Buffer.alloc(0)), [])

@@ -1,16 +1,18 @@
-// Cuts a tar stream into chunks where its own content says so, so that a small change of a disk changes few of them.
+// Cuts a tar stream into chunks at positions that depend on the content, so that a small change of a disk changes few chunks.
 //
-// Everything in a tar begins at a multiple of 512 bytes, so whole blocks are hashed: a block whose hash begins with zeros ends a
-// chunk. Whatever was put in or taken out before a block, the same block ends a chunk.
+// Everything in a tar begins at a multiple of 512 bytes, so whole blocks are hashed. A block whose hash begins with zeros ends a
+// chunk. The same block ends a chunk even if data was inserted or removed before it.
 export const blockBytes = 512
 const minBytes = 2 * 1024 * 1024
 export const maxChunkBytes = 8 * 1024 * 1024
-/** A hash ends a chunk when these 12 bits are zero: on average one block in 4096, which is 2 MiB after the least size. */
+/**
+ * A chunk ends where these 12 bits of the hash are zero: on average after 4096 blocks, which is 2 MiB beyond the minimum size.
+ */
 const endingMask = 0xfff00000
 
 const wordsPerBlock = blockBytes / 4
 
-/** FNV-1a over words; an attacker who finds collisions cuts a disk of their own badly. */
+/** FNV-1a over words. A collision is harmless: an attacker would only cut their own disk badly. */
 const endsChunk = (words: Int32Array, block: number): boolean => {
   let hash = 0x811c9dc5
   for (let at = block * wordsPerBlock, end = at + wordsPerBlock; at < end; at += 1) {
@@ -19,7 +21,7 @@ const endsChunk = (words: Int32Array, block: number): boolean => {
   return (hash & endingMask) === 0
 }
 
-/** Each chunk is a copy of its own. Works piece by piece as they come, so that nothing else waits long. */
+/** Each chunk is a separate copy. The input is handled piece by piece, so that other work is not delayed. */
 export async function* cutIntoChunks(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer<ArrayBuffer>> {
   const memory = new ArrayBuffer(maxChunkBytes)
   const buffer = Buffer.from(memory)
@@ -36,7 +38,7 @@ export async function* cutIntoChunks(pieces: AsyncIterable<Buffer>): AsyncGenera
 
   for await (const piece of pieces) {
     for (let used = 0; used < piece.length; ) {
-      // Not past the end of the next block that is looked at, once there is enough: then a cut never has to move bytes.
+      // Copies no further than the next possible cut, so that a cut never has to move bytes.
       const until = filled < minBytes ? minBytes : (Math.floor(filled / blockBytes) + 1) * blockBytes
       const copied = piece.copy(buffer, filled, used, used + until - filled)
       filled += copied

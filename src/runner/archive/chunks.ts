@@ -1,4 +1,4 @@
-// Chunks in the store: compressed, and believed only after they were read back and hash to their name.
+// Chunks in the store. They are compressed, and count as stored only after they were read back and match their hash.
 import { webcrypto } from 'node:crypto'
 import { promisify } from 'node:util'
 import { constants, zstdCompress } from 'node:zlib'
@@ -11,11 +11,11 @@ const compress = promisify(zstdCompress)
 
 const level = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
 
-/** Off the main thread, which has sandboxes to serve. */
+/** Hashes in a thread pool, because the main thread serves sandboxes. */
 const hashAside = async (content: Buffer<ArrayBuffer>): Promise<string> =>
   Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex')
 
-/** Puts it below a prefix, unless a try before this one did; returns when the store has given it back unharmed. */
+/** Stores a chunk unless an earlier try did. Resolves when the store has returned the chunk undamaged. */
 export const keepChunk = async (
   store: ObjectStore,
   under: string,
@@ -34,12 +34,12 @@ export const keepChunk = async (
   return { ...chunk, storedBytes: stored.length }
 }
 
-/** Undefined for a chunk that is damaged, so that it is written anew. */
+/** Treats a damaged chunk as missing, so that it is written again. */
 const unlessDamaged = (error: unknown): undefined => {
   if (!(error instanceof ArchiveFailed) || error.why !== 'damaged') throw error
 }
 
-/** A chunk as the store has it: still compressed, and still to be checked. */
+/** Fetches a chunk as stored: still compressed and not yet verified. */
 export const fetchChunk = async (
   store: ObjectStore,
   under: string,
@@ -56,10 +56,10 @@ const nameOf = ({ sha256 }: Chunk) => `A part of the archive (${sha256.slice(0, 
 export const damaged = (chunk: Chunk) =>
   new ArchiveFailed('damaged', `${nameOf(chunk)} is damaged in the archive store.`)
 
-/** The contents of stored chunks, in order, each of them sound. They are decompressed without privileges. */
+/** Yields the contents of stored chunks in order, each verified by its hash. Decompression runs without privileges. */
 export async function* contentsOf(stored: AsyncIterable<Buffer>, chunks: readonly Chunk[]): AsyncGenerator<Buffer> {
   const pieces = inflate(stored, 'zstd')
-  /** What belongs to the next chunk. */
+  /** Decompressed bytes that belong to the next chunk. */
   let over: Buffer = Buffer.alloc(0)
   const take = async (bytes: number): Promise<Buffer<ArrayBuffer> | undefined> => {
     const content = Buffer.alloc(bytes)

@@ -1,11 +1,11 @@
-// GNU tar on a hostile disk. It has to be root of the host, since the attributes of overlays are for root only, so what a fault in
-// it could reach is taken away instead:
+// Runs GNU tar on a hostile disk. tar must be root of the host, because only root can read and set the attributes of overlays.
+// These limits contain a fault in tar:
 //
-// - its root directory holds the programs of the host, read-only, and the one disk, on which no device can be opened;
-// - it has the capabilities that making files takes and cannot gain others, no network, and the system call filter of programs
-//   without privileges, by which it can neither mount, nor start processes, nor touch other ones;
-// - it dies with the runner, and is process 1 of a namespace of its own. That also makes its output the same each time: tar
-//   writes its process id into the headers of sparse files.
+// - its root directory holds the host's programs, read-only, and one disk, on which no device can be opened;
+// - it has only the capabilities for making files and cannot gain others; it has no network; a system call filter forbids
+// mounting, starting processes and touching other processes;
+// - it dies with the runner. It is process 1 of its own namespace, which also makes its output reproducible: tar writes its
+// process id into headers of sparse files.
 import { filterProgram } from '#src/kit/confined.ts'
 
 export type TarPlace = { directory: string; isWritten: boolean }
@@ -13,7 +13,8 @@ export type TarPlace = { directory: string; isWritten: boolean }
 const capabilities = 'chown,dac_override,dac_read_search,fowner,fsetid,mknod,setfcap,sys_admin'
 const bounding = ['-all', ...capabilities.split(',').map((name) => `+${name}`)].join(',')
 
-// The new root is put together over /sys of a mount namespace of its own: that is on every host, and no disk lies below it. `$1` is the disk, `$2` ro or rw, `$3` the filter.
+// The new root is built on /sys in its own mount namespace, because every host has /sys and no disk is below it. `$1` is the
+// disk, `$2` ro or rw, `$3` the filter.
 const enter = `set -e
 at=/sys
 mount -t tmpfs -o mode=755,size=1m,nosuid,nodev tmpfs $at
@@ -41,7 +42,7 @@ umount -l /old
 cd /disk
 exec setpriv --no-new-privs --inh-caps=-all --bounding-set=${bounding} -- /confine filter none alone exec tar "$@"`
 
-/** The words of a command. It works in the directory. `mostBytes` is of address space. */
+/** Returns the command line. tar works in `directory`. `mostBytes` limits its address space. */
 export const confinedTar = (
   { directory, isWritten, mostBytes }: TarPlace & { mostBytes: number },
   args: readonly string[],

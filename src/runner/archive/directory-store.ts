@@ -1,5 +1,5 @@
-// Objects as files of one directory. A file gets its name when it is whole and on the disk; chunks, named by their hash, are
-// spread over 256 directories each.
+// Stores objects as files of one directory. A file gets its final name when it is whole and on the disk. Chunks, which are named
+// by their hash, are spread over 256 directories.
 import { randomUUID } from 'node:crypto'
 import { mkdir, open, opendir, readdir, rename, rmdir, stat, unlink } from 'node:fs/promises'
 import { basename, dirname, join, relative } from 'node:path'
@@ -9,7 +9,7 @@ import { hasCode } from '../cgroup/files.ts'
 import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore, StoredObject } from './store.ts'
 
-/** What is being written; a name that no key begins with. */
+/** Directory of files that are being written. No key begins with this name. */
 const incoming = '.incoming'
 const leftOverMs = 24 * 3600 * 1000
 
@@ -30,7 +30,7 @@ export class DirectoryStore implements ObjectStore {
   readonly #keepFreeBytes: number
   #isSwept = false
 
-  /** Takes nothing more when its file system has less than `keepFreeBytes` left: others live there, too. */
+  /** Refuses writes when its file system has less than `keepFreeBytes` free, because others use the file system too. */
   constructor(root: string, keepFreeBytes = 0) {
     this.#root = root
     this.#keepFreeBytes = keepFreeBytes
@@ -40,7 +40,7 @@ export class DirectoryStore implements ObjectStore {
     return join(this.#root, fileOf(key))
   }
 
-  /** Turns what the file system says into what a person can act on. */
+  /** Turns errors of the file system into errors that a person can act on. */
   async #tried<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work()
@@ -85,7 +85,7 @@ export class DirectoryStore implements ObjectStore {
   }
 
   async #name(unfinished: string, path: string) {
-    // Whoever removes the last object of a directory removes the directory, perhaps between these two lines.
+    // Another process may remove the directory, when it removes its last object, between these two steps.
     for (let triesLeft = 3; ; triesLeft -= 1) {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
       try {
@@ -98,7 +98,7 @@ export class DirectoryStore implements ObjectStore {
     for (let above = dirname(path); above.startsWith(this.#root); above = dirname(above)) await syncPath(above)
   }
 
-  /** What a killed writer left; a living one needs seconds. */
+  /** Removes what killed writers left. A living writer needs only seconds. */
   async #sweep() {
     if (this.#isSwept) return
     this.#isSwept = true

@@ -1,18 +1,18 @@
-// What can go wrong with an archive, as a sentence for a person and a word for a program.
+// Failures of archives: a sentence for users and a word for programs.
 
 export type Why =
-  /** The store could not be reached, or failed; later it may work. */
+  /** The store could not be reached or failed. A later try may work. */
   | 'store down'
-  /** The store does not let us: wrong key, no such bucket, a read-only directory. */
+  /** The store refuses access: wrong key, no such bucket, read-only directory. */
   | 'store refused'
   | 'store full'
-  /** What is stored is not what was stored. */
+  /** The stored data is not the data that was written. */
   | 'damaged'
   | 'missing'
-  /** The sandbox's disk cannot be read, or has no room for what the archive holds. */
+  /** The sandbox's disk cannot be read, or has no room for the archive's contents. */
   | 'disk'
 
-/** An archive that failed. The owner of the sandbox may read the message: it holds no key, no secret, nothing of other sandboxes. */
+/** A failed archive. The owner of the sandbox may read the message: it contains no key, secret or data of other sandboxes. */
 export class ArchiveFailed extends Error {
   override readonly name = 'ArchiveFailed'
   readonly why: Why

@@ -1,4 +1,4 @@
-// What the objects of an archive are called. Each sandbox has a prefix of its own, so tenants share nothing, not even by chance.
+// Keys of an archive's objects. Each sandbox has its own prefix, so that tenants never share objects.
 const safe = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
 
 const checked = (id: string): string => {

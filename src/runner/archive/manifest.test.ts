@@ -27,24 +27,24 @@ const isSaid = (error: unknown) => {
 }
 const changed = (over: Record<string, unknown>) => JSON.stringify({ ...JSON.parse(whole.toString()), ...over })
 
-suite('the table of contents of an archive', () => {
-  test('is read as it was written, and counts a chunk that comes twice once', () => {
+suite('the manifest of an archive', () => {
+  test('a manifest is read as it was written, and counts a repeated chunk once', () => {
     assert.deepEqual(read(whole), manifest)
     assert.equal(storedBytesOf(manifest), 9)
   })
 
-  test('cut short anywhere, it is damaged', () => {
+  test('a manifest that is cut anywhere is damaged', () => {
     for (let length = 0; length < whole.length; length += 1) {
       assert.throws(() => read(whole.subarray(0, length)), isSaid)
     }
   })
 
-  test('of another sandbox or archive, it is refused', () => {
+  test('a manifest of another sandbox or archive is refused', () => {
     assert.throws(() => readManifest(whole, 'other', 'one'), isSaid)
     assert.throws(() => readManifest(whole, 'box', 'two'), isSaid)
   })
 
-  test('of a newer version, it says so', () => {
+  test('a manifest of a newer version is refused with that reason', () => {
     assert.throws(() => read(changed({ format: 2 })), /newer version/)
   })
 
@@ -70,12 +70,12 @@ suite('the table of contents of an archive', () => {
     { chunks: [{ sha256: hash('a'), bytes: 25, storedBytes: 5 }] },
   ]
   for (const over of wrong) {
-    test(`with ${JSON.stringify(over).slice(0, 60)} it is damaged`, () => {
+    test(`a manifest with ${JSON.stringify(over).slice(0, 60)} is damaged`, () => {
       assert.throws(() => read(changed(over)), isSaid)
     })
   }
 
-  test('whatever it is made of, it is a manifest or an ArchiveFailed', () => {
+  test('any input is read as a manifest or throws ArchiveFailed', () => {
     const tried = (content: Buffer | string) => {
       try {
         assert.deepEqual(readManifest(writeManifest(read(content)), 'box', 'one'), read(content))

@@ -1,26 +1,28 @@
-// What an archive consists of: written last, so an archive with a manifest is whole; known by its own hash, so it is the one
-// that was written.
+// The table of contents of an archive. It is written last, so an archive with a manifest is complete. Control stores the
+// manifest's hash, so a changed manifest is detected.
 import { createHash } from 'node:crypto'
 import { maxChunkBytes } from './chunk-borders.ts'
 import { ArchiveFailed } from './failed.ts'
 
-/** A piece of the tar stream, named by the hash of what is in it; stored compressed. */
+/** A piece of the tar stream, named by the hash of its content and stored compressed. */
 export type Chunk = { sha256: string; bytes: number; storedBytes: number }
 
 export type Manifest = {
   sandboxId: string
   archiveId: string
-  /** ISO 8601. */
+  /** A time in ISO 8601. */
   createdAt: string
-  /** Length and hash of the whole tar stream. The hash is for people with `zstd` and `sha256sum`: the chunks' hashes prove more. */
+  /**
+   * Length and hash of the whole tar stream. Only people with `zstd` and `sha256sum` use the hash: the chunks' hashes prove more.
+   */
   bytes: number
   sha256: string
-  /** In the order of the stream; the same chunk may come again. */
+  /** Chunks in the order of the stream. A chunk may occur several times. */
   chunks: readonly Chunk[]
 }
 
 const format = 1
-/** 1 TiB and more. What a compressor may add to what it cannot make smaller is small. */
+/** Enough for 1 TiB and more. `maxStoredBytes` allows for the few bytes that compression may add to incompressible data. */
 export const maxChunks = 400_000
 export const maxStoredBytes = maxChunkBytes + 64 * 1024
 export const maxManifestBytes = 48 * 1024 * 1024
@@ -55,7 +57,7 @@ const parse = (content: Buffer): unknown => {
   }
 }
 
-/** Throws `ArchiveFailed` for whatever is not a manifest of this archive that this program understands. */
+/** Throws `ArchiveFailed` unless `content` is a manifest of this archive in a known version. */
 export const readManifest = (content: Buffer, sandboxId: string, archiveId: string): Manifest => {
   const damaged = (what: string) => new ArchiveFailed('damaged', `The archive's table of contents ${what}.`)
   const found = parse(content)

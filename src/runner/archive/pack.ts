@@ -1,5 +1,5 @@
-// From a disk to the store. Nothing local may be removed before this has resolved; killed anywhere, it is done again, and what
-// is in the store already is only read.
+// Packs a disk into the store. The caller may remove the local disk only after this resolves. An interrupted run can be repeated:
+// chunks that are stored already are only verified.
 import { createHash } from 'node:crypto'
 import type { ArchiveRef } from '#src/wire/runner-link.ts'
 import { cutIntoChunks } from './chunk-borders.ts'
@@ -19,26 +19,26 @@ import {
 import type { ObjectStore } from './store.ts'
 import { type DiskParts, readDisk } from './tar.ts'
 
-/** An archive that is whole: `bytes` is what unpacking reads, `storedBytes` what the store keeps for it. */
+/** A complete archive. `bytes`: size of the tar stream. `storedBytes`: compressed size in the store. */
 export type Archive = Required<ArchiveRef> & { bytes: number; storedBytes: number }
 
 type PackParts = {
   store: ObjectStore
   sandboxId: string
   archiveId: string
-  /** Nobody writes to it: its sandbox is stopped or frozen. */
+  /** Nothing writes to the disk: its sandbox is stopped or frozen. */
   disk: DiskParts
-  /** After each chunk that is safe, how much of the disk is. */
+  /** Called after each stored chunk, with how much of the disk is stored. */
   onProgress?: (safe: { bytes: number; storedBytes: number }) => void
   signal?: AbortSignal
 }
 
-/** In memory are so many chunks, each with its compressed form. */
+/** Number of chunks in memory at a time, each with its compressed form. */
 const chunksAtOnce = 3
 
 export const packDisk = async (parts: PackParts): Promise<Archive> => {
   const { store, sandboxId, archiveId, disk, onProgress, signal } = parts
-  // Says at once if an id is unusable.
+  // Throws early if an id is unusable.
   manifestKey(sandboxId, archiveId)
   const whole = createHash('sha256')
   const chunks: Chunk[] = []
@@ -87,7 +87,10 @@ const describe = (content: Buffer, manifest: Manifest): Archive => ({
   storedBytes: storedBytesOf(manifest),
 })
 
-/** Writes the manifest, unless an earlier try wrote one of the same stream: its hash may be known to others already. */
+/**
+ * Writes the manifest. If an earlier try wrote one for the same stream, that one stays, because control may know its hash
+ * already.
+ */
 const keepManifest = async (store: ObjectStore, manifest: Manifest, signal: AbortSignal | undefined) => {
   const key = manifestKey(manifest.sandboxId, manifest.archiveId)
   const there = await store.get(key, maxManifestBytes, signal)
@@ -109,7 +112,7 @@ const isOfSame = (content: Buffer, { sandboxId, archiveId, createdAt: _, ...rest
   }
 }
 
-/** What is in the store under this id, if an archive is. Only tests ask: a runner that was killed before it could tell packs again. */
+/** Finds a complete archive with this id. Only tests use this: a runner that was killed before its report packs again. */
 export const findArchive = async (
   store: ObjectStore,
   sandboxId: string,

@@ -1,13 +1,13 @@
-// A store that is asked again for a while when it is down, and then says so once.
+// Retries calls to a store that is down for a while, and then throws a single error.
 import { setTimeout as wait } from 'node:timers/promises'
 import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore } from './store.ts'
 
-/** Before each further try. With what a try itself may take, a dead store is given up on within minutes. */
+/** Pauses before each further try. Together with the timeouts of the tries, a dead store is given up within minutes. */
 const standardWaitsMs = [200, 1_000, 3_000, 8_000]
 
 export const patient = (store: ObjectStore, waitsMs: readonly number[] = standardWaitsMs): ObjectStore => {
-  /** Returns if it is worth another try, after a while; throws what is to be said if not. */
+  /** Returns after a pause if another try makes sense, otherwise throws the final error. */
   const beforeAnother = async (error: unknown, tried: number, signal: AbortSignal | undefined) => {
     signal?.throwIfAborted()
     if (!(error instanceof ArchiveFailed) || error.why !== 'store down') throw error
@@ -15,7 +15,7 @@ export const patient = (store: ObjectStore, waitsMs: readonly number[] = standar
     if (waitMs === undefined) {
       throw new ArchiveFailed('store down', `${error.message} Tried ${tried} times.`, { cause: error.cause })
     }
-    // Some of it by chance, so that many sandboxes do not come back in one wave.
+    // The pause is partly random, so that many sandboxes do not retry at the same moment.
     await wait(waitMs * (0.75 + Math.random() / 2), undefined, signal ? { signal } : {}).catch(() => undefined)
     signal?.throwIfAborted()
   }
@@ -34,7 +34,7 @@ export const patient = (store: ObjectStore, waitsMs: readonly number[] = standar
     put: (key, content, signal) => again(() => store.put(key, content, signal), signal),
     get: (key, limit, signal) => again(() => store.get(key, limit, signal), signal),
     remove: (key, signal) => again(() => store.remove(key, signal), signal),
-    // A list that breaks off is begun again.
+    // A list that breaks off is started again.
     async *list(prefix, signal) {
       for (let tried = 1; ; tried += 1) {
         try {

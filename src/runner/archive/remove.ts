@@ -1,5 +1,5 @@
-// Takes away what no archive needs any more. A manifest goes before its chunks, so there is never one whose chunks are missing.
-// Not while the same sandbox is being packed: its caller does one thing per sandbox at a time.
+// Removes objects that no archive needs any more. A manifest is removed before its chunks, so that no manifest lacks chunks. Must
+// not run while the same sandbox is packed; the caller runs one verb per sandbox at a time.
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { ArchiveFailed } from './failed.ts'
 import { chunkKey, chunksOf, manifestKey, manifestsOf, prefixOf } from './keys.ts'
@@ -9,7 +9,7 @@ import type { ObjectStore } from './store.ts'
 type RemoveParts = {
   store: ObjectStore
   sandboxId: string
-  /** The id of the archive that stays; absent: nothing does. */
+  /** The id of the archive to keep. Absent: remove all. */
   keep?: string
   signal?: AbortSignal
 }
@@ -17,7 +17,7 @@ type RemoveParts = {
 const atOnce = 8
 const batchSize = 256
 
-/** May be done twice, and again after it was killed. */
+/** Safe to repeat, also after it was killed. */
 export const removeArchives = async ({ store, sandboxId, keep, signal }: RemoveParts): Promise<void> => {
   const needed = keep === undefined ? new Set<string>() : await keysOf(store, sandboxId, keep, signal)
   const places =
@@ -25,7 +25,7 @@ export const removeArchives = async ({ store, sandboxId, keep, signal }: RemoveP
   for (const place of places) await removeBelow(store, place, needed, signal)
 }
 
-/** Without the table of contents of what stays, nothing can be said to be superfluous. */
+/** Throws if the manifest of the archive to keep cannot be read: without it nothing can be called unneeded. */
 const keysOf = async (store: ObjectStore, sandboxId: string, keep: string, signal: AbortSignal | undefined) => {
   const key = manifestKey(sandboxId, keep)
   const content = await store.get(key, maxManifestBytes, signal)

@@ -1,5 +1,5 @@
-// Objects in a bucket of anything that speaks S3, over HTTP with signatures of version 4. Three requests and a list are
-// all that is asked of it; every request says the hash of its body, so the server refuses what arrived changed.
+// Stores objects in a bucket of any server that speaks S3, over HTTP with version 4 signatures. It needs only three requests and
+// a list. Each request states the hash of its body, so the server rejects a body that was changed on the way.
 import { createHash } from 'node:crypto'
 import { AwsV4Signer } from 'aws4fetch'
 import { Agent, request } from 'undici'
@@ -12,11 +12,11 @@ type Method = 'GET' | 'PUT' | 'DELETE'
 
 type Question = {
   method: Method
-  /** Below the prefix; absent: the bucket itself. */
+  /** Key below the prefix. Absent: the bucket itself. */
   key?: string
   query?: Record<string, string>
   body?: Uint8Array
-  /** Most bytes that the server may answer. */
+  /** Maximum size of the server's answer in bytes. */
   limit: number
   signal?: AbortSignal | undefined
 }
@@ -29,7 +29,7 @@ const wholeMs = 180_000
 const errorLimit = 64 * 1024
 const listLimit = 8 * 1024 * 1024
 
-/** Text between the first such tags. Keys are asked for in URL form, so nothing but names and tokens is ever read here. */
+/** Text of the first such tag. Keys are requested in URL encoding, so only names and tokens are read here. */
 const textIn = (xml: string, tag: string): string | undefined => {
   const found = new RegExp(`<${tag}>([^<]*)</${tag}>`).exec(xml)?.[1]
   const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
@@ -38,7 +38,7 @@ const textIn = (xml: string, tag: string): string | undefined => {
 
 const isList = (xml: string) => xml.includes('<ListBucketResult') && xml.trimEnd().endsWith('</ListBucketResult>')
 
-/** `NoSuchBucket` and the like: safe to show. */
+/** The server's error code such as `NoSuchBucket`, if it is safe to show. */
 const codeIn = (xml: string) => /^\w{1,60}$/.exec(textIn(xml, 'Code') ?? '')?.[0]
 
 const tooLarge = () => new ArchiveFailed('damaged', 'An object of the archive is larger than it can be.')
@@ -52,7 +52,7 @@ export class S3Store implements ObjectStore {
     headersTimeout: waitMs,
     bodyTimeout: waitMs,
   })
-  /** Keys derived for a day, kept by the signer. */
+  /** Signing keys, which the signer derives once a day. */
   readonly #derived = new Map<string, ArrayBuffer>()
 
   constructor(at: S3Address, pageSize = 1000) {
@@ -87,7 +87,7 @@ export class S3Store implements ObjectStore {
       const xml = answer.body.toString()
       if (!isList(xml)) throw this.#noList()
       for (const [, item = ''] of xml.matchAll(/<Contents>(.*?)<\/Contents>/gs)) {
-        // Ours have nothing to decode but the slash; another one that cannot be is not ours.
+        // Our keys have only the slash encoded. A key with other encoded characters is not ours.
         const key = (textIn(item, 'Key') ?? '').replaceAll(/%2F/gi, '/')
         if (key.startsWith(whole)) yield { key: key.slice(this.#at.prefix.length), bytes: Number(textIn(item, 'Size')) }
       }
@@ -98,7 +98,7 @@ export class S3Store implements ObjectStore {
     }
   }
 
-  /** What a list does not name counts as gone, so one that is not whole is none. */
+  /** An incomplete list is an error, because objects missing from a list count as removed. */
   #noList() {
     return new ArchiveFailed('store down', `${this.#name} does not work: what it lists is no list.`)
   }
@@ -107,7 +107,7 @@ export class S3Store implements ObjectStore {
     return this.#agent.close()
   }
 
-  /** Undefined: what was asked for is not there. */
+  /** Undefined if the requested object does not exist. */
   async #ask(question: Question): Promise<Answer | undefined> {
     const answer = await this.#send(question)
     if (answer.status >= 200 && answer.status < 300) return answer

@@ -1,4 +1,4 @@
-// A directory and a real S3 server that checks signatures keep equal promises; and the errors of a store that is unwell.
+// A directory and a real S3 server, which checks signatures, keep the same promises. A failing store causes readable errors.
 import assert from 'node:assert/strict'
 import { readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -35,7 +35,7 @@ const promises = (open: () => ObjectStore) => {
   })
   after(() => store.close())
 
-  test('what was put is got, replaced, listed with its size, and gone once removed', async () => {
+  test('a stored object can be read, replaced, listed with its size, and removed', async () => {
     await store.put('a/chunks/one', Buffer.from('first'))
     await store.put('a/chunks/one', Buffer.from('second one'))
     await store.put(`a/chunks/${hash}`, Buffer.alloc(1000, 7))
@@ -51,19 +51,19 @@ const promises = (open: () => ObjectStore) => {
     assert.equal(await store.get('a/chunks/one', limit), undefined)
   })
 
-  test('what is not there is undefined, listed as nothing, and may be removed', async () => {
+  test('a missing object is undefined, is not listed, and may be removed', async () => {
     assert.equal(await store.get('never/was', limit), undefined)
     assert.deepEqual(await keysBelow(store, 'never/'), [])
     await store.remove('never/was')
   })
 
-  test('an object larger than it may be is damaged, and not read', async () => {
+  test('an object above its maximum size counts as damaged and is not read', async () => {
     await store.put('large', Buffer.alloc(limit + 1))
     await assert.rejects(store.get('large', limit), fails('damaged', /larger than it can be/))
     await store.remove('large')
   })
 
-  test('objects may be removed while a list goes on, which still names each of them', async () => {
+  test('objects may be removed during a list, which still names each of them', async () => {
     const keys = Array.from({ length: 30 }, (_, at) => `many/${at}`)
     await Promise.all(keys.map((key) => store.put(key, Buffer.from(key))))
     const seen: string[] = []
@@ -75,7 +75,7 @@ const promises = (open: () => ObjectStore) => {
     assert.deepEqual(await keysBelow(store, 'many/'), [])
   })
 
-  test('a signal that was given already ends every request with its reason', async () => {
+  test('a signal that is already aborted ends every request with its reason', async () => {
     const reason = new Error('no more')
     const signal = AbortSignal.abort(reason)
     await assert.rejects(store.put('x', Buffer.from('x'), signal), reason)
@@ -90,7 +90,7 @@ suite('a store in a directory', () => {
   after(() => scratch[Symbol.dispose]())
   promises(() => new DirectoryStore(scratch.at('store')))
 
-  test('only root reads it, chunks are spread, and no empty directory stays', async () => {
+  test('only root can read the directory, chunks are spread, and no empty directory stays', async () => {
     const root = scratch.at('modes')
     const store = new DirectoryStore(root)
     await store.put(`s/chunks/${hash}`, Buffer.from('x'))
@@ -101,7 +101,7 @@ suite('a store in a directory', () => {
     assert.deepEqual(readdirSync(`${root}/.incoming`), [])
   })
 
-  test('what a killed writer left goes after a day, what is being written stays', async () => {
+  test('files of killed writers are removed after a day, files being written stay', async () => {
     const incoming = scratch.make('left/.incoming')
     for (const name of ['old', 'new']) writeFileSync(`${incoming}/${name}`, 'x')
     utimesSync(`${incoming}/old`, 1, 1)
@@ -109,21 +109,23 @@ suite('a store in a directory', () => {
     assert.deepEqual(readdirSync(incoming), ['new'])
   })
 
-  test('it leaves its file system the room that it must', { skip: needsRoot }, async () => {
+  test('a directory store leaves its file system the configured free space', { skip: needsRoot }, async () => {
     const store = new DirectoryStore(scratch.small('kept', 4), 3 * 1024 ** 2)
     await store.put('small', Buffer.alloc(100_000))
     await assert.rejects(store.put('large', Buffer.alloc(2 * 1024 ** 2)), fails('store full', /is full/))
     assert.deepEqual(await keysBelow(store, ''), ['small 100000'])
   })
 
-  test('a full one says that it is full, and keeps nothing of what did not fit', { skip: needsRoot }, async () => {
+  test('a full directory store reports that it is full, and keeps nothing of the failed object', {
+    skip: needsRoot,
+  }, async () => {
     const store = patient(new DirectoryStore(scratch.small('full', 1)))
     await store.put('fits', Buffer.alloc(1000))
     await assert.rejects(store.put('does-not', Buffer.alloc(2 * limit)), fails('store full', /is full\.$/))
     assert.deepEqual(await keysBelow(store, ''), ['fits 1000'])
   })
 
-  test('one whose place is a file is refused', async () => {
+  test('a directory store whose path is a file is refused', async () => {
     writeFileSync(scratch.at('file'), '')
     const store = new DirectoryStore(scratch.at('file'))
     await assert.rejects(store.put('k', Buffer.from('x')), fails('store refused', /cannot be used/))
@@ -131,7 +133,7 @@ suite('a store in a directory', () => {
 })
 
 suite('a store in a directory, wherever the power fails', { skip: needsRoot }, () => {
-  test('keeps what was put, and has it whole or not at all until then', () => {
+  test('a stored object survives a power cut; before that it is whole or missing', () => {
     const keys = ['one/manifest', `one/chunks/${hash}`]
     return cutEverywhere(
       async (directory, mark) => {
@@ -160,7 +162,7 @@ suite('a store in S3', { skip: withoutS3 }, () => {
     s3 = await startS3('archives')
   })
   after(() => s3.stop())
-  // Pages of seven: the lists of these tests have several.
+  // Pages of seven objects, so that the lists of these tests have several pages.
   promises(() => new S3Store(s3.address, 7))
 
   const refusals: [string, Partial<S3Address>, RegExp][] = [
@@ -184,7 +186,7 @@ suite('a store in S3', { skip: withoutS3 }, () => {
   }
 })
 
-suite('a store that is unwell', () => {
+suite('a failing store', () => {
   const addressOf = (port: number): S3Address => ({
     kind: 's3',
     endpoint: new URL(`http://127.0.0.1:${port}`),
@@ -194,7 +196,7 @@ suite('a store that is unwell', () => {
     accessKey: 'key',
     secret: 'secret',
   })
-  /** Answers these in turn, then the last one for ever. */
+  /** Starts a server with these answers in turn. The last answer repeats. */
   const answering = async (answers: readonly [status: number, body: string][]) => {
     let asked = 0
     const server = createServer((_, reply) => {
@@ -211,7 +213,7 @@ suite('a store that is unwell', () => {
     return { store, asked: () => asked, [Symbol.asyncDispose]: dispose }
   }
 
-  test('is asked again, and what it then says counts', async () => {
+  test('a store that is down is asked again, and its later answer counts', async () => {
     await using s3 = await answering([
       [503, '<Error><Code>SlowDown</Code></Error>'],
       [500, 'x'],
@@ -221,7 +223,7 @@ suite('a store that is unwell', () => {
     assert.equal(s3.asked(), 3)
   })
 
-  test('is given up on after a few tries, in a sentence', async () => {
+  test('a store that stays down is given up after a few tries, with a sentence', async () => {
     await using s3 = await answering([[503, '<Error><Code>SlowDown</Code></Error>']])
     await assert.rejects(
       s3.store.put('k', Buffer.from('x')),
@@ -231,13 +233,13 @@ suite('a store that is unwell', () => {
     await assert.rejects(keysBelow(s3.store, 'k/'), fails('store down', /Tried 3 times/))
   })
 
-  test('and full is not asked again', async () => {
+  test('a full store is not asked again', async () => {
     await using s3 = await answering([[507, '<Error><Code>XMinioStorageFull</Code></Error>']])
     await assert.rejects(s3.store.put('k', Buffer.from('x')), fails('store full', /full: XMinioStorageFull/))
     assert.equal(s3.asked(), 1)
   })
 
-  test('and not there at all is named with its host', async () => {
+  test('an unreachable store is named with its host', async () => {
     const store = patient(new S3Store(addressOf(1)), [1])
     await assert.rejects(
       store.get('k', limit),
@@ -246,12 +248,12 @@ suite('a store that is unwell', () => {
     await store.close()
   })
 
-  test('answers nonsense: what it says is neither believed nor repeated', async () => {
+  test('a nonsense answer is neither believed nor repeated in the error', async () => {
     await using s3 = await answering([[400, '<Error><Code>\u001b[31m<script></Code></Error>']])
     await assert.rejects(s3.store.get('k', limit), fails('store refused', /refuses: HTTP 400\.$/))
   })
 
-  test('says what is no list, or not where the list goes on: an error, as what it keeps would count as gone', async () => {
+  test('a list that is invalid or does not continue is an error: missing objects would count as removed', async () => {
     const list = (rest: string) =>
       `<?xml version="1.0"?><ListBucketResult xmlns="x"><Contents><Key>k/a</Key><Size>1</Size></Contents>${rest}`
     const more = '<IsTruncated>true</IsTruncated>'
@@ -271,7 +273,7 @@ suite('a store that is unwell', () => {
     assert.equal(s3.asked(), 3)
   })
 
-  test('is not waited for once the signal is given', async () => {
+  test('a failing store is not waited for after an abort', async () => {
     const s3 = patient(new S3Store(addressOf(1)), [60_000])
     const abort = new AbortController()
     const asking = s3.get('k', limit, abort.signal)

@@ -1,10 +1,9 @@
-// A disk as a stream and back, by GNU tar: content, modes, owners, nanoseconds, holes, hard links, whiteouts, access lists and
-// the extended attributes that a sandbox or its overlay can set. The disk is hostile, and tar is root:
+// Turns a disk into a stream and back, by GNU tar: content, modes, owners, nanoseconds, holes, hard links, whiteouts, access
+// lists, and the extended attributes that a sandbox or its overlay can set. The disk is hostile and tar is root, so:
 //
-// - it is given two names of ours, and reads what is below without following links;
-// - it unpacks into a directory that nothing else can reach, refuses a name that comes twice, and makes links that lead
-//   elsewhere only when everything else is there;
-// - a fault in it harms that disk only (confined-tar.ts).
+// - tar gets two names that we chose, and reads below them without following links;
+// - tar unpacks into a directory that nothing else can reach, refuses a repeated name, and makes links that lead elsewhere last;
+// - a fault in tar harms only that disk (confined-tar.ts).
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { basename, dirname } from 'node:path'
@@ -14,20 +13,21 @@ import { runCommand } from '#src/kit/run-command.ts'
 import { confinedTar, type TarPlace } from './confined-tar.ts'
 import { ArchiveFailed } from './failed.ts'
 
-/** The two directories of a sandbox's disk that an archive holds. They lie side by side. */
+/** The two directories of a sandbox's disk that an archive stores. Both are in the same directory. */
 export type DiskParts = { upper: string; etc: string }
 
-/** It remembers every file that has two names, as a hostile disk may have millions of; what is over ends it. Of address space. */
-const tarBytes = 1024 ** 3
-/** Records of 64 KiB both ways: tar reads the last one to its end. */
-const records = ['--blocking-factor=128', '--read-full-records']
 /**
- * Attributes that a sandbox, or its overlay, can have set itself. tar is root: it would set others, too, which only root may.
+ * Limit of tar's address space. tar remembers every file with two names, and a hostile disk may have millions; the limit then
+ * ends tar.
  */
+const tarBytes = 1024 ** 3
+/** Records of 64 KiB in both directions, and tar reads the last one to its end. */
+const records = ['--blocking-factor=128', '--read-full-records']
+/** Attributes that a sandbox or its overlay can set itself. tar is root and would restore others too, which only root may set. */
 const attributes = ['user.*', 'security.capability', 'trusted.overlay.*'].map((names) => `--xattrs-include=${names}`)
 const everything = ['--numeric-owner', '--xattrs', ...attributes, '--acls', '--warning=none']
 const stderrLimit = 16 * 1024
-/** The longest path that tar can make again, since it names each file from the top. */
+/** The longest path that tar can restore, because it names each file by its whole path. */
 const maxPathBytes = 4095
 
 const names = ({ upper, etc }: DiskParts): [string, string] => {
@@ -37,7 +37,7 @@ const names = ({ upper, etc }: DiskParts): [string, string] => {
   return ['upper', 'etc']
 }
 
-/** The directory that both lie in. */
+/** The directory that contains both. */
 export const holderOf = (disk: DiskParts): string => {
   names(disk)
   return dirname(disk.upper)
@@ -49,7 +49,7 @@ const startTar = (
   stdio: ['ignore', 'pipe', 'pipe'] | ['pipe', 'ignore', 'pipe'],
 ) => {
   const [program = '', ...words] = confinedTar({ ...place, mostBytes: tarBytes }, args)
-  // The C locale: names are bytes, and are neither understood nor changed.
+  // The C locale: names are bytes, which tar must not interpret or change.
   const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' }
   const child = spawn(program, words, { env, stdio })
   let said = ''
@@ -59,7 +59,7 @@ const startTar = (
   return { child, ended: outcome(child, () => said) }
 }
 
-/** Resolves when tar ended well; what a hostile name could add to its sentence is escaped and cut. */
+/** Resolves when tar succeeded. In an error, anything that a hostile name could add is escaped and cut. */
 const outcome = async (child: ChildProcess, said: () => string): Promise<void> => {
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
   if (code === 0) return
@@ -83,7 +83,7 @@ const look = (walk: string[]): Promise<string> =>
     throw new ArchiveFailed('disk', 'The disk cannot be read.', { cause })
   })
 
-/** What tar could read but never make again. */
+/** Throws for paths that tar could read but never restore. */
 const refuseWhatCannotReturn = async (holder: string, parts: readonly string[]) => {
   const tooLong = ['-regextype', 'posix-extended', '-regex', `.{${maxPathBytes + 1},}`, '-print', '-quit']
   const walk = ['env', `--chdir=${holder}`, 'find', ...parts, ...tooLong]
@@ -93,7 +93,10 @@ const refuseWhatCannotReturn = async (holder: string, parts: readonly string[]) 
 }
 
 export type Extent = {
-  /** What its files take up, each on its own: more than the disk does where they share their contents, as `cp` makes them on btrfs. */
+  /**
+   * Space of all files if each is stored separately. This is more than the disk uses if files share contents (as with `cp` on
+   * btrfs).
+   */
   bytesApart: number
   directories: number
 }
@@ -107,7 +110,7 @@ export const extentOf = async (disk: DiskParts): Promise<Extent> => {
   return { bytesApart, directories }
 }
 
-/** The disk as one tar stream, the same bytes each time as long as nothing on it changes. Nobody may be writing to it. */
+/** Yields the disk as one tar stream, always the same bytes for the same disk. Nothing may write to the disk meanwhile. */
 export async function* readDisk(disk: DiskParts, signal?: AbortSignal): AsyncGenerator<Buffer> {
   const holder = holderOf(disk)
   await refuseWhatCannotReturn(holder, names(disk))
@@ -136,15 +139,15 @@ export async function* readDisk(disk: DiskParts, signal?: AbortSignal): AsyncGen
   }
 }
 
-/** Makes `upper` and `etc` in an empty directory from such a stream. What it leaves when it fails is the caller's to remove. */
+/** Makes `upper` and `etc` in an empty directory from such a stream. On failure the caller removes the leftovers. */
 export const writeDisk = async (
   stream: AsyncIterable<Buffer>,
   directory: string,
   signal?: AbortSignal,
 ): Promise<void> => {
   const careful = ['--keep-old-files', '--same-owner', '--same-permissions', '--delay-directory-restore']
-  // It reads on to the end of the stream: one that ended at the archive's last mark would close its input while the last of the
-  // stream is still being checked.
+  // Makes tar read to the end of the stream. If it ended at the archive's end mark, its input would close while the last chunk is
+  // still being verified.
   const toTheEnd = '--ignore-zeros'
   const { child, ended } = startTar(
     { directory, isWritten: true },
@@ -159,7 +162,7 @@ export const writeDisk = async (
     await ended
   } catch (error) {
     signal?.throwIfAborted()
-    // What the stream says of itself; else tar ended before it had read all, and knows why.
+    // The error of the stream, if there is one; otherwise tar ended early, and its own message is the reason.
     const why =
       error instanceof ArchiveFailed
         ? error

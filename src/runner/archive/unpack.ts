@@ -1,4 +1,4 @@
-// From the store to a disk: whole and as it was, or not at all. Nothing is unpacked that does not hash to its name.
+// Restores a disk from the store, completely or not at all. Every chunk is verified by its hash before it is unpacked.
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freeBytes } from '#src/kit/file-system.ts'
@@ -21,14 +21,14 @@ type UnpackParts = {
   store: ObjectStore
   sandboxId: string
   archive: Required<ArchiveRef>
-  /** `upper` and `etc` are absent or empty; the directory that they lie in is there, with the limit that it shall have. */
+  /** `upper` and `etc` are absent or empty. Their directory exists and already has the disk limit. */
   disk: DiskParts
   onProgress?: (done: { bytes: number; of: number }) => void
   signal?: AbortSignal
 }
 
 const chunksAhead = 3
-/** Beside the disk until it is whole. */
+/** Name of the directory, beside the disk, that holds the disk until it is whole. */
 const unfinished = 'unpacking'
 
 export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
@@ -42,14 +42,14 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
   try {
     await mkdir(place, { mode: 0o700 })
     await writeDisk(stream(parts, manifest), place, signal)
-    // Archives of older versions hold every attribute that there was.
+    // Archives of older versions contain all attributes, also dangerous ones.
     await runCommand([launcher, ...step.disarm(place, uidBase, uidCount)], { background: true, timeoutMs: 600_000 })
     signal?.throwIfAborted()
-    // What has its name is whole, also after a power cut.
+    // The rename happens after a sync, so a disk with its final name is whole even after a power cut.
     await sync(place)
     await rename(join(place, 'upper'), disk.upper)
     await rename(join(place, 'etc'), disk.etc)
-    // A caller that hears that the disk is there may remove the archive.
+    // Synced before return, because the caller may then remove the archive.
     await sync(holder)
   } catch (error) {
     signal?.throwIfAborted()
@@ -72,7 +72,7 @@ const refuseToOverwrite = async ({ upper, etc }: DiskParts) => {
   }
 }
 
-/** Before anything is written: what is left belongs to all who have a disk there. */
+/** Checked before anything is written, because all disks share the free space of the pool. */
 const refuseWithoutRoom = async (holder: string, { bytes }: Manifest) => {
   const free = await freeBytes(holder)
   if (bytes <= free) return
@@ -94,7 +94,7 @@ const openManifest = async (
   return readManifest(content, sandboxId, id)
 }
 
-/** Chunks as they are stored, fetched ahead, in order. */
+/** Fetches stored chunks ahead, in order. */
 async function* storedChunks({ store, sandboxId, signal }: UnpackParts, { chunks }: Manifest): AsyncGenerator<Buffer> {
   const waiting = chunks.values()
   const ahead: Promise<Buffer>[] = []
@@ -117,7 +117,7 @@ async function* storedChunks({ store, sandboxId, signal }: UnpackParts, { chunks
   }
 }
 
-/** The tar stream. Each chunk hashes to its name, and the table of contents is the one that was written: that is all of it. */
+/** Yields the tar stream. Each chunk matches its hash and the manifest is verified, so the stream is complete and unchanged. */
 async function* stream(parts: UnpackParts, manifest: Manifest) {
   let bytes = 0
   for await (const content of contentsOf(storedChunks(parts, manifest), manifest.chunks)) {

@@ -1,4 +1,4 @@
-// Real cgroups of this machine: of the version it uses and, where it mounts v2 as well, of that. Needs root.
+// Real cgroups of this machine: of the version that it uses, and of v2 where that is mounted as well. Needs root.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -18,7 +18,7 @@ const layouts = (): CgroupLayout[] => {
   return unified === undefined ? [own] : [own, { version: 2, root: unified }]
 }
 
-/** A cgroup as the runtime makes it: in every hierarchy, with a process in it. */
+/** A cgroup as the runtime makes it: in every hierarchy, and with a process in it. */
 class Occupied {
   readonly path = `/alcove-test-${randomBytes(3).toString('hex')}`
   readonly process: ChildProcess
@@ -53,7 +53,7 @@ class Occupied {
 
 for (const layout of needsRoot ? [] : layouts())
   suite(`a cgroup of version ${layout.version}`, () => {
-    test('kill ends everything in it, frozen or not; remove leaves nothing, and both may be asked again', async () => {
+    test('kill ends all processes, frozen or not; remove leaves nothing; both may be repeated', async () => {
       await using occupied = new Occupied(layout, 'sleep', '1000')
       const { cgroup, process: child } = occupied
       const exited = once(child, 'exit')
@@ -73,7 +73,7 @@ for (const layout of needsRoot ? [] : layouts())
       assert.equal(await cgroup.outOfMemoryKills(), 0)
     })
 
-    test('frozen means that nothing runs, thawed that it goes on', async () => {
+    test('nothing runs in a frozen cgroup, and thawed processes continue', async () => {
       await using occupied = new Occupied(layout, 'sh', '-c', 'while :; do :; done')
       const { cgroup, process: child } = occupied
       const ticks = () => readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(' ').slice(13, 15).join()
@@ -87,7 +87,7 @@ for (const layout of needsRoot ? [] : layouts())
       while (ticks() === before) await new Promise(setImmediate)
     })
 
-    test('the names below a path are listed once', async () => {
+    test('child cgroups are listed once, although several hierarchies have them', async () => {
       await using occupied = new Occupied(layout, 'sleep', '1000')
       const names = await listCgroups(layout, '/')
       assert.equal(names.filter((name) => `/${name}` === occupied.path).length, 1)
@@ -98,7 +98,7 @@ for (const layout of needsRoot ? [] : layouts())
 suite('limits that are written live', {
   skip: needsRoot || (readLayout().version === 2 && 'the host has cgroup v2 alone'),
 }, () => {
-  test('memory and cpu, up and down; a limit below what is in use is an error', async () => {
+  test('memory and cpu limits can be raised and lowered; a limit below the current use is an error', async () => {
     const layout = readLayout()
     assert.ok(layout.version === 1)
     await using occupied = new Occupied(layout, 'sleep', '1000')
@@ -119,8 +119,8 @@ suite('limits that are written live', {
 })
 
 suite('memory on cgroup v2', () => {
-  test('a limit below the use is never written, as it would kill; other changes are taken back', async () => {
-    // The kernel that runs the tests may have no memory controller there: its files stand in for it.
+  test('a memory limit below the use is never written, because it would kill; other changes are undone', async () => {
+    // The test kernel may have no memory controller for v2, so plain files stand in for it.
     const root = mkdtempSync(join(tmpdir(), 'alcove-cgroup-'))
     try {
       const files = { current: '2147483648', max: '4294967296', high: 'max' }
@@ -131,7 +131,7 @@ suite('memory on cgroup v2', () => {
         cgroup.limit({ cpu: 1, memoryGiB: 1 }),
         (error) => error instanceof MemoryInUse && error.usedBytes === 2 * 1024 ** 3,
       )
-      // A plain file keeps the end of what was longer.
+      // A plain file keeps the end of longer earlier contents, unlike a kernel file.
       const read = (name: string) => readFileSync(join(root, name), 'utf8').replace(/^max.*/, 'max')
       assert.deepEqual(['memory.max', 'memory.high', 'cpu.max', 'cpu.weight'].map(read), [
         '4294967296',
@@ -148,7 +148,7 @@ suite('memory on cgroup v2', () => {
 })
 
 suite('the contents of cgroup files', () => {
-  test('counters', () => {
+  test('counters are parsed by name', () => {
     assert.deepEqual(
       [...parseCounters('oom 1\noom_kill 22\n\n')],
       [
@@ -158,7 +158,7 @@ suite('the contents of cgroup files', () => {
     )
   })
 
-  test('the v1 scale of shares covers the v2 scale of weights', () => {
+  test('the v1 range of cpu shares maps to the v2 range of weights', () => {
     assert.deepEqual([2, 1024, 262144].map(weightOf), [1, 40, 10000])
   })
 })

@@ -1,5 +1,5 @@
-// The cgroup of a sandbox, on every kind of host. The runtime makes it and sets its first limits; everything after
-// that is a write to one of its files, because a write costs microseconds and a process costs milliseconds.
+// The cgroup of a sandbox, for cgroup v1 and v2. The runtime creates it with its first limits. Later changes are writes to its
+// files, because a write costs microseconds and a process costs milliseconds.
 import { existsSync } from 'node:fs'
 import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -13,40 +13,42 @@ type Usage = { cpuSeconds: number; memoryBytes: number; processes: number }
 
 export interface Cgroup {
   pids(): Promise<number[]>
-  /** Ends everything in it, at once and for certain; resolves when nothing is left. */
+  /** Kills all processes in the cgroup. Resolves when none is left. */
   kill(): Promise<void>
-  /** Resolves when nothing runs any more. */
+  /** Resolves when nothing in the cgroup runs any more. */
   freeze(): Promise<void>
-  /** Fine when it is gone. */
+  /** No error if the cgroup is gone. */
   thaw(): Promise<void>
-  /** Whether somebody asked for it to be frozen, also where not all of it has got there. */
+  /** Whether a freeze was requested, even if not all processes are frozen yet. */
   isFrozen(): Promise<boolean>
-  /** Live. Throws `MemoryInUse`, with every limit as it was, if what is in use does not fit. */
+  /**
+   * Applies limits while processes run. Throws `MemoryInUse` and leaves every limit as it was if the memory in use does not fit.
+   */
   limit(compute: Compute): Promise<void>
-  /** The processors it is kept to, as the kernel writes lists of them; undefined where it is kept to none. */
+  /** The processors that the cgroup is bound to, as a kernel list; undefined if it is not bound. */
   cpus(): Promise<string | undefined>
-  /** Live. */
+  /** Binds running processes to other processors. */
   useCpus(list: string): Promise<void>
-  /** How often the kernel has killed a process of it for want of memory. */
+  /** How often the kernel has killed a process of the cgroup for want of memory. */
   outOfMemoryKills(): number
-  /** How often it was refused a process or thread because it had as many as it may. */
+  /** How often a new process or thread was refused because the limit was reached. */
   refusedProcesses(): number
-  /** Bytes; undefined when it is gone. */
+  /** Bytes; undefined if the cgroup is gone. */
   memoryInUse(): number | undefined
   memoryUse(): MemoryUse | undefined
-  /** Bytes of kernel memory, buffers of sockets included, that are charged to it; undefined when it is gone. */
+  /** Bytes of kernel memory charged to the cgroup, socket buffers included; undefined if the cgroup is gone. */
   kernelMemory(): number | undefined
-  /** That its processes have run in all, on any processor; undefined when it is gone. */
+  /** Processor time of all its processes so far; undefined if the cgroup is gone. */
   cpuSeconds(): number | undefined
-  /** The part of them that the kernel worked for its processes; undefined when it is gone. */
+  /** The part of that time spent in the kernel; undefined if the cgroup is gone. */
   systemSeconds(): number | undefined
-  /** Undefined when it is gone. */
+  /** Undefined if the cgroup is gone. */
   usage(): Promise<Usage | undefined>
-  /** Fine when it is gone already. */
+  /** No error if the cgroup is gone already. */
   remove(): Promise<void>
 }
 
-/** A limit was not lowered, because the sandbox needs more. */
+/** A limit was not lowered because the sandbox uses more memory. */
 export class MemoryInUse extends Error {
   override readonly name = 'MemoryInUse'
   readonly usedBytes: number
@@ -57,14 +59,14 @@ export class MemoryInUse extends Error {
   }
 }
 
-/** Killing and unpinning take the kernel some milliseconds; a process in the middle of a disk write takes longer. */
+/** Killing and releasing take the kernel some milliseconds, or longer for a process in the middle of a disk write. */
 const settleAttempts = 400
 const settleIntervalMs = 25
 
 const until = async (isSo: () => Promise<boolean>, otherwise: string) => {
   for (let attempt = 0; attempt < settleAttempts; attempt++) {
     if (await isSo()) return
-    // Most of it is done within the time that a look takes.
+    // Most waits end within the first few checks.
     if (attempt >= 10) await delay(attempt < 20 ? 1 : settleIntervalMs)
   }
   throw new Error(otherwise)
@@ -78,7 +80,7 @@ const kill = (pid: number) => {
   }
 }
 
-/** Directories below it first: a sandbox cannot make any, but what the runtime made goes too. */
+/** Removes child directories first. A sandbox cannot make any, but the runtime may have. */
 const removeTree = async (directory: string) => {
   let children: string[]
   try {
@@ -102,7 +104,7 @@ const removeTree = async (directory: string) => {
   await until(isGone, `The cgroup ${directory} stays busy.`)
 }
 
-/** What `memory.stat` calls the same in both versions. */
+/** Values that `memory.stat` names equally in both versions. */
 const ofBothVersions = (of: (name: string) => number, used: number) => ({
   used,
   shared: of('shmem'),
@@ -135,7 +137,7 @@ class CgroupV2 implements Cgroup {
       try {
         await write(this.#file('cgroup.kill'), 1)
       } catch (error) {
-        // Before Linux 5.14 there is no such file.
+        // Linux before 5.14 has no `cgroup.kill`.
         if (!hasCode(error, 'ENOENT')) throw error
         for (const pid of await this.pids()) kill(pid)
       }
@@ -173,7 +175,9 @@ class CgroupV2 implements Cgroup {
     await write(this.#file('pids.max'), pidsLimit(compute))
   }
 
-  /** A `memory.max` below what is in use kills for it. `memory.high` only takes back what can be taken, and then tells. */
+  /**
+   * A `memory.max` below the use would kill processes. So memory is first reclaimed by `memory.high`, and the result is checked.
+   */
   async #makeFit(bytes: number) {
     const used = async () => Number((await readIfThere(this.#file('memory.current'))) ?? 0)
     if ((await used()) <= bytes) return
@@ -229,7 +233,7 @@ class CgroupV2 implements Cgroup {
     if (stat === undefined) return undefined
     const counters = parseCounters(stat)
     const of = (name: string) => counters.get(name) ?? 0
-    // Linux before 5.18 has no sum.
+    // Linux before 5.18 does not report the sum.
     const kernel = counters.get('kernel') ?? of('slab') + of('kernel_stack') + of('pagetables') + of('percpu')
     return kernel + of('sock')
   }
@@ -259,7 +263,7 @@ class CgroupV2 implements Cgroup {
   }
 }
 
-/** The v1 scale 2…262144 on the v2 scale 1…10000, as the runtimes convert it. */
+/** Converts v1 shares 2…262144 to v2 weights 1…10000, as the runtimes do. */
 export const weightOf = (shares: number) => Math.round(1 + ((shares - 2) * 9999) / 262142)
 
 class CgroupV1 implements Cgroup {
@@ -280,8 +284,8 @@ class CgroupV1 implements Cgroup {
   }
 
   async kill() {
-    // Frozen processes take no signal. PID 1 goes first: with it the kernel ends its whole pid namespace, so nothing can
-    // be forked faster than it is found here.
+    // Frozen processes take no signal. PID 1 is killed first: the kernel then ends its whole pid namespace, so processes cannot
+    // fork faster than they are killed here.
     const isEmpty = async () => {
       const pids = await this.pids()
       for (const pid of pids) kill(pid)
@@ -306,7 +310,7 @@ class CgroupV1 implements Cgroup {
   }
 
   async isFrozen() {
-    // `FREEZING` is on its way there.
+    // `FREEZING` means that the freeze is not complete yet.
     return /^F/.test((await readIfThere(this.#file('freezer', 'freezer.state'))) ?? '')
   }
 
@@ -325,7 +329,7 @@ class CgroupV1 implements Cgroup {
     const withSwap = this.#file('memory', 'memory.memsw.limit_in_bytes')
     const current = Number(await readIfThere(memory))
     const countsSwap = (await readIfThere(withSwap)) !== undefined
-    // The two limits may never cross, so the order depends on the direction.
+    // The kernel requires memory ≤ memory+swap at all times, so the order depends on the direction.
     if (countsSwap && bytes > current) await write(withSwap, bytes)
     try {
       await write(memory, bytes)
@@ -342,7 +346,7 @@ class CgroupV1 implements Cgroup {
     try {
       await write(this.#file('memory', 'memory.kmem.tcp.limit_in_bytes'), bytes)
     } catch (error) {
-      // More is in use: then the former limit stays. Or the kernel has none.
+      // EBUSY: more memory is in use, and the earlier limit stays. ENOENT: the kernel has no such limit.
       if (!hasCode(error, 'EBUSY', 'ENOENT')) throw error
     }
   }
@@ -387,7 +391,7 @@ class CgroupV1 implements Cgroup {
       mapped: of('mapped_file'),
       dirty: of('dirty'),
       writeback: of('writeback'),
-      // Version 1 does not tell them apart from what cannot be taken back.
+      // Version 1 does not separate reclaimable slabs.
       slabReclaimable: 0,
       slabUnreclaimable: 0,
     }
@@ -396,7 +400,7 @@ class CgroupV1 implements Cgroup {
   kernelMemory() {
     const bytes = readNowIfThere(this.#file('memory', 'memory.kmem.usage_in_bytes'))
     if (bytes === undefined) return undefined
-    // Version 1 counts buffers of sockets apart.
+    // Version 1 counts socket buffers separately.
     return Number(bytes) + Number(readNowIfThere(this.#file('memory', 'memory.kmem.tcp.usage_in_bytes')) ?? 0)
   }
 
@@ -425,11 +429,11 @@ class CgroupV1 implements Cgroup {
   }
 }
 
-/** `path` begins with a slash, as in the runtime's `cgroupsPath`. */
+/** `path` begins with a slash, like the runtime's `cgroupsPath`. */
 export const cgroupAt = (layout: CgroupLayout, path: string): Cgroup =>
   layout.version === 2 ? new CgroupV2(layout.root, path) : new CgroupV1(layout, path)
 
-/** The names right below `path`, in every hierarchy together. */
+/** The names directly below `path`, over all hierarchies. */
 export const listCgroups = async (layout: CgroupLayout, path: string): Promise<string[]> => {
   const roots = layout.version === 2 ? [layout.root] : layout.allRoots
   const lists = await Promise.all(
@@ -445,15 +449,15 @@ export const listCgroups = async (layout: CgroupLayout, path: string): Promise<s
   return [...new Set(lists.flat().map((entry) => entry.name))]
 }
 
-/** Whether the kernel counts the buffers of sockets beside the memory; in cgroup v2 they are memory. */
+/** Whether the kernel counts socket buffers separately from memory. In cgroup v2 they are part of the memory. */
 export const limitsSockets = (layout: CgroupLayout): boolean =>
   layout.version === 1 && existsSync(join(layout.roots.memory, 'memory.kmem.tcp.limit_in_bytes'))
 
-/** Whether the kernel counts swap, so that a limit may name it. */
+/** Whether the kernel counts swap, so that a swap limit can be set. */
 export const limitsSwap = async (layout: CgroupLayout): Promise<boolean> => {
   if (layout.version === 1)
     return (await readIfThere(join(layout.roots.memory, 'memory.memsw.limit_in_bytes'))) !== undefined
-  // The root has no such file; any cgroup below it tells.
+  // The root cgroup has no such file, but any child has it if swap is counted.
   const [any] = await listCgroups(layout, '/')
   return any !== undefined && (await readIfThere(join(layout.root, any, 'memory.swap.max'))) !== undefined
 }

@@ -3,19 +3,19 @@ import { suite, test } from 'node:test'
 import { CpuSpread, parseCpuList, writeCpuList } from './cpus.ts'
 
 suite('the processors of sandboxes', () => {
-  test('lists are read and written as the kernel does', () => {
+  test('processor lists are parsed and written in the kernel’s format', () => {
     for (const list of ['0', '0-3', '0-3,8', '1,3,5-6', '']) assert.equal(writeCpuList(parseCpuList(`${list}\n`)), list)
     assert.equal(writeCpuList([3, 1, 2, 9]), '1-3,9')
   })
 
-  test('as many as its cpus rounded up, at least one, at most all', () => {
+  test('a sandbox gets as many processors as its cpus rounded up, at least one and at most all', () => {
     const spread = new CpuSpread([0, 1, 2, 3])
     assert.equal(spread.take('a', 0.1).length, 1)
     assert.equal(spread.take('b', 1.5).length, 2)
     assert.equal(spread.take('c', 64).length, 4)
   })
 
-  test('where the least is promised, and what is given back is free again', () => {
+  test('new sandboxes get the least promised processors, and released ones are free again', () => {
     const spread = new CpuSpread([0, 1, 2])
     assert.deepEqual(spread.take('a', 1), [0])
     assert.deepEqual(spread.take('b', 1), [1])
@@ -26,7 +26,7 @@ suite('the processors of sandboxes', () => {
     assert.deepEqual(spread.take('e', 1), [0])
   })
 
-  test('one that grows or shrinks keeps what it has', () => {
+  test('a resized sandbox keeps the processors it has', () => {
     const spread = new CpuSpread([0, 1, 2, 3])
     spread.take('other', 1)
     assert.deepEqual(spread.take('a', 1), [1])
@@ -35,7 +35,7 @@ suite('the processors of sandboxes', () => {
     assert.deepEqual(spread.take('b', 4), [0, 1, 2, 3])
   })
 
-  test('what a former runner gave counts, also processors that are no longer there', () => {
+  test('processors assigned by an earlier runner count, even if some no longer exist', () => {
     const spread = new CpuSpread([0, 1])
     spread.adopt('a', 2, [0, 7])
     assert.deepEqual(spread.take('b', 1), [1])

@@ -1,8 +1,8 @@
-// Which processors of the host each sandbox runs on: as many as its cpus, rounded up, so that what it counts is what it may
-// use. New ones go where the least is promised; one that is resized keeps what it has of them.
+// Chooses the host's processors for each sandbox: as many as its cpus, rounded up, so that a program that counts processors sees
+// what it may use. New sandboxes get the least promised processors. A resized sandbox keeps those that it has.
 import { readFileSync } from 'node:fs'
 
-/** `0-3,8`, as the kernel writes sets of processors (cpuset(7), "List format"). */
+/** Parses a kernel list such as `0-3,8` (cpuset(7), "List format"). */
 export const parseCpuList = (text: string): number[] =>
   text
     .trim()
@@ -23,7 +23,7 @@ export const writeCpuList = (cpus: readonly number[]): string => {
   return ranges.map(([first, last]) => (first === last ? `${first}` : `${first}-${last}`)).join(',')
 }
 
-/** Processors that this process may use itself. */
+/** Processors that this process itself may use. */
 export const hostCpus = (): number[] => {
   const status = readFileSync('/proc/self/status', 'utf8')
   return parseCpuList(/^Cpus_allowed_list:\s*(.+)$/m.exec(status)?.[1] ?? '0')
@@ -32,7 +32,7 @@ export const hostCpus = (): number[] => {
 type Held = { cpus: readonly number[]; each: number }
 
 export class CpuSpread {
-  /** What is promised of each processor. */
+  /** Share of each processor that is promised to sandboxes. */
   readonly #promised: Map<number, number>
   readonly #held = new Map<string, Held>()
 
@@ -40,7 +40,7 @@ export class CpuSpread {
     this.#promised = new Map(cpus.map((cpu) => [cpu, 0]))
   }
 
-  /** The processors for a sandbox of this many cpus; all processors if it may have more. */
+  /** Chooses the processors for a sandbox with so many cpus. All processors if it may have more than there are. */
   take(sandboxId: string, cpu: number): number[] {
     const before = this.#held.get(sandboxId)?.cpus ?? []
     this.release(sandboxId)
@@ -57,7 +57,7 @@ export class CpuSpread {
     return cpus
   }
 
-  /** What it has already. */
+  /** Records the processors that a sandbox has already. */
   adopt(sandboxId: string, cpu: number, cpus: readonly number[]): void {
     this.release(sandboxId)
     const held = { cpus, each: cpu / Math.max(1, cpus.length) }
@@ -75,7 +75,7 @@ export class CpuSpread {
   #add({ cpus, each }: Held, sign: 1 | -1) {
     for (const cpu of cpus) {
       const promised = this.#promised.get(cpu)
-      // A processor that the host has taken away meanwhile is nobody's.
+      // A processor that the host has removed meanwhile is skipped.
       if (promised !== undefined) this.#promised.set(cpu, promised + sign * each)
     }
   }

@@ -1,5 +1,5 @@
-// How fast a sandbox may read and write the disk of the pool. The kernel counts by block device, so the device is looked for once,
-// and a limit is tried on it: a runtime that cannot set one fails every start.
+// Limits how fast a sandbox may read and write the pool's disk. The kernel limits by block device, so the device is determined
+// once. A limit is tried on it, because a runtime that cannot set one would fail every start.
 import { existsSync, readFileSync, realpathSync } from 'node:fs'
 import { mkdir, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -12,10 +12,10 @@ import type { CgroupLayout } from './layout.ts'
 export type Device = { major: number; minor: number }
 export type DiskSpeed = Device & { bytesPerSecond: number }
 
-/** The device that a file system lies on; of a partition the whole disk, as the kernel limits no parts. */
+/** The device below a file system. For a partition this is the whole disk, because the kernel does not limit partitions. */
 const deviceBelow = async (directory: string): Promise<Device> => {
   const source = await runCommand(['findmnt', '--noheadings', '--output', 'SOURCE', '--target', directory])
-  // A subvolume follows in brackets.
+  // The source may end in a subvolume in brackets.
   const name = basename(realpathSync(source.trim().replace(/\[.*\]$/, '')))
   const place = realpathSync(join('/sys/class/block', name))
   const disk = existsSync(join(place, 'partition')) ? dirname(place) : place
@@ -41,7 +41,7 @@ const tryLimit = async (layout: CgroupLayout, { major, minor }: Device) => {
 
 type Wanted = { layout: CgroupLayout; directory: string; mebibytesPerSecond: number; log: Logger }
 
-/** Undefined where no limit is wanted, or where this host can set none. */
+/** Undefined if no limit is configured, or if this host cannot set one. */
 export const findDiskSpeed = async (wanted: Wanted): Promise<DiskSpeed | undefined> => {
   const { layout, directory, mebibytesPerSecond, log } = wanted
   if (mebibytesPerSecond === 0) return undefined

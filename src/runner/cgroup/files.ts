@@ -1,11 +1,11 @@
-// Reading and writing the small files of cgroups, and what their contents mean.
+// Reads, writes and parses the small files of cgroups.
 import { readFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 
 export const hasCode = (error: unknown, ...codes: string[]) =>
   error instanceof Error && 'code' in error && codes.includes(String(error.code))
 
-/** Undefined when the cgroup, or this file of it, is not there (any more). */
+/** Undefined if the cgroup, or this file of it, does not exist. */
 export const readIfThere = async (path: string): Promise<string | undefined> => {
   try {
     return await readFile(path, 'utf8')
@@ -15,7 +15,7 @@ export const readIfThere = async (path: string): Promise<string | undefined> => 
   }
 }
 
-/** At once: for what is read of every sandbox again and again, where a thread would cost more than the kernel's answer. */
+/** Reads synchronously: for files that are read often for every sandbox, a thread would cost more than the kernel's answer. */
 export const readNowIfThere = (path: string): string | undefined => {
   try {
     return readFileSync(path, 'utf8')
@@ -25,10 +25,10 @@ export const readNowIfThere = (path: string): string | undefined => {
   }
 }
 
-/** Opened without O_CREAT: a cgroup that is gone is an error, never a new file. */
+/** Writes without O_CREAT: a cgroup that is gone is an error, and no file is created. */
 export const write = (path: string, value: string | number) => writeFile(path, String(value), { flag: 'r+' })
 
-/** `key value` lines, such as `memory.events` and `cpu.stat`. */
+/** Parses `key value` lines, such as `memory.events` and `cpu.stat`. */
 export const parseCounters = (text: string): ReadonlyMap<string, number> =>
   new Map(
     text

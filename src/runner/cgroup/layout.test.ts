@@ -11,20 +11,20 @@ const v1 = ['cpu', 'cpuacct', 'cpuset', 'memory', 'pids', 'freezer'].map((name) 
 )
 
 suite('the layout of cgroups', () => {
-  test('v2 alone', () => {
+  test('a host with v2 alone', () => {
     const layout = parseLayout(`${line('/', 'ext4', 'x')}\n${line('/sys/fs/cgroup', 'cgroup2', 'nsdelegate')}\n`)
     assert.deepEqual(layout, { version: 2, root: '/sys/fs/cgroup' })
     assert.deepEqual(mountsToHide(layout), [])
   })
 
-  test('the file that leaves this process where it is, of either version; none where that is not to be seen', () => {
+  test('the file that moves a process into this process’s cgroup is found in both versions, if visible', () => {
     assert.equal(ownProcsFile({ version: 2, root: '/sys/fs/cgroup' }, '0::/../no/such/place\n'), undefined)
     assert.equal(ownProcsFile(parseLayout(v1.join('\n')), '4:cpu:/a\n'), undefined)
     const actual = ownProcsFile(readLayout())
     assert.ok(actual === undefined || readFileSync(actual, 'utf8').split('\n').includes(String(process.pid)))
   })
 
-  test('v1 alone, with two controllers in one hierarchy', () => {
+  test('a host with v1 alone, with two controllers in one hierarchy', () => {
     const layout = parseLayout(
       [
         line('/cg/cpu,cpuacct', 'cgroup', 'cpu,cpuacct'),
@@ -39,13 +39,13 @@ suite('the layout of cgroups', () => {
     assert.deepEqual(mountsToHide(layout), [])
   })
 
-  test('both: v1 is used, and the v2 mount is kept from the runtime', () => {
+  test('a host with both versions: v1 is used, and the v2 mount is hidden from the runtime', () => {
     const layout = parseLayout([...v1, line('/sys/fs/cgroup/unified', 'cgroup2', 'x')].join('\n'))
     assert.equal(layout.version, 1)
     assert.deepEqual(mountsToHide(layout), ['/sys/fs/cgroup/unified'])
   })
 
-  test('a path with a space is read as it is', () => {
+  test('a mount path with a space is read correctly', () => {
     assert.deepEqual(parseLayout(line('/a\\040b', 'cgroup2', 'x')), { version: 2, root: '/a b' })
   })
 

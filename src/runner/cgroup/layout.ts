@@ -1,4 +1,4 @@
-// Which cgroup versions the host mounts where: v2 alone, v1 alone, or both ("hybrid"). Found out once, by reading.
+// Finds which cgroup versions the host mounts where: v2 alone, v1 alone, or both ("hybrid"). Read once.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -10,11 +10,11 @@ export type CgroupLayout =
   | { version: 2; root: string }
   | {
       version: 1
-      /** Where each controller's hierarchy is mounted. */
+      /** Mount point of each controller's hierarchy. */
       roots: Readonly<Record<V1Controller, string>>
-      /** Mount point of the cpuset controller, where it is mounted. */
+      /** Mount point of the cpuset controller, if it is mounted. */
       cpuset: string | undefined
-      /** Every v1 hierarchy, named ones too: the runtime makes a directory in each. */
+      /** All v1 hierarchies, named ones too: the runtime makes a directory in each. */
       allRoots: readonly string[]
       /** A v2 hierarchy mounted next to v1, if there is one. */
       unified: string | undefined
@@ -22,7 +22,7 @@ export type CgroupLayout =
 
 type Mount = { path: string; type: string; options: readonly string[] }
 
-/** `/proc/self/mountinfo`: after the dash come type, source and the options of the file system (proc(5)). */
+/** Parses `/proc/self/mountinfo`: after the dash come type, source and options of the file system (proc(5)). */
 const parseMounts = (mountinfo: string): Mount[] =>
   mountinfo.split('\n').flatMap((line) => {
     const [before = '', after] = line.split(' - ')
@@ -62,7 +62,7 @@ export const parseLayout = (mountinfo: string): CgroupLayout => {
 
 export const readLayout = (): CgroupLayout => parseLayout(readFileSync('/proc/self/mountinfo', 'utf8'))
 
-/** `cgroup.procs` of this process's cgroup in one hierarchy; undefined where it is not visible from here. */
+/** Path of `cgroup.procs` of this process's own cgroup in one hierarchy; undefined if it is not visible here. */
 export const ownProcsFile = (
   layout: CgroupLayout,
   own = readFileSync('/proc/self/cgroup', 'utf8'),
@@ -77,12 +77,12 @@ export const ownProcsFile = (
   return existsSync(file) ? file : undefined
 }
 
-/** Whether a sandbox can be kept to some of the processors. */
+/** Whether sandboxes can be bound to some of the processors. */
 export const hasCpusets = (layout: CgroupLayout): boolean =>
   layout.version === 1
     ? layout.cpuset !== undefined
     : /\bcpuset\b/.test(readFileSync(join(layout.root, 'cgroup.controllers'), 'utf8'))
 
-/** crun refuses a host that mounts both versions, so it is started where the v2 mount cannot be seen. */
+/** crun refuses a host that mounts both versions, so the v2 mount is hidden from it. */
 export const mountsToHide = (layout: CgroupLayout): string[] =>
   layout.version === 1 && layout.unified !== undefined ? [layout.unified] : []

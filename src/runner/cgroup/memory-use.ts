@@ -1,8 +1,8 @@
-/** Bytes, as the kernel accounts them to one cgroup. */
+/** Memory in bytes, as the kernel charges it to one cgroup. */
 export type MemoryUse = {
   used: number
   anonymous: number
-  /** Bytes in the cache of files. */
+  /** Bytes in the page cache. */
   cached: number
   shared: number
   mapped: number

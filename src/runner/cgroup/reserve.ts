@@ -1,5 +1,5 @@
-// All sandboxes together leave a part of the machine's memory to the host and to Alcove's own programs, whatever their limits add
-// up to. When they want more, the kernel takes back caches of theirs, and then ends processes of theirs.
+// Limits the memory of all sandboxes together, so that a part of it remains for the host and Alcove's own programs. Beyond that
+// limit the kernel frees caches of sandboxes, and then kills processes in them.
 import { mkdir } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -7,16 +7,18 @@ import type { Logger } from '#src/kit/log.ts'
 import { hasCode, write } from './files.ts'
 import type { CgroupLayout } from './layout.ts'
 
-/** A tenth, and never more than 2 GiB. */
+/** The reserve is a tenth of the memory, and at most 2 GiB. */
 export const reserveBytes = (total = totalmem()): number => Math.min(2 * 1024 ** 3, Math.floor(total / 10))
 
-/** `path` is the cgroup above all sandboxes; it is made if it is not there. Without the limit they run all the same. */
+/**
+ * `path` is the parent cgroup of all sandboxes, and is made if it does not exist. If the limit fails, sandboxes run without it.
+ */
 export const keepReserve = async (layout: CgroupLayout, path: string, log: Logger): Promise<void> => {
   const root = layout.version === 2 ? layout.root : layout.roots.memory
   const file = join(root, path, layout.version === 2 ? 'memory.max' : 'memory.limit_in_bytes')
   try {
     await mkdir(join(root, path), { recursive: true })
-    // Otherwise the runtime does this, when the first sandbox starts.
+    // Without this, the controller would be enabled only when the runtime starts the first sandbox.
     if (layout.version === 2) await write(join(root, 'cgroup.subtree_control'), '+memory')
     await write(file, totalmem() - reserveBytes())
   } catch (error) {

@@ -1,4 +1,4 @@
-// The numbers that bound a sandbox, made from what its assignment allows.
+// Computes a sandbox's kernel limits from its assignment.
 import { readFileSync } from 'node:fs'
 
 export const GiB = 1024 ** 3
@@ -8,8 +8,9 @@ const cpuPeriodMicroseconds = 100_000
 export type Compute = { cpu: number; memoryGiB: number }
 
 /**
- * Processes and threads together. The memory of one thread is about 30 KiB, so a sandbox that is full of them still has most
- * of its memory, and a fork bomb meets this before the host notices. The most is what a machine of its own has by default. The agent tells programs (agent/src/setup.c).
+ * Limit of processes and threads together. A thread takes about 30 KiB, so at the limit a sandbox still has most of its memory,
+ * and a fork bomb ends before the host notices. The maximum is the default of an ordinary machine. The agent tells programs the
+ * limit (agent/src/setup.c).
  */
 export const pidsLimit = ({ memoryGiB }: Pick<Compute, 'memoryGiB'>) =>
   Math.min(32_768, Math.max(1024, Math.floor(memoryGiB * 4096)))
@@ -22,13 +23,13 @@ export const cpuLimit = ({ cpu }: Compute) => ({
 
 export const memoryLimitBytes = ({ memoryGiB }: Compute) => Math.round(memoryGiB * GiB)
 
-/** In the buffers of its sockets, where the kernel counts those beside the memory: cgroup v1. */
+/** Limit of a sandbox's socket buffers, where the kernel counts them separately from memory: cgroup v1. */
 export const socketLimitBytes = (compute: Compute) => Math.round(memoryLimitBytes(compute) / 8)
 
-/** Files a process of a sandbox may have open. */
+/** Open files that each process of a sandbox may have. */
 const openFilesWanted = 65_536
 
-/** The hard limits of a process, from its `/proc/{pid}/limits`. `Infinity` stands for none. */
+/** Parses the hard limits in `/proc/{pid}/limits`. `Infinity`: no limit. */
 export const parseHardLimits = (text: string): { openFiles: number; coreBytes: number } => {
   const hard = (name: string) => {
     const words = text.split('\n').find((line) => line.startsWith(name))
@@ -41,8 +42,9 @@ export const parseHardLimits = (text: string): { openFiles: number; coreBytes: n
 export type ResourceLimit = { type: string; soft: number; hard: number }
 
 /**
- * Never above our own hard limits: raising those takes a right that a runner inside a virtual machine may lack. A core
- * limit of one byte is the only one that also keeps the host's own crash handler from being run for a sandbox (core(5)).
+ * Limits of a sandbox's processes. They are never above our own hard limits, because a runner in a virtual machine may lack the
+ * right to raise them. A core limit of one byte is the only value that also prevents the host's crash handler from running for a
+ * sandbox (core(5)).
  */
 export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/limits', 'utf8'))): ResourceLimit[] => {
   const both = (type: string, value: number) => ({ type, soft: value, hard: value })
@@ -52,8 +54,8 @@ export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/li
   ]
 }
 
-/** Files, directories and the like on each of a sandbox's file systems in memory: what hangs on them may count as nobody's. */
+/** Limit of files and directories on each in-memory file system: kernel data attached to a file may be charged to nobody. */
 export const memoryFiles = { dev: 4096, shm: 16_384 } as const
 
-/** Half of the memory, as on an ordinary machine: browsers need much of it, and it counts against the memory limit. */
+/** Half of the memory, as on an ordinary machine. Browsers need much shared memory. It counts against the memory limit. */
 export const sharedMemoryBytes = (memoryGiB: number) => Math.max(1, Math.floor(memoryGiB * 512)) * 1024 * 1024

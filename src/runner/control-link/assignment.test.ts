@@ -4,7 +4,7 @@ import { findUnboundedIn } from '#src/http/testing/unbounded.ts'
 import { GateRequest } from '#src/wire/gate-link.ts'
 import { heard } from './assignment.ts'
 
-suite("suite('messages to a runner', () => {", () => {
+suite('messages to a runner', () => {
   test('every text, list and map in a message from control or a gate has a maximum size', () => {
     assert.ok(heard.length > 0)
     for (const shape of [...heard, GateRequest]) assert.deepEqual(findUnboundedIn(shape), [])

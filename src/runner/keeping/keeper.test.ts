@@ -5,7 +5,7 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 
 const minutes = 60_000
 
-suite("suite('keeper: assignments are carried out', () => {", () => {
+suite('keeper: assignments are carried out', () => {
   test('an archived sandbox that this host never had is reported archived, also when `stopped` is assigned', async () => {
     using kept = startKeeper()
     const archive = { id: 'first', sha256: 'a'.repeat(64) }

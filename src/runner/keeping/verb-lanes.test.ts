@@ -5,7 +5,7 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 
 const oneLane = { atOnce: { work: 1, stops: 1, transfers: 1 } }
 
-suite("suite('lanes of verbs', () => {", () => {
+suite('lanes of verbs', () => {
   test('a delete waits neither for a start nor for an archive; superseded verbs are dropped', async () => {
     for (const first of [{}, { target: 'archived', archive: { id: 'a' } }] as const) {
       using kept = startKeeper({ atOnce: { work: 2, stops: 1, transfers: 1 } })
@@ -106,7 +106,7 @@ suite("suite('lanes of verbs', () => {", () => {
   })
 })
 
-suite("suite('lanes of forks', () => {", () => {
+suite('lanes of forks', () => {
   const fork = (id: string, generation = 1) => assigned(id, generation, { isNew: true, forkOf: 'parent' })
 
   test('forks that wait for a verb of their parent hold no lane that others need', async () => {

@@ -7,14 +7,14 @@ import { toDotted } from './names.ts'
 const parsed = (text: string) => parseCidr(text) as Cidr
 
 suite('CIDR blocks', () => {
-  test('a block, an address, and bits after the prefix', () => {
+  test('blocks and single addresses are parsed; bits after the prefix are dropped', () => {
     assert.deepEqual(parseCidr('10.0.0.0/8'), { base: 10 * 2 ** 24, bits: 8 })
     assert.deepEqual(parseCidr(' 255.255.255.255 '), { base: 2 ** 32 - 1, bits: 32 })
     assert.deepEqual(parseCidr('192.168.3.77/16'), parseCidr('192.168.0.0/16'))
     assert.deepEqual(parseCidr('200.1.2.3/0'), { base: 0, bits: 0 })
   })
 
-  test('everything else is none', () => {
+  test('any other text is not a block', () => {
     const wrong = [
       '',
       '1.2.3',
@@ -37,7 +37,7 @@ suite('CIDR blocks', () => {
     assert.ok(!overlap(parsed('10.0.0.0/9'), parsed('10.128.0.0/9')))
   })
 
-  test('without nested ones the same addresses are covered, and no two overlap', () => {
+  test('removing nested blocks keeps the same addresses, and no two blocks overlap', () => {
     const block = fc
       .tuple(fc.integer({ min: 0, max: 2 ** 32 - 1 }), fc.integer({ min: 0, max: 32 }))
       .map(([address, bits]) => parsed(`${toDotted(address)}/${bits}`))

@@ -2,7 +2,7 @@
 
 export type Cidr = { base: number; bits: number }
 
-/** Understands `a.b.c.d` and `a.b.c.d/n`; bits after the prefix are dropped. Undefined for anything else. */
+/** Parses `a.b.c.d` and `a.b.c.d/n`. Bits after the prefix are dropped. Undefined for anything else. */
 export const parseCidr = (text: string): Cidr | undefined => {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:\/(\d{1,2}))?$/.exec(text.trim())
   if (match === null) return undefined
@@ -23,7 +23,7 @@ export const overlap = (a: Cidr, b: Cidr) => a.base <= lastOf(b) && b.base <= la
 
 const contains = (outer: Cidr, inner: Cidr) => outer.bits <= inner.bits && overlap(outer, inner)
 
-/** Without blocks that lie inside another one: CIDR blocks either nest or do not touch, so none overlap afterwards. */
+/** Drops blocks inside other blocks. Two CIDR blocks nest or are separate, so the result has no overlaps. */
 export const withoutNested = (blocks: readonly Cidr[]) =>
   blocks.filter(
     (block, index) =>

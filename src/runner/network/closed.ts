@@ -1,16 +1,16 @@
-// Which addresses no sandbox reaches, whatever its policy says.
+// Addresses that no sandbox can reach, whatever its policy allows.
 import { notPublicIpv4 } from '#src/kit/networks.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
 import { type Range, rangeBits } from './names.ts'
 
-/** Everything that is not public. */
+/** All addresses that are not public. */
 export const closedRanges = notPublicIpv4
 
-/** These stay closed even where the operator opens a network that holds them. */
+/** These stay closed even if the operator opens a network that contains them. */
 export const neverOpened = [
   '0.0.0.0/8',
   '127.0.0.0/8',
-  '168.63.129.16/32', // Azure's own services, among them what other clouds have at 169.254.169.254
+  '168.63.129.16/32', // Azure's own services, such as those that other clouds have at 169.254.169.254
   '169.254.0.0/16',
   '224.0.0.0/4',
   '240.0.0.0/4',
@@ -21,8 +21,8 @@ const blocksOf = (texts: readonly string[]) => texts.map(parseCidr).filter((bloc
 type Reachable = { range: Range; opened: readonly string[]; ofHost: readonly string[] }
 
 /**
- * Whether a single address may ever be opened. The rules decide anew for every packet and also know the host's own
- * addresses; this check keeps a name's answer silent about addresses in closed networks.
+ * Whether a single address may ever be opened. The firewall rules judge every packet again, and also know the host's own
+ * addresses. This check only keeps DNS answers from showing addresses in closed networks.
  */
 export const isOpenable = (text: string, { range, opened, ofHost }: Reachable): boolean => {
   const address = parseCidr(text)

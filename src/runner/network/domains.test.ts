@@ -15,7 +15,7 @@ const instance = 'ab12ce'
 const dns = '203.0.113.53'
 const otherDns = '203.0.113.54'
 const web = { api: '203.0.113.5', cdn: '203.0.113.6', other: '203.0.113.7' }
-/** Stands for the Internet, which documentation ranges are no part of. */
+/** Documentation ranges that stand for the Internet in these tests. */
 const internet = ['203.0.113.0/24', '198.51.100.0/24']
 const metadata = '169.254.169.254'
 const lan = '192.168.77.7'
@@ -39,7 +39,7 @@ const openPool = (more: object = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, resolvers: [dns], opened: internet, ...more })
 
 if (!isPrivateHost) {
-  test('a list of domains keeps its promises, on a host of its own', { skip: needsRoot }, () =>
+  test('a list of domains keeps its promises, on a private host', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -78,7 +78,7 @@ if (!isPrivateHost) {
       assert.doesNotMatch(await runCommand(['ip', '-4', 'addr', 'show', 'dev', 'lo']), /inet 10\./)
     })
 
-    test('a listed name, once it is asked for, and no other', async () => {
+    test('a listed name is reachable once it is asked for, and no other name is', async () => {
       const slot = await slotWith(named('api.example.com'))
       await isClosed(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'api.example.com'), [web.api])
@@ -88,7 +88,7 @@ if (!isPrivateHost) {
       await Promise.all([isClosed(slot, web.other), isClosed(slot, web.cdn), isClosed(slot, dns, 80)])
     })
 
-    test('what is below a starred name, through an alias too, but not the name itself', async () => {
+    test('names below a starred domain are reachable, through an alias too; the domain itself is not', async () => {
       const slot = await slotWith(named('*.example.com'))
       assert.deepEqual(await ask(slot.name, dns, 'WWW.Example.Com'), [web.cdn])
       await isOpen(slot, web.cdn)
@@ -97,14 +97,14 @@ if (!isPrivateHost) {
       }
     })
 
-    test('every resolver that it asks is ours: another one is never reached', async () => {
+    test('every DNS question goes to our resolver; no other one can be reached', async () => {
       const slot = await slotWith(named('api.example.com'))
       assert.equal(await ask(slot.name, otherDns, 'other.test'), 'ENOTFOUND')
       assert.deepEqual(await ask(slot.name, otherDns, 'api.example.com'), [web.api])
       assert.deepEqual(otherNames.asked, [])
     })
 
-    test('a long answer by TCP; IPv6 and whatever else there is of a name: empty', async () => {
+    test('a long answer comes over TCP; IPv6 and other record types are empty', async () => {
       const slot = await slotWith(named('*.example.com'))
       assert.equal((await ask(slot.name, dns, 'many.example.com')).length, 40)
       for (const type of ['AAAA', 'TXT', 'SRV', 'MX']) {
@@ -113,20 +113,20 @@ if (!isPrivateHost) {
       assert.equal(await ask(slot.name, dns, 'none.example.com'), 'ENOTFOUND')
     })
 
-    test('a name that leads to the host, a sibling, metadata or a private network opens and tells nothing', async () => {
+    test('a name that resolves to the host, a sibling, metadata or a private network opens nothing', async () => {
       const sibling = await slotWith({ blockAll: false, allowList: null })
       await using _listening = await listenIn(sibling.name, [80])
       await using _host = await listenIn(undefined, [80])
       const slot = await slotWith(named('*.example.com'))
       const targets = [metadata, lan, sibling.address, slot.gateway, '127.0.0.1', '0.0.0.0', '224.0.0.1', wayOut]
       await names.say({ 'rebind.example.com': { addresses: [...targets, web.api] } })
-      // The host's own public address may be known; the rules close it.
+      // The host's own public address may be in the answer, because the rules close it anyway.
       assert.deepEqual(((await ask(slot.name, dns, 'rebind.example.com')) as string[]).sort(), [wayOut, web.api].sort())
       await isOpen(slot, web.api)
       await Promise.all([metadata, lan, sibling.address, slot.gateway, wayOut].map((to) => isClosed(slot, to)))
     })
 
-    test('CIDRs and domains together allow both; block all wins', async () => {
+    test('CIDRs and domains together allow both; `block all` wins', async () => {
       const both = { blockAll: false, allowList: [`${web.other}/32`], domains: ['api.example.com'] }
       const slot = await slotWith(both)
       await isOpen(slot, web.other)
@@ -138,7 +138,7 @@ if (!isPrivateHost) {
       assert.notDeepEqual(await askOnce(slot.name, dns, 'api.example.com'), [web.api])
     })
 
-    test('a list that changes keeps what it still allows and cuts the rest at once', async () => {
+    test('a changed list keeps the connections that it still allows and cuts the others at once', async () => {
       const slot = await slotWith(named('api.example.com', '*.example.com', 'other.test'))
       await ask(slot.name, dns, 'www.example.com')
       await ask(slot.name, dns, 'other.test')
@@ -153,7 +153,7 @@ if (!isPrivateHost) {
       await Promise.all([isClosed(slot, web.cdn), isClosed(slot, web.other)])
     })
 
-    test('a slot leaves nothing of its list behind, neither when it loses it nor when it goes', async () => {
+    test('a slot’s list leaves nothing behind when it is removed or when the slot is deleted', async () => {
       const slot = await slotWith(named('api.example.com'))
       const set = `named${slot.name.split('-')[2]}`
       const rules = () => runCommand(['nft', 'list', 'table', 'inet', `alcove_${instance}`])
@@ -168,7 +168,7 @@ if (!isPrivateHost) {
       assert.ok(!(await rules()).includes(`"al${instance}${slot.name.split('-')[2]}"`))
     })
 
-    test('nobody but sandboxes with a list of domains is answered', async () => {
+    test('only sandboxes with a list of domains get answers', async () => {
       const slot = await slotWith(named('api.example.com'))
       const sibling = await slotWith({ blockAll: false, allowList: [`${web.api}/32`] })
       assert.deepEqual(await ask(sibling.name, dns, 'other.test'), [web.other], 'this one asks whom it means to')
@@ -182,7 +182,7 @@ if (!isPrivateHost) {
       assert.equal(await from(slot.name), 'ECONNREFUSED', 'and these by port 53 only')
     })
 
-    test('an address is closed again when its time is over, unless it is in use', async () => {
+    test('an opened address is closed when its time is over, unless it is in use', async () => {
       await pool.close()
       pool = await openPool({ openTime: { leastSeconds: 1, graceSeconds: 1 } })
       const slot = await slotWith(named('api.example.com', 'other.test'))
@@ -204,7 +204,7 @@ if (!isPrivateHost) {
       slots.length = 0
     })
 
-    test('a table that somebody removed comes back with what was open', async () => {
+    test('a table that was deleted on the host comes back with its open addresses', async () => {
       const slot = await slotWith(named('api.example.com'))
       await ask(slot.name, dns, 'api.example.com')
       await runCommand(['nft', 'delete', 'table', 'inet', `alcove_${instance}`])
@@ -215,7 +215,7 @@ if (!isPrivateHost) {
       assert.equal(await ask(slot.name, dns, 'other.test'), 'ENOTFOUND')
     })
 
-    test('a resolver that is killed is started again and knows what it knew', async () => {
+    test('a killed resolver is started again with all its lists', async () => {
       const slot = await slotWith(named('api.example.com'))
       const pid = (await runCommand(['pgrep', '-P', String(process.pid), '-u', '61004'])).trim()
       assert.match(pid, /^\d+$/, 'it runs as a user of its own')
@@ -226,7 +226,7 @@ if (!isPrivateHost) {
       assert.deepEqual(answer, [web.api])
     })
 
-    test('killed runner: what was open stays open, nothing else opens, and the next one answers again', async () => {
+    test('after a killed runner open addresses stay open, nothing new opens, and the next runner answers', async () => {
       await pool.close()
       const script =
         `import { openNetworkPool } from ${JSON.stringify(import.meta.resolve('./pool.ts'))}\n` +
@@ -259,14 +259,14 @@ if (!isPrivateHost) {
       await isOpen(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'other.test'), [web.other])
       await isOpen(slot, web.other)
-      // By which name api's address was opened died with the first: a shorter list closes it until it is asked for.
+      // Which name opened api's address was lost with the first process, so a shorter list closes it until it is asked for again.
       await pool.apply(slot, named('other.test'))
       await isOpen(slot, web.other)
       await isClosed(slot, web.api)
       slots.push(slot)
     })
 
-    test('a list that is none is refused and changes nothing', async () => {
+    test('an invalid list is refused and changes nothing', async () => {
       const slot = await slotWith(named('api.example.com'))
       await ask(slot.name, dns, 'api.example.com')
       const wrong = ['*', '*.com;drop', 'a..b', 'com', '*.*.example.com', 'API.example.com', 'a b.c', '-a.b', '']

@@ -1,5 +1,5 @@
-// The nft table of one instance and what it says about each slot. The kernel holds the truth across restarts; the copy here
-// is what makes a change one small transaction, and what puts the table back when somebody flushes the host's rules.
+// The nft table of one instance, with the rules of each slot. The kernel keeps the table across restarts of the runner. The copy
+// here makes each change one small transaction, and restores the table if the host's rules are flushed.
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
@@ -37,28 +37,30 @@ import {
 } from './ruleset.ts'
 
 export type Firewall = {
-  /** The slots that the table speaks of. */
+  /** The slots that have rules in the table. */
   slots: () => number[]
-  /** Lets the slot reach everything that is not closed to all. */
+  /** Lets slots reach everything that is not closed for all sandboxes. */
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   /**
-   * Counts what the slot does as this organization's. A slot that has just been taken is counted so when this resolves; one whose
-   * sandbox changes hands while it runs, a moment later: nobody waits for that.
+   * Counts the slot's connections for this organization. For a new slot this is in force when the promise resolves. For a running
+   * sandbox that gets an organization (a claim) it happens a moment later, and nothing waits for it.
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
-  /** Sends what slots with a list of domains ask to our resolver. */
+  /** Redirects the DNS questions of slots with a list of domains to our resolver. */
   lead: (ports: Ports) => Promise<void>
-  /** Opens the addresses of a name that is on the slot's list, except closed ones; answers those it opened. */
+  /** Opens addresses of a listed name, except closed ones. Returns the opened addresses. */
   openName: (slot: number, name: string, addresses: readonly string[], seconds: number) => Promise<string[]>
-  /** Closes the host's networks as they are now, where they have changed. */
+  /** Updates the closed networks of the host if they have changed. */
   followHost: () => Promise<void>
-  /** Loads the table again if it is gone. */
+  /** Loads the table again if it was deleted. */
   restoreIfGone: () => Promise<void>
 }
 
-/** An address stays open for as long as its name may be remembered, at least this long, and a while longer. */
+/**
+ * How long an opened address stays open: the time that its name may be cached, but at least `leastSeconds`, plus `graceSeconds`.
+ */
 export type OpenTime = { leastSeconds: number; graceSeconds: number }
 
 const assignDelayMs = 50
@@ -77,7 +79,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   await load(rulesetText(parts, present))
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
-  /** New slots are counted as those of the organization that has taken the last one: mostly that is right, and saves a process. */
+  /** New slots get the organization of the slot taken last. That is usually right and saves a process. */
   const guessed = new Set<number>()
   let likely: number | undefined
   const opened = new Map<number, Opened>()
@@ -96,7 +98,10 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const organizationLine = (verb: 'add' | 'delete', slot: number, mark: number | undefined) =>
     mark === undefined ? [] : [`${verb} element inet ${table} organizations { ${keyOf(slot)} : ${mark} }`]
 
-  /** What of a slot's open addresses a new list still allows; of those from before this process nobody knows the name. */
+  /**
+   * Shortens a slot's open addresses to what a new list allows. The names of addresses from before this process are unknown, so
+   * those close.
+   */
   const shorten = async (slot: number, domains: readonly string[]): Promise<string[]> => {
     opened.get(slot)?.keepOnly(domains)
     const kept = [...(await readOpened(instance, slot))].filter(([address]) => opened.get(slot)?.knows(address))
@@ -109,7 +114,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const changeOf = async (slot: number, now: Rule | undefined, next: Rule | undefined): Promise<string[]> => {
     const before = domainsOf(now)
     const after = domainsOf(next)
-    // A list that is read again after a restart is as it was, or about to be changed.
+    // A list that is applied again after a restart (`before` unknown) closes nothing: it is unchanged, or about to be changed.
     const isShorter = now?.verdict === 'named' && after !== undefined && before !== undefined
     return [
       ...(next?.verdict === 'named' ? namedText(instance, slot) : []),
@@ -154,7 +159,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     await load(`${removalText(instance)}\n${rulesetText(parts, present)}${everything.join('\n')}`)
   }
 
-  // Several that come together are one transaction.
+  // Assignments that arrive together are one transaction.
   const unassigned = new Map<number, number | undefined>()
   let assignSoon: NodeJS.Timeout | undefined
   const assignNow = async () => {
@@ -172,7 +177,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Changes are made one at a time. If the table is not as remembered, it is loaded anew, and the change tried again.
+  // Changes run one at a time. If the kernel's table differs from the copy, the table is loaded again and the change is retried.
   let last: Promise<unknown> = Promise.resolve()
   const inTurn = <T>(run: () => Promise<T>): Promise<T> => {
     const turn = last.then(run)
@@ -206,8 +211,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Addresses that come while the table is being changed are opened together; if that fails each alone, so that one whose set
-  // is full is nobody else's trouble.
+  // Addresses that arrive during a change are opened together afterwards. If that fails, each is opened separately, so that one
+  // slot with a full set does not affect the others.
   const waiting: { opening: Opening; opened: PromiseWithResolvers<void> }[] = []
   const openWaiting = async () => {
     const batch = waiting.splice(0)
@@ -282,13 +287,16 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
 
 export const removeFirewall = (instance: string) => load(removalText(instance))
 
-/** Whether a slot's questions for names go to our resolver; where all is blocked, it says no to each at once. */
+/** Whether a slot's DNS questions go to our resolver. If all is blocked, our resolver refuses each at once. */
 const asksOurs = ({ verdict }: Rule) => verdict === 'named' || verdict === 'drop'
 
-/** A number that stands for an organization in the kernel's table; never 0, which stands for none. */
+/** A number that stands for an organization in the kernel's table. Never 0, because 0 means none. */
 const markOf = (organizationId: string) => createHash('sha256').update(organizationId).digest().readUInt32BE(0) || 1
 
-/** The kernel knows this once something on the host keeps track of connections; until then it will be what is usual. */
+/**
+ * The kernel's size of the connection table. It is readable only once connection tracking is in use; before that the usual
+ * default is assumed.
+ */
 const connectionTableSize = async () =>
   Number(await readFile('/proc/sys/net/netfilter/nf_conntrack_max', 'utf8').catch(() => '262144'))
 

@@ -1,6 +1,6 @@
-// Lets the host pass packets between sandboxes and the outside, and puts it back as it was.
-// Docker, ufw and others close the host's forwarding with a chain of their own whose policy is drop; no rule of our table
-// can open that, so two rules that carry our name are added to such a chain.
+// Lets the host forward packets between sandboxes and the outside, and restores the setting later. Docker, ufw and others block
+// forwarding with their own chain whose policy is `drop`. No rule in our table can override that, so two rules that carry our
+// name are added to such chains.
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -9,7 +9,7 @@ import { notesOfOthers, readNotes, writeNotes } from './notes.ts'
 
 const setting = '/proc/sys/net/ipv4/ip_forward'
 
-/** Turns forwarding on and notes whether it was off; a server that found it on because of another one notes that too. */
+/** Turns forwarding on and records whether it was off. If another server of ours turned it on, that server's note is copied. */
 export const openForwarding = async (instance: string) => {
   const isOff = (await readFile(setting, 'utf8')).trim() === '0'
   const notes = await readNotes(instance)
@@ -20,7 +20,7 @@ export const openForwarding = async (instance: string) => {
   if (isOff) await writeFile(setting, '1')
 }
 
-/** Turns forwarding off again if we turned it on and no other server of ours needs it. */
+/** Turns forwarding off if we turned it on and no other server of ours needs it. */
 export const closeForwarding = async (instance: string) => {
   const { forwardingWasOff } = await readNotes(instance)
   const others = await notesOfOthers(instance)
@@ -46,7 +46,7 @@ const ourRules = async (instance: string, { family, table, name }: ForeignChain)
     .filter((rule) => rule?.comment === tableOf(instance))
     .map((rule) => rule?.handle as number)
 
-/** Adds our two rules to every closed forward chain that lacks them. */
+/** Adds our two rules to every blocking forward chain that lacks them. */
 export const passForeignChains = async (instance: string, log: Logger) => {
   for (const chain of await closedForwardChains()) {
     const { family, table, name } = chain

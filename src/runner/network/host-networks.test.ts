@@ -5,13 +5,13 @@ import { networksOfHost } from './host-networks.ts'
 const wayOut = { dst: 'default', gateway: '8.1.0.1', dev: 'eth0' }
 
 suite('the networks of the host', () => {
-  test('its gateways and what is on its links, in every table, public or not', () => {
+  test('gateways and networks of direct links are closed, in every routing table, public or not', () => {
     const routes = [wayOut, { dst: '8.1.0.0/24', dev: 'eth0' }, { dst: '9.9.9.9', dev: 'wg0' }]
     assert.deepEqual(networksOfHost(routes, []), ['8.1.0.0/24', '9.9.9.9/32'])
     assert.deepEqual(networksOfHost([wayOut], []), ['8.1.0.1/32'])
   })
 
-  test('every hop of a route with several, and a gateway named by family', () => {
+  test('all hops of a multipath route count, and gateways that are named by address family', () => {
     const hops = [
       { gateway: '8.1.0.1', dev: 'eth0' },
       { via: { host: '8.2.0.1' }, dev: 'eth1' },
@@ -19,7 +19,7 @@ suite('the networks of the host', () => {
     assert.deepEqual(networksOfHost([{ dst: 'default', nexthops: hops }], []), ['8.1.0.1/32', '8.2.0.1/32'])
   })
 
-  test('not the whole Internet: no default route without a gateway, no halves of it, no way out', () => {
+  test('routes to the whole Internet are not closed: default routes, their halves, ways out', () => {
     const halves = ['0.0.0.0/1', '128.0.0.0/1'].map((dst) => ({ dst, dev: 'tun0' }))
     const viaWayOut = { dst: '9.0.0.0/8', gateway: '8.1.0.1', dev: 'eth0' }
     assert.deepEqual(networksOfHost([wayOut, viaWayOut, { dst: 'default', dev: 'ppp0' }, ...halves], []), [
@@ -27,12 +27,12 @@ suite('the networks of the host', () => {
     ])
   })
 
-  test('what lies behind a device that is no way out, with or without a gateway', () => {
+  test('networks behind a device that is no way out are closed, with or without a gateway', () => {
     const routes = [wayOut, { dst: '9.1.0.0/16', gateway: '10.8.0.1', dev: 'tun0' }]
     assert.deepEqual(networksOfHost(routes, []), ['10.8.0.1/32', '8.1.0.1/32', '9.1.0.0/16'])
   })
 
-  test('the network of an address without a route, and both ends of a point-to-point link', () => {
+  test('the network of an address without a route is closed, and both ends of a point-to-point link', () => {
     const addresses = [
       { ifname: 'eth0', addr_info: [{ local: '8.1.0.7', prefixlen: 24 }] },
       { ifname: 'ppp0', addr_info: [{ local: '8.3.0.2', address: '8.3.0.1', prefixlen: 32 }] },
@@ -40,7 +40,7 @@ suite('the networks of the host', () => {
     assert.deepEqual(networksOfHost([], addresses), ['8.1.0.0/24', '8.3.0.1/32', '8.3.0.2/32'])
   })
 
-  test('not the links of sandboxes, nor what is no way to anywhere', () => {
+  test('links of sandboxes, and routes that lead nowhere, are ignored', () => {
     const routes = [
       { dst: '10.0.16.2', dev: 'alab12cd7' },
       { dst: '10.0.16.0/20', type: 'blackhole' },

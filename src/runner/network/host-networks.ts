@@ -1,5 +1,5 @@
-// The networks that the host itself is a member of, and its gateways: closed to sandboxes, public or not. They are read
-// from all routing tables and all addresses, and read again whenever the kernel reports a change of either.
+// The networks that the host belongs to, and its gateways. They are closed to sandboxes, public or not. They are read from all
+// routing tables and addresses, and read again at each change.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Logger } from '#src/kit/log.ts'
@@ -12,7 +12,7 @@ type Address = { ifname: string; addr_info?: { local?: string; address?: string;
 
 /** A shorter prefix is a way out to everywhere, such as the two halves that a VPN puts over the default route. */
 const shortestNetwork = 8
-/** A host that carries the routes of the whole Internet has its neighbours among the first; the set stays this small. */
+/** Limits the closed networks on a host that has the routes of the whole Internet. Its own neighbours come among the first. */
 const mostNetworks = 4096
 const restMs = 50
 const againMs = 1000
@@ -26,8 +26,8 @@ const hopsOf = (route: Route): Hop[] => [route, ...(route.nexthops ?? [])]
 const gatewaysOf = (route: Route) => hopsOf(route).flatMap(({ gateway, via }) => [gateway ?? via?.host ?? []].flat())
 
 /**
- * Closed are: networks that a route reaches without a gateway, networks behind a device that is no way out (a VPN's), all
- * gateways, and the network of every address of the host.
+ * Returns the networks to close: those that a route reaches without a gateway, those behind a device that is no way out (a VPN),
+ * all gateways, and the network of every host address.
  */
 export const networksOfHost = (routes: readonly Route[], addresses: readonly Address[]): string[] => {
   const unicast = routes.filter(({ type = 'unicast', dev }) => type === 'unicast' && !isOurLink(dev))
@@ -58,7 +58,7 @@ export const readHostNetworks = async (): Promise<string[]> => {
   return networksOfHost(JSON.parse(routes || '[]'), JSON.parse(addresses || '[]'))
 }
 
-/** Calls `changed` soon after each change of the host's routes or addresses, but not for the links of sandboxes. */
+/** Calls `changed` soon after each change of the host's routes or addresses, except those of links of sandboxes. */
 export class HostNetworksWatch {
   readonly #changed: () => void
   readonly #log: Logger
@@ -80,7 +80,7 @@ export class HostNetworksWatch {
     monitor.on('error', (error) => this.#log.error({ err: error }, 'changes of the host’s routes cannot be followed'))
     monitor.once('close', () => {
       if (this.#closed) return
-      // Changes may have been missed meanwhile.
+      // Changes may have been missed while the watching process was down.
       this.#timer = setTimeout(() => {
         this.#timer = undefined
         this.#start()

@@ -1,4 +1,4 @@
-// What of an instance is on the host now.
+// Finds what exists of an instance's network on the host now.
 import { readdir } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 import { netnsDir, slotOfLink, slotOfNetns } from './names.ts'
@@ -6,9 +6,9 @@ import { netnsDir, slotOfLink, slotOfNetns } from './names.ts'
 type Link = { ifname: string; mtu: number }
 
 type Found = {
-  /** Slots of which the namespace and the link are both there. */
+  /** Slots that have both a namespace and a link. */
   whole: Set<number>
-  /** Slots of which at least something is there. */
+  /** Slots that have at least one of the two. */
   any: Set<number>
 }
 
@@ -23,7 +23,7 @@ export const lookForSlots = async (instance: string): Promise<Found> => {
   return { whole: namespaces.intersection(links), any: namespaces.union(links) }
 }
 
-/** The packet size of the host's way out, so that nothing a sandbox sends has to be cut in two. */
+/** The packet size (MTU) of the host's default route, so that packets of sandboxes need no fragmentation. */
 export const mtuOfWayOut = async (): Promise<number> => {
   const routes = JSON.parse(await runCommand(['ip', '-j', '-4', 'route', 'show', 'default'])) as { dev?: string }[]
   const mtu = (await linksNow()).find(({ ifname }) => ifname === routes[0]?.dev)?.mtu ?? 1500

@@ -1,6 +1,6 @@
-// Makes and deletes slots: a network namespace, a link between it and the host, and their settings; many at once, by few
-// processes. The link is point to point: its two ends have fixed hardware addresses and know each other's, so there is no
-// broadcast domain that sandboxes share and nothing that one could claim to be.
+// Makes and deletes slots: a network namespace, a link between it and the host, and settings. Many slots are handled by few
+// processes. The link is point to point: its two ends have fixed hardware addresses and know each other's. So sandboxes share no
+// broadcast domain and cannot impersonate each other.
 import { runCommand } from '#src/kit/run-command.ts'
 import { addressOf, gatewayOf, hardwareAddress, linkName, netnsDir, netnsName, type Range } from './names.ts'
 import { lockFile } from './notes.ts'
@@ -19,20 +19,21 @@ const outside = ({ instance, range, mtu }: Where, n: number) => {
   ]
 }
 
-// Root inside the sandbox is not root over this namespace, so low ports and ping are opened to every user of it.
+// Root inside the sandbox is not root over its network namespace, so low ports and ping are allowed for every user.
 const settings = [
   '[ ! -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6',
   'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start',
   'echo "0 2147483647" > /proc/sys/net/ipv4/ping_group_range',
-  // Otherwise packets wait in the queue of a socket that asks for their sending times, and count as nobody's memory.
+  // Without this, sent packets would wait in the queue of a socket that requests send timestamps, and their memory is charged to
+  // nobody.
   '[ ! -e /proc/sys/net/core/tstamp_allow_data ] || echo 0 > /proc/sys/net/core/tstamp_allow_data',
-  // What options of a socket keep counts as nobody's memory. The usual bound for each socket is 128 KiB, 30 times what it costs itself.
+  // Memory for socket options is charged to nobody. The usual limit of 128 KiB for a socket is 30 times the socket's own cost.
   '[ ! -e /proc/sys/net/core/optmem_max ] || echo 8192 > /proc/sys/net/core/optmem_max',
 ].join('; ')
 
 /**
- * Answers to ping that nobody reads count as nobody's memory, and a socket that has let go of its peer is in no table that would tell
- * how much it holds. So what arrives is bounded: small ones at leisure always, all others together by a quota.
+ * Limits incoming ping replies. Unread replies are charged to nobody, and a socket that has disconnected is in no table that
+ * would show its memory. Slow small replies always pass; all others share a quota.
  */
 const echoes = `table ip alcove {
   chain arriving {
@@ -51,8 +52,8 @@ const inside = ({ instance, range }: Where, n: number) => {
   const batch = [
     'link set lo up',
     `addr add ${addressOf(range, n)}/32 dev eth0`,
-    // The kernel's table of neighbours is one for the host and all sandboxes. Those of a link without ARP are forgotten as soon as
-    // it is full; others stay for seconds, and one sandbox could keep it full.
+    // ARP is off: the kernel has one neighbour table for the host and all sandboxes. Entries of a link without ARP are evicted
+    // when the table is full. Others stay for seconds, and one sandbox could keep the table full.
     'link set eth0 arp off up',
     `neigh replace ${gateway} lladdr ${hardwareAddress(instance, n, 'host')} dev eth0 nud permanent`,
     `route add ${gateway} dev eth0 scope link`,
@@ -65,7 +66,7 @@ const inside = ({ instance, range }: Where, n: number) => {
   ]
 }
 
-/** All or none: what a failed batch has made is deleted before this throws. */
+/** Makes all slots or none: what a failed batch has made is deleted before this throws. */
 export const makeSlots = async (where: Where, numbers: readonly number[], background: boolean) => {
   const script = [
     'set -e',
@@ -76,7 +77,8 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
     '',
   ]
   try {
-    // Under a lock, because these programs go on for a moment when the runner is killed; its successor waits for them.
+    // The lock is held by these programs, because they continue for a moment if the runner is killed. The next runner waits for
+    // it.
     await runCommand(['flock', lockFile(where.instance), 'sh', '-s'], { input: script.join('\n'), background })
   } catch (error) {
     await deleteSlots(where.instance, numbers)
@@ -84,7 +86,7 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
   }
 }
 
-/** Resolves when nobody makes slots of this instance any more. */
+/** Resolves when no process is making slots of this instance. */
 export const waitForMakers = async (instance: string) => {
   await runCommand(['flock', lockFile(instance), 'true'], { timeoutMs: 60_000 })
 }
@@ -96,6 +98,6 @@ export const deleteSlots = async (instance: string, numbers: readonly number[]) 
     ...numbers.map((n) => `link del ${linkName(instance, n)}`),
     ...numbers.map((n) => `netns del ${netnsName(instance, n)}`),
   ].join('\n')
-  // It exits with an error for each thing that was not there; whether anything is left is asked afterwards.
+  // The command fails if anything is missing already, so its exit code is ignored. The caller checks what is left.
   await runCommand(['ip', '-force', '-batch', '-'], { input: `${input}\n` }).catch(() => {})
 }

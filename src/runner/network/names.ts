@@ -1,5 +1,5 @@
-// What every host-wide network thing of an instance is called, and which address belongs to which slot. All of it follows
-// from the instance, the range and the slot's number, so that a restarted runner recognises its own.
+// Names and addresses of everything that an instance has in the host's network. All follow from the instance, the range and the
+// slot's number, so that a restarted runner recognizes its own.
 import { parseCidr } from './cidr.ts'
 
 /** A private range of 4096 addresses, `10.x.y.0/20`; `base` is its first address as a number. */
@@ -42,7 +42,7 @@ export const slotOfAddress = (range: Range, dotted: string) => {
 
 export const rangeText = (range: Range) => `${toDotted(range.base)}/${rangeBits}`
 
-/** Both ends of a link know each other's hardware address from the start, so no ARP is ever needed. */
+/** Hardware address of one end of a link. Each end knows the other's address in advance, so no ARP is needed. */
 export const hardwareAddress = (instance: string, n: number, end: 'host' | 'sandbox') =>
   [end === 'host' ? '06' : '02', ...pairs(instance), ...pairs(n.toString(16).padStart(4, '0'))].join(':')
 

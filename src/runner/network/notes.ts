@@ -1,5 +1,5 @@
-// What an instance has to remember about the host's network until the next boot: the range it took and whether the host
-// forwarded packets before it came. Lives in /run, because a reboot takes away everything that it describes.
+// What an instance records about the host's network until the next boot: its address range, and whether the host forwarded
+// packets before. The notes are in /run, because a reboot removes everything that they describe.
 import { mkdir, readdir, readFile, rename, rm, rmdir, writeFile } from 'node:fs/promises'
 import type { Range } from './names.ts'
 
@@ -8,10 +8,10 @@ type Notes = { range?: Range; forwardingWasOff?: boolean }
 const dirOf = (instance: string) => `/run/alcove-${instance}`
 const fileOf = (instance: string) => `${dirOf(instance)}/network.json`
 
-/** Held by whatever is making slots. */
+/** Lock of the processes that make slots. */
 export const lockFile = (instance: string) => `${dirOf(instance)}/network.lock`
 
-/** Empty when there are none, or when they are torn: then the host is looked at anew. */
+/** Returns empty notes if the file is missing or damaged. The host is then examined again. */
 export const readNotes = async (instance: string): Promise<Notes> => {
   try {
     return JSON.parse(await readFile(fileOf(instance), 'utf8')) as Notes
@@ -30,7 +30,7 @@ export const writeNotes = async (instance: string, notes: Notes) => {
 export const removeNotes = async (instance: string) => {
   await rm(fileOf(instance), { force: true })
   await rm(lockFile(instance), { force: true })
-  // Others keep their things there too; it goes with the last of them.
+  // Other files of the instance may be in the directory. Whoever removes the last one removes the directory.
   await rmdir(dirOf(instance)).catch(() => {})
 }
 

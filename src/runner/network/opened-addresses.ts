@@ -1,8 +1,8 @@
-// Which addresses the names of one slot have opened, by which name and until when at least: the kernel may keep one longer,
-// while a conversation with it goes on. It is what a list that gets shorter is judged by.
+// The addresses opened for one slot, each with its name and its earliest closing time. The kernel keeps an address open longer
+// while a connection uses it. When a list becomes shorter, this record decides what stays open.
 import { isListed } from './dns/domains.ts'
 
-/** At most so many addresses are open for one slot at a time because a name led to them. */
+/** Maximum of addresses that are open for one slot because of names. */
 const openLimit = 1024
 
 type Opening = { name: string; until: number }
@@ -10,12 +10,12 @@ type Opening = { name: string; until: number }
 export class Opened {
   readonly #byAddress = new Map<string, Opening>()
 
-  /** Whether all these addresses stay open until that time already. */
+  /** Whether all these addresses already stay open until that time. */
   has(addresses: readonly string[], until: number): boolean {
     return addresses.every((address) => (this.#byAddress.get(address)?.until ?? 0) >= until)
   }
 
-  /** Whether there is room for these addresses too. If need be, forgets addresses whose time is over. */
+  /** Whether there is room for these addresses. Expired addresses are dropped if necessary. */
   hasRoomFor(addresses: readonly string[], now: number): boolean {
     const more = addresses.filter((address) => !this.#byAddress.has(address)).length
     if (this.#byAddress.size + more <= openLimit) return true
@@ -27,7 +27,7 @@ export class Opened {
     for (const address of addresses) this.#byAddress.set(address, { name, until })
   }
 
-  /** Forgets what these domains do not list. */
+  /** Drops addresses whose names are not in `domains`. */
   keepOnly(domains: readonly string[]): void {
     for (const [address, { name }] of this.#byAddress) if (!isListed(domains, name)) this.#byAddress.delete(address)
   }
@@ -36,7 +36,7 @@ export class Opened {
     return this.#byAddress.has(address)
   }
 
-  /** Addresses whose time is not over, with the milliseconds that are left. */
+  /** Yields addresses that have not expired, with the milliseconds left. */
   *live(now: number): Generator<readonly [address: string, leftMs: number]> {
     for (const [address, { until }] of this.#byAddress) if (until > now) yield [address, until - now]
   }

@@ -18,7 +18,7 @@ const nothing: NetworkPolicy = { blockAll: true, allowList: null }
 const openPool = (more: Partial<NetworkPoolOptions> = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, ...more })
 
-/** Everything about the network of this host that could be left behind. */
+/** Everything in the host's network that a test could leave behind. */
 const hostNetwork = async () => ({
   links: (await runCommand(['ip', '-o', 'link'])).split('\n').map((line) => line.split(':')[1]),
   routes: await runCommand(['ip', 'route', 'show', 'table', 'all']),
@@ -29,7 +29,7 @@ const hostNetwork = async () => ({
 })
 
 if (!isPrivateHost) {
-  test('the network pool keeps its promises, on a host of its own', { skip: needsRoot }, () =>
+  test('the network pool keeps its promises, on a private host', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -37,7 +37,7 @@ if (!isPrivateHost) {
     before(() => preparePrivateHost([]))
     afterEach(() => removeNetwork(instance))
 
-    test('each caller gets a slot of its own, also many at once', async () => {
+    test('each caller gets a separate slot, also many callers at once', async () => {
       const pool = await openPool({ spare: 3 })
       const slots = await Promise.all(Array.from({ length: 40 }, () => pool.acquire()))
       assert.equal(new Set(slots.map((slot) => slot.address)).size, 40)
@@ -50,7 +50,7 @@ if (!isPrivateHost) {
       )
     })
 
-    test('a used slot is deleted, and what comes next is another namespace', async () => {
+    test('a used slot is deleted, and the next caller gets another namespace', async () => {
       const pool = await openPool()
       const first = await pool.acquire()
       await runCommand(['ip', '-n', first.name, 'addr', 'add', '10.1.2.3/32', 'dev', 'lo'])
@@ -64,7 +64,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a slot is its organization’s as soon as it is applied, whoever took the one before', async () => {
+    test('a slot belongs to its organization once applied, whoever had the slot taken before', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()
@@ -90,7 +90,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('close leaves slots in use; opening again adopts them with their policy and sweeps the rest', async () => {
+    test('close keeps slots in use; reopening adopts them with their policy and sweeps the others', async () => {
       const first = await openPool({ spare: 2 })
       const kept = await first.acquire()
       const lost = await first.acquire()
@@ -113,7 +113,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('sweep leaves what it is told to keep', async () => {
+    test('sweep keeps the slots that it is told to keep', async () => {
       const first = await openPool()
       const kept = await first.acquire()
       await first.close()
@@ -123,7 +123,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('a half-made slot is not adopted but swept', async () => {
+    test('a half-made slot is swept and not adopted', async () => {
       const first = await openPool()
       const slot = await first.acquire()
       await first.close()
@@ -134,7 +134,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('killed at any moment, the next one cleans up and goes on', async () => {
+    test('after a kill at any moment the next pool cleans up and works', async () => {
       const program =
         `import { openNetworkPool } from ${JSON.stringify(import.meta.resolve('./pool.ts'))}\n` +
         `import { silentLog } from '#src/kit/log.ts'\n` +
@@ -179,7 +179,7 @@ if (!isPrivateHost) {
       await one.close()
     })
 
-    test('removal leaves the host as it was', async () => {
+    test('removal leaves the host’s network as it was', async () => {
       const before = await hostNetwork()
       const pool = await openPool({ spare: 2 })
       await pool.acquire()

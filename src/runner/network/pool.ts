@@ -1,7 +1,7 @@
-// A pool of network namespaces, made ahead, so that a sandbox starts without waiting for one (STYLE: every queue is bounded).
+// A pool of network namespaces (slots) that are made ahead, so that a sandbox starts without waiting for one.
 //
-// Promises: a slot that a sandbox has used is deleted and never handed to another; slots survive this process, and opening
-// again finds them; no slot reaches the host, another sandbox, link-local or private addresses (see README.md).
+// Promises: a used slot is deleted and never given to another sandbox. Slots survive this process, and the next one finds them.
+// No slot reaches the host, another sandbox, link-local or private addresses (see README.md).
 import type { Logger } from '#src/kit/log.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import { Resolver } from './dns/resolver.ts'
@@ -26,18 +26,18 @@ import { resolversForSandboxes } from './resolvers.ts'
 export type Slot = { name: string; netnsPath: string; address: string; gateway: string }
 
 export type NetworkPool = {
-  /** A fresh slot. It may reach everything that is not closed to all until `apply` says otherwise. */
+  /** Returns a fresh slot. Until `apply`, it may reach everything that is not closed for all sandboxes. */
   acquire(): Promise<Slot>
-  /** Takes back a slot from before a restart; undefined if it is not (wholly) there any more. */
+  /** Adopts a slot from before a restart; undefined if it no longer exists as a whole. */
   adopt(name: string): Slot | undefined
   /**
-   * Applies a policy. It is in force when this resolves, for open connections too. Throws RangeError for a malformed list.
-   * What the slot does counts as the organization's.
+   * Applies a policy. When this resolves, the policy is in force, for open connections too. Throws RangeError for an invalid
+   * list. The slot's connections count for the organization.
    */
   apply(slot: Slot, policy: NetworkPolicy, organizationId?: string): Promise<void>
-  /** Deletes it. Doing so twice is fine. */
+  /** Deletes the slot. May be called twice. */
   release(slot: Slot): Promise<void>
-  /** Deletes what is there from before this process and neither adopted nor named in `keep`; answers the names. */
+  /** Deletes slots from before this process that are neither adopted nor named in `keep`. Returns their names. */
   sweep(keep: ReadonlySet<string>): Promise<string[]>
   /** Deletes the spare slots and stops making new ones; slots in use stay as they are. */
   close(): Promise<void>
@@ -46,15 +46,15 @@ export type NetworkPool = {
 export type NetworkPoolOptions = {
   instance: string
   log: Logger
-  /** How many unused slots are kept ready. */
+  /** Number of unused slots that are kept ready. */
   spare: number
-  /** Networks that the operator lets all sandboxes reach although they are closed, such as a package mirror's. */
+  /** Closed networks that the operator opens for all sandboxes, such as that of a package mirror. */
   opened?: readonly string[]
   /** DNS resolvers. Default: those of the host. */
   resolvers?: readonly string[]
-  /** How many connections the kernel keeps; absent: it is asked. */
+  /** Size of the kernel's connection table. Default: read from the kernel. */
   connectionTableSize?: number
-  /** Absent: for at least a minute, and a minute more. */
+  /** Default: at least one minute, plus one minute. */
   openTime?: OpenTime
 }
 
@@ -71,7 +71,7 @@ export const openNetworkPool = async (options: NetworkPoolOptions): Promise<Netw
 
   await waitForMakers(instance)
   const found = await lookForSlots(instance)
-  // An element without a slot would be in force for the next sandbox with that number.
+  // Rules without a slot would apply to the next sandbox with that number.
   await firewall.forget(firewall.slots().filter((n) => !found.any.has(n)))
   const resolver = new Resolver({
     address: gatewayOf(range),
@@ -102,7 +102,7 @@ type Waiter = { resolve: (slot: Slot) => void; reject: (error: unknown) => void 
 class SlotPool implements NetworkPool {
   readonly #options: NetworkPoolOptions
   readonly #parts: Parts
-  /** From before this process, not adopted. */
+  /** Slots from before this process that are not adopted. */
   readonly #found: Set<number>
   readonly #spare: number[] = []
   readonly #used = new Set<number>()
@@ -126,7 +126,7 @@ class SlotPool implements NetworkPool {
       work.catch((error) => options.log.error({ err: error }, 'the nft table could not be loaded'))
     this.#watch = setInterval(() => void orSay(firewall.restoreIfGone()), watchEveryMs).unref()
     this.#hostWatch = new HostNetworksWatch(() => void orSay(firewall.followHost()), options.log)
-    // The host may have changed between the first look and the watch.
+    // The host's networks may have changed between the first reading and the start of the watch.
     void orSay(firewall.followHost())
   }
 
@@ -159,8 +159,8 @@ class SlotPool implements NetworkPool {
     const { firewall, resolver } = this.#parts
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
-    // Where nothing is open it only says no. A first question that nobody answers would hang for seconds, and a resolver that
-    // does not start is no reason not to.
+    // If all is blocked, the resolver only answers no. Without it a DNS question would hang for seconds. A resolver that fails to
+    // start does not prevent blocking.
     await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
     await firewall.assign(n, organizationId)
@@ -198,7 +198,7 @@ class SlotPool implements NetworkPool {
     await this.#delete(this.#spare.splice(0))
   }
 
-  /** Starts making slots unless that is under way or enough are ready. */
+  /** Starts making slots, unless that is under way or enough are ready. */
   refill() {
     if (this.#making !== undefined || this.#closed || this.#wanted() <= 0) return
     this.#making = this.#make().finally(() => {
@@ -207,7 +207,7 @@ class SlotPool implements NetworkPool {
     })
   }
 
-  /** Not at once: the sandbox that just got its slot goes first, and several make one batch. */
+  /** Delayed, so that the sandbox that just got its slot goes first and several slots are made in one batch. */
   #refillSoon() {
     this.#soon ??= setTimeout(() => {
       this.#soon = undefined
@@ -220,7 +220,7 @@ class SlotPool implements NetworkPool {
     const { range, mtu, firewall } = this.#parts
     let failures = 0
     while (!this.#closed && this.#wanted() > 0) {
-      // A small batch serves those who wait; the spares follow after it.
+      // A small batch first serves the waiting callers. Spare slots follow.
       const isAwaited = this.#waiters.length > 0
       const count = Math.min(isAwaited ? this.#waiters.length : this.#wanted(), batchLimit)
       try {
@@ -232,7 +232,7 @@ class SlotPool implements NetworkPool {
         failures = 0
       } catch (error) {
         log.error({ err: error }, 'no network for a sandbox could be made')
-        // Something may have been in the way of these very numbers; the next ones get one try.
+        // These slot numbers may have been the problem, so other numbers are tried once.
         if (++failures < 2) continue
         for (const waiter of this.#waiters.splice(0)) waiter.reject(error)
         return
@@ -258,7 +258,7 @@ class SlotPool implements NetworkPool {
     this.#used.delete(n)
   }
 
-  /** Goes round, so that a number rests for as long as possible before it comes back. */
+  /** Takes numbers in turn, so that a used number rests as long as possible. */
   #freeNumbers(count: number): number[] {
     const taken = new Set([...this.#found, ...this.#used, ...this.#spare, ...this.#beingMade])
     const free: number[] = []
@@ -272,7 +272,7 @@ class SlotPool implements NetworkPool {
     return free
   }
 
-  /** Off the network first, then out of the rules, so that at no time an unruled link exists. */
+  /** Removes slots from the network first and then from the rules, so that no link ever exists without rules. */
   async #delete(numbers: readonly number[]) {
     const { instance } = this.#options
     await deleteSlots(instance, numbers)

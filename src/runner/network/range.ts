@@ -1,5 +1,5 @@
-// Takes a /20 of 10.0.0.0/8 that nothing on this host uses. The claim is a blackhole route: the kernel refuses a second one,
-// so two servers that start at once cannot take the same range, and packets to addresses without a sandbox end there.
+// Claims a /20 of 10.0.0.0/8 that this host does not use. The claim is a blackhole route: the kernel refuses a second one, so two
+// servers cannot take the same range. Packets to addresses without a sandbox end there.
 import type { Logger } from '#src/kit/log.ts'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
@@ -13,7 +13,7 @@ const triesLimit = 16
 
 type Route = { dst: string; type?: string }
 
-/** Everything that the host routes somewhere in particular, its own addresses and its resolvers included. */
+/** All ranges that the host routes specifically, including its own addresses and its resolvers. */
 const takenOnHost = async (): Promise<Cidr[]> => {
   const routes = JSON.parse(await runCommand(['ip', '-j', '-4', 'route', 'show', 'table', 'all'])) as Route[]
   return [...routes.map((route) => route.dst), ...resolversForSandboxes()]
@@ -38,7 +38,7 @@ const firstFree = (instance: string, taken: readonly Cidr[]) => {
 const route = (verb: 'add' | 'replace' | 'del', range: Range) =>
   runCommand(['ip', 'route', verb, 'blackhole', rangeText(range)])
 
-/** The range of this instance: the one it has already, or a free one. */
+/** Returns the range of this instance: the recorded one, or a new one. */
 export const claimRange = async (instance: string, log: Logger): Promise<Range> => {
   const notes = await readNotes(instance)
   if (notes.range !== undefined) {
@@ -48,7 +48,7 @@ export const claimRange = async (instance: string, log: Logger): Promise<Range> 
   for (let attempt = 1; attempt <= triesLimit; attempt++) {
     const range = firstFree(instance, await takenOnHost())
     try {
-      // Noted first: a claim that nobody remembers would stay for ever.
+      // Recorded before the claim: an unrecorded claim would stay forever.
       await writeNotes(instance, { ...notes, range })
       await route('add', range)
       log.info({ range: rangeText(range) }, 'took a range of addresses for sandboxes')

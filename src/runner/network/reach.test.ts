@@ -14,7 +14,7 @@ import { isPrivateHost, preparePrivateHost, runOnPrivateHost, wayOut } from './t
 
 const instance = 'ab12cd'
 const web = { listed: '203.0.113.5', other: '203.0.113.6' }
-/** Stands for the Internet, which documentation ranges are no part of. */
+/** A documentation range that stands for the Internet in these tests. */
 const internet = '203.0.113.0/24'
 const metadata = '169.254.169.254'
 const azure = '168.63.129.16'
@@ -25,7 +25,10 @@ const everything: NetworkPolicy = { blockAll: false, allowList: null }
 const nothing: NetworkPolicy = { blockAll: true, allowList: null }
 const only = (...allowList: string[]): NetworkPolicy => ({ blockAll: false, allowList })
 
-/** Long where a yes is expected, short where a no is: a busy machine must not turn a yes into a no. */
+/**
+ * The timeout is long where success is expected and short where failure is: a busy machine must not turn a success into a
+ * failure.
+ */
 const open = (from: string | undefined, to: string, port = 80) => reaches(from, to, port, 15)
 const isOpen = async (from: Slot, to: string, port = 80) =>
   assert.ok(await open(from.name, to, port), `${to}:${port} is open`)
@@ -36,7 +39,7 @@ const openPool = (more: Partial<NetworkPoolOptions> = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, opened: [internet], ...more })
 
 if (!isPrivateHost) {
-  test('on a host of its own, sandboxes reach what they should and nothing else', { skip: needsRoot }, () =>
+  test('sandboxes reach what they should and nothing else, on a private host', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -69,30 +72,30 @@ if (!isPrivateHost) {
       await removeNetwork(instance)
     })
 
-    test('everything public without a list', async () => {
+    test('without a list every public address is reachable', async () => {
       const slot = await slotWith(everything)
       await isOpen(slot, web.listed)
       await isOpen(slot, web.other)
     })
 
-    test('only what is listed, with a list', async () => {
+    test('with a list only listed addresses are reachable', async () => {
       const slot = await slotWith(only(`${web.listed}/32`, '203.0.113.4/31'))
       await isOpen(slot, web.listed)
       await isClosed(slot, web.other)
     })
 
-    test('nothing at all when all is blocked, not even names', async () => {
+    test('with `block all` nothing is reachable, not even DNS', async () => {
       const slot = await slotWith(nothing)
       await Promise.all([isClosed(slot, web.listed), isClosed(slot, resolver, 53)])
     })
 
-    test('its resolver, even one in a private range, and there nothing but DNS', async () => {
+    test('the resolver is reachable, even in a private range, but only for DNS', async () => {
       const slot = await slotWith(only(`${web.listed}/32`))
       await isOpen(slot, resolver, 53)
       await isClosed(slot, resolver, 80)
     })
 
-    test('a policy that changes is in force at once, for open connections too', async () => {
+    test('a changed policy is in force at once, for open connections too', async () => {
       const slot = await slotWith(everything)
       await sendDatagram(slot.name, web.other, 80, 'before')
       await outside.heard('before')
@@ -111,7 +114,7 @@ if (!isPrivateHost) {
       only(`${metadata}/32`, `${azure}/32`, `${lan}/32`, `${wayOut}/32`, '10.0.0.0/8'),
     ]) {
       const words = policy.allowList === null ? 'no list' : `the list ${policy.allowList.join(' ')}`
-      test(`never the host, a sibling, metadata or a private network, with ${words}`, async () => {
+      test(`the host, siblings, metadata and private networks are never reachable, with ${words}`, async () => {
         const slot = await slotWith(policy)
         const sibling = await slotWith(policy)
         await using _listening = await listenIn(sibling.name, [80])
@@ -122,13 +125,13 @@ if (!isPrivateHost) {
       })
     }
 
-    test('the host does not reach into a sandbox either', async () => {
+    test('the host cannot reach into a sandbox', async () => {
       const slot = await slotWith(everything)
       await using _listening = await listenIn(slot.name, [8000])
       assert.ok(!(await reaches(undefined, slot.address, 8000, 1)))
     })
 
-    test('the rules are what keeps it in: without them all of that is open, and they come back by themselves', async () => {
+    test('without the firewall rules all of that would be reachable, and the rules restore themselves', async () => {
       const slot = await slotWith(everything)
       const sibling = await slotWith(nothing)
       await using _listening = await listenIn(sibling.name, [80])
@@ -136,13 +139,13 @@ if (!isPrivateHost) {
       await isOpen(slot, wayOut, 9000)
       await isOpen(slot, sibling.address)
       assert.ok(await open(undefined, sibling.address))
-      // Any change finds the table gone and loads all of it anew.
+      // Any change notices that the table is gone and loads it again.
       await pool.apply(slot, only(`${web.listed}/32`))
       await Promise.all([isClosed(slot, wayOut, 9000), isClosed(slot, sibling.address), isClosed(sibling, web.listed)])
       await isOpen(slot, web.listed)
     })
 
-    test('a made-up source address gets nowhere', async () => {
+    test('packets with a forged source address go nowhere', async () => {
       const slot = await slotWith(everything)
       const sibling = await slotWith(everything)
       const pretend = (address: string) =>
@@ -158,7 +161,7 @@ if (!isPrivateHost) {
       await outside.heard('as-itself')
       assert.ok(!outside.datagrams.some((line) => /as-(sibling|stranger)/.test(line)), outside.datagrams.join('\n'))
 
-      // The control: it is the rules that stop it.
+      // A control experiment: without the rules these packets do get out.
       await runCommand(['nft', 'flush', 'chain', 'inet', `alcove_${instance}`, 'leaving'])
       await pretend(sibling.address)
       await sendDatagram(slot.name, web.listed, 80, 'as-sibling-unruled')
@@ -167,7 +170,7 @@ if (!isPrivateHost) {
       await pool.apply(slot, nothing)
     })
 
-    test('no more connections than its share: the host and its siblings keep theirs', async () => {
+    test('a sandbox gets no more connections than its share; the host and its siblings keep theirs', async () => {
       const slot = await slotWith(everything)
       const sibling = await slotWith(everything)
       const atOnce = `const socket = require('node:dgram').createSocket('udp4')
@@ -185,14 +188,14 @@ if (!isPrivateHost) {
       await isOpen(sibling, web.listed)
     })
 
-    test('no IPv6, low ports for every user', async () => {
+    test('there is no IPv6, and every user may use low ports', async () => {
       const slot = await slotWith(everything)
       const enter = ['nsenter', `--net=${slot.netnsPath}`]
       assert.equal(await runCommand([...enter, 'ip', '-6', 'addr']), '')
       assert.equal((await runCommand([...enter, 'cat', '/proc/sys/net/ipv4/ip_unprivileged_port_start'])).trim(), '0')
     })
 
-    test('what the operator opened, but never metadata or siblings that way', async () => {
+    test('networks opened by the operator are reachable, but never metadata or siblings', async () => {
       await pool.close()
       pool = await openPool({ opened: [internet, '192.168.77.0/24', '169.254.0.0/16', '10.0.0.0/8'] })
       const slot = await slotWith(everything)
@@ -204,7 +207,7 @@ if (!isPrivateHost) {
       pool = await openPool()
     })
 
-    test('a list that is none is refused and changes nothing', async () => {
+    test('an invalid list is refused and changes nothing', async () => {
       const slot = await slotWith(only(`${web.listed}/32`))
       for (const list of [['example.com'], ['1.2.3.4/33'], ['::/0'], ['1.2.3.4; drop'], Array(11).fill('1.2.3.4')]) {
         await assert.rejects(pool.apply(slot, only(...list)), RangeError)
@@ -212,7 +215,7 @@ if (!isPrivateHost) {
       await isOpen(slot, web.listed)
     })
 
-    test('a host whose own rules forward nothing lets sandboxes out all the same', async () => {
+    test('sandboxes get out even if the host’s own rules forward nothing', async () => {
       const firewall =
         'table ip filter {\n chain FORWARD {\n type filter hook forward priority 0; policy drop;\n }\n}\n'
       await runCommand(['nft', '-f', '-'], { input: firewall })

@@ -20,7 +20,7 @@ const relay = '192.88.99.1'
 const lan = '192.168.77.7'
 const metadata = '169.254.169.254'
 const gateway = '198.51.100.2'
-/** Public addresses of networks that the host joins later. */
+/** Public addresses in networks that the host joins later in the tests. */
 const later = { onLink: '9.20.0.7', behindVpn: '9.30.0.7', alone: '9.40.0.7', gateway: '9.50.0.1' }
 
 const everything: NetworkPolicy = { blockAll: false, allowList: null }
@@ -37,7 +37,7 @@ const end = (word) => { console.log(word); process.exit() }
 socket.on('connect', () => end('open')).on('error', ({ code }) => end(code))
 setTimeout(() => end('silence'), 5000)`
 
-/** The code of the error, `open`, or `silence` after five seconds. */
+/** Returns the error code, `open`, or `silence` after five seconds. */
 const tcp = async (from: Slot, to: string, port = 80) => (await inside(from, connecting, to, String(port))).trim()
 
 const sending = `const [, host, port] = process.argv
@@ -50,7 +50,7 @@ setTimeout(() => end('silence'), 5000)`
 const udp = async (from: Slot, to: string, port = 80) => (await inside(from, sending, to, String(port))).trim()
 
 if (!isPrivateHost) {
-  test('what is closed is refused at once, on a host of its own', { skip: needsRoot }, () =>
+  test('closed addresses refuse connections at once, on a private host', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -87,20 +87,20 @@ if (!isPrivateHost) {
       await removeNetwork(instance)
     })
 
-    test('is refused by TCP and UDP: private, special-purpose, metadata, the host’s network and gateway', async () => {
+    test('TCP and UDP to private, special, metadata and host addresses and gateways are refused', async () => {
       const slot = await slotWith(everything)
       for (const to of [lan, documentation, relay, metadata, gateway, wayOut]) await isRefused(slot, to)
       assert.equal(await tcp(slot, web.listed), 'open')
     })
 
-    test('is refused outside of a list of CIDRs, outside of a list of domains, and where all is blocked', async () => {
+    test('addresses outside a list of CIDRs or domains are refused, and all addresses with `block all`', async () => {
       for (const policy of [only(web.listed), named('listed.test'), nothing]) {
         const slot = await slotWith(policy)
         await isRefused(slot, web.other)
       }
     })
 
-    test('is refused without end, and beyond a rate in silence', async () => {
+    test('refusals continue without end; beyond a rate packets are dropped silently', async () => {
       const slot = await slotWith(nothing)
       const flood = `const dgram = require('node:dgram').createSocket('udp4')
         dgram.bind(() => { for (let n = 0; n < 2000; n += 1) dgram.send('x', 80, '${web.listed}'); setTimeout(() => dgram.close(), 50) })`
@@ -111,14 +111,14 @@ if (!isPrivateHost) {
       assert.equal(await tcp(sibling, web.listed), 'ECONNREFUSED')
     })
 
-    test('IPv6 is not there, and says so at once', async () => {
+    test('IPv6 does not exist, and fails at once', async () => {
       const slot = await slotWith(everything)
       assert.match(await tcp(slot, '2001:4860:4860::8888'), /^E(NETUNREACH|ADDRNOTAVAIL|HOSTUNREACH)$/)
     })
 
-    test('no name is found where all is blocked, and the answer comes at once', async () => {
+    test('with `block all` no name resolves, and the answer comes at once', async () => {
       const slot = await slotWith(nothing)
-      // The first one may come before our resolver has started; there is no other sandbox that needs it.
+      // The first question may come before our resolver has started, because no other sandbox needs it.
       await ask(slot.name, web.other, 'example.com')
       assert.equal(await ask(slot.name, web.other, 'example.com', 'A', 1), 'ENOTFOUND')
       assert.equal(await ask(slot.name, web.other, 'example.com', 'AAAA', 1), 'ENOTFOUND')
@@ -144,7 +144,7 @@ if (!isPrivateHost) {
         await runCommand(['ip', ...change.split(' ')])
         await soon(to, 'ECONNREFUSED')
       }
-      // A VPN: another device than the way out, with a gateway in it.
+      // A VPN: a device other than the way out, with a gateway behind it.
       await runCommand(['ip', '-batch', '-'], {
         input:
           'link add vpn0 type veth peer name vpn1\nlink set vpn1 up\naddr add 10.99.0.2/24 dev vpn0\nlink set vpn0 up\nroute add 9.30.0.0/24 via 10.99.0.1 dev vpn0\n',
@@ -166,7 +166,7 @@ if (!isPrivateHost) {
       await runCommand(['ip', 'addr', 'del', `${web.listed}/32`, 'dev', 'lo'])
     })
 
-    test('our own resolver reaches nothing of the host but other resolvers', async () => {
+    test('our own resolver reaches nothing of the host except other resolvers', async () => {
       await using _listening = await listenIn(undefined, [8080])
       const from = (uid: number, to: string, port: number) =>
         runCommand([
@@ -189,7 +189,7 @@ if (!isPrivateHost) {
       assert.equal((await from(users.resolver, web.other, 53)).trim(), 'open')
     })
 
-    test('connections beyond the share of an organization: another one keeps its own', async () => {
+    test('connections beyond an organization’s share are refused; another organization keeps its share', async () => {
       await pool.close()
       const { organization } = connectionBounds(4096)
       pool = await openNetworkPool({

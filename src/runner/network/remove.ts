@@ -1,4 +1,4 @@
-// Takes everything of an instance's network off the host. For uninstall and tests; not while its sandboxes run.
+// Removes everything of an instance's network from the host, for uninstall and tests. Must not run while its sandboxes run.
 import { removeFirewall } from './firewall.ts'
 import { closeForwarding, leaveForeignChains } from './forwarding.ts'
 import { lookForSlots } from './look.ts'

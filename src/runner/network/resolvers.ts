@@ -1,6 +1,6 @@
-// Which DNS resolvers sandboxes ask. They cannot reach one that listens on the host's loopback (systemd-resolved,
-// dnsmasq), so its own upstreams are taken instead. Link-local resolvers are left out too: 169.254.169.254 is where clouds
-// keep credentials, and that address stays closed without exception.
+// Chooses the DNS resolvers of sandboxes. Sandboxes cannot reach a resolver on the host's loopback (systemd-resolved, dnsmasq),
+// so its own upstreams are used. Link-local resolvers are left out: clouds keep credentials at 169.254.169.254, and that address
+// stays closed without exception.
 import { readFileSync } from 'node:fs'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
 
@@ -22,7 +22,7 @@ const textOf = (path: string) => {
   }
 }
 
-/** The usable IPv4 name servers of one resolv.conf, three at most as in the C library. */
+/** The usable IPv4 name servers of a resolv.conf; three at most, as in the C library. */
 export const nameServersIn = (text: string) =>
   text
     .split('\n')
@@ -33,7 +33,7 @@ export const nameServersIn = (text: string) =>
     })
     .slice(0, 3)
 
-/** IPv4 addresses, most preferred first, never empty. */
+/** IPv4 addresses in order of preference. Never empty. */
 export const resolversForSandboxes = (read: (path: string) => string = textOf): string[] => {
   for (const file of files) {
     const found = nameServersIn(read(file))

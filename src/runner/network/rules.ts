@@ -1,4 +1,4 @@
-// What the table says about one slot, as policies mean it and as the kernel tells it after a restart.
+// The rules of one slot: made from its policy, and read from the kernel after a restart.
 import { runCommand } from '#src/kit/run-command.ts'
 import type { NetworkPolicy } from '#src/wire/runner-link.ts'
 import { type Cidr, parseCidr, withoutNested } from './cidr.ts'
@@ -6,11 +6,11 @@ import { domainLimit, isDomain } from './dns/domains.ts'
 import { addressOf, type Range, slotOfLink, tableOf, toDotted } from './names.ts'
 import { namedOf } from './ruleset.ts'
 
-/** Blocks come with `listed` and `named`. */
+/** `listed` and `named` have a list of CIDR blocks. */
 export type Rule =
   | { verdict: 'drop' | 'open' }
   | { verdict: 'listed'; cidrs: readonly string[] }
-  /** `domains` is undefined when the rule is from before this process: the kernel does not know them. */
+  /** `domains` is undefined if the rule was read from the kernel, which does not store domains. */
   | { verdict: 'named'; cidrs: readonly string[]; domains: readonly string[] | undefined }
 
 export const openToAll: Rule = { verdict: 'open' }
@@ -44,7 +44,7 @@ export const ruleOf = ({ blockAll, allowList, domains = null }: NetworkPolicy): 
 
 export const cidrsOf = (rule: Rule) => ('cidrs' in rule ? rule.cidrs : [])
 
-/** Undefined for a sandbox without a list of domains, or an unknown one. */
+/** The domains of a rule; undefined if it has no list of domains or an unknown one. */
 export const domainsOf = (rule: Rule | undefined) => (rule?.verdict === 'named' ? rule.domains : undefined)
 
 export const isSame = (a: Rule | undefined, b: Rule) =>
@@ -62,7 +62,7 @@ const elementsOf = async <E>(kind: 'map' | 'set', table: string, name: string): 
   return listing.nftables.flatMap((item) => item[kind]?.elem ?? [])
 }
 
-/** What the kernel's table says, from before this process. */
+/** Reads the rules of all slots from the kernel's table. */
 export const readRules = async (instance: string, range: Range): Promise<Map<number, Rule>> => {
   const table = tableOf(instance)
   const slots = await elementsOf<[{ concat: [string, string] }, Verdict]>('map', table, 'slots')
@@ -90,14 +90,14 @@ export const readRules = async (instance: string, range: Range): Promise<Map<num
   return rules
 }
 
-/** Whose the slots are, as the kernel's table says it: a number made of the organization's id. */
+/** Reads the organization of each slot from the kernel's table, as a number made of the organization's id. */
 export const readOrganizations = async (instance: string): Promise<Map<number, number>> => {
   const elements = await elementsOf<[{ concat: [string, string] }, number]>('map', tableOf(instance), 'organizations')
   const known = elements.map(([{ concat: key }, mark]) => [slotOfLink(instance, key[0]), Number(mark)] as const)
   return new Map(known.filter((entry): entry is readonly [number, number] => entry[0] !== undefined))
 }
 
-/** The addresses that a slot's names have opened, with the seconds that are left of each. */
+/** Reads the addresses that a slot's names have opened, with the seconds left of each. */
 export const readOpened = async (instance: string, slot: number): Promise<Map<string, number>> => {
   const elements = await elementsOf<{ elem: { val: string; expires?: number } }>(
     'set',

@@ -1,6 +1,6 @@
-// The rules of one instance as nft text, without the state of any sandbox. Loading it again changes the rules in one
-// transaction and keeps the elements of `slots`, `allowed` and `askers` and the chains of slots with a list of domains, so
-// a restart never leaves a moment without rules.
+// The rules of one instance as nft text, without the state of sandboxes. Loading the text again replaces the rules in one
+// transaction. It keeps the elements of `slots`, `allowed` and `askers`, and the chains of slots with a list of domains. So a
+// restart never leaves a moment without rules.
 import { users } from '#src/kit/confined.ts'
 import { closedRanges, neverOpened } from './closed.ts'
 import { gatewayOf, linksOf, type Range, rangeText, tableOf } from './names.ts'
@@ -9,32 +9,32 @@ export type RulesetParts = {
   instance: string
   range: Range
   resolvers: readonly string[]
-  /** Networks that the operator lets sandboxes reach although they are not public or the host's own. */
+  /** Networks that the operator opens for sandboxes although they are private or the host's own. */
   opened: readonly string[]
-  /** How many connections the kernel keeps; absent: it is asked. */
+  /** Size of the kernel's connection table. Default: read from the kernel. */
   connectionTableSize?: number | undefined
 }
 
-/** What changes while the table is there. */
+/** What may change while the table exists. */
 export type Present = {
-  /** Our own resolver listens here; absent while it does not run. */
+  /** Ports of our own resolver; undefined while it does not run. */
   ports?: Ports | undefined
   /** The host's own networks and gateways. */
   ofHost: readonly string[]
   connections: ConnectionBounds
 }
 
-/** Where our own resolver listens. */
+/** Ports on which our own resolver listens. */
 export type Ports = { udp: number; tcp: number }
 
-/** Connections that the kernel keeps at a time, of one sandbox and of all sandboxes of one organization. */
+/** Limits of tracked connections, for one sandbox and for all sandboxes of one organization. */
 export type ConnectionBounds = { sandbox: number; organization: number }
 
 export const mostConnections = 16_384
 
 /**
- * The host and all sandboxes share what the kernel keeps in all (`nf_conntrack_max`, 262144 on most); when that is full it
- * drops what is new. So an organization has an eighth of it.
+ * The host and all sandboxes share the kernel's connection table (`nf_conntrack_max`, usually 262144). When it is full, the
+ * kernel drops new connections. So one organization may use an eighth of it.
  */
 export const connectionBounds = (tableSize: number): ConnectionBounds => {
   const organization = Math.max(64, Math.floor(tableSize / 8))
@@ -42,18 +42,18 @@ export const connectionBounds = (tableSize: number): ConnectionBounds => {
 }
 
 /**
- * Pieces of packets wait in memory that the host and all sandboxes share (4 MiB, for 30 seconds). What sandboxes send
- * fits the way out, so programs hardly ever send pieces.
+ * Limit of packet fragments. They wait in memory that the host and all sandboxes share (4 MiB, for 30 seconds). Packets of
+ * sandboxes fit the MTU of the way out, so programs hardly ever send fragments.
  */
 const fragments = 'limit rate over 10/second burst 64 packets'
 
-/** Refusals that one sandbox is told; what it sends beyond that is dropped in silence. */
+/** Limit of refusals that one sandbox is sent. Packets beyond it are dropped silently. */
 const refusals = 'limit rate over 100/second burst 200 packets'
 
-/** Most addresses: those that there are for sandboxes. */
+/** Maximum of elements: the number of addresses for sandboxes. */
 const mostAddresses = 4_096
 
-/** Most organizations: one for each slot, and some whose last connections are still remembered. */
+/** Maximum of organizations: one for each slot, and some whose last connections are still tracked. */
 const mostOrganizations = 16_384
 
 const port53 = 'meta l4proto { tcp, udp } th dport 53'
@@ -82,7 +82,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
   const table = tableOf(instance)
   const links = linksOf(instance)
   const dns = `ip daddr @resolvers ${port53}`
-  // The mark of a connection names its organization for as long as it takes to count it.
+  // The connection's mark holds its organization only while the connection is counted.
   const tooMany = [
     `iifname ${links} ct state new add @connections { ip saddr ct count over ${connections.sandbox} } drop`,
     `iifname ${links} ct state new ct mark set iifname . ip saddr map @organizations`,
@@ -106,8 +106,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     `add map inet ${table} slots { type ifname . ipv4_addr : verdict; }`,
 
     'add chain inet $T refuse',
-    // The host's own addresses (also those that a published port would rewrite: this comes before such rewriting),
-    // other sandboxes and what must never be opened come before what the operator opened.
+    // The host's own addresses, other sandboxes and addresses that are never opened are refused first; networks that the operator
+    // opened come after. This runs before a published port would rewrite the host's address.
     ...chainOf('guard', '', [
       'fib daddr type { broadcast, multicast, anycast } drop',
       'fib daddr type != unicast goto refuse',
@@ -120,14 +120,14 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     ...chainOf('listed', '', [`${dns} accept`, 'jump guard', 'ip saddr . ip daddr @allowed accept', 'goto refuse']),
     ...chainOf('blocked', '', [tooManyQuestions, `${port53} accept`, 'goto refuse']),
 
-    // Programs inside learn at once that they may not go there, instead of waiting for an answer.
+    // Refused packets get an answer, so that programs inside fail at once instead of waiting.
     ...chainOf('refuse', '', [
       `add @refusals { ip saddr ${refusals} } drop`,
       'meta l4proto tcp reject with tcp reset',
       'reject with icmp admin-prohibited',
     ]),
 
-    // This comes before the kernel puts pieces of packets together.
+    // This hook runs before the kernel reassembles fragments.
     ...chainOf('pieces', '{ type filter hook prerouting priority -450; policy accept; }', [
       `iifname != ${links} return`,
       'meta nfproto != ipv4 drop',
@@ -136,8 +136,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       `add @fragments { meta mark ${fragments} } drop`,
       'meta mark set 0',
     ]),
-    // Every packet that leaves a sandbox is judged here, also those of a connection that was allowed before: a policy
-    // that gets stricter cuts at once. The key holds link and source address, so a made-up source matches nothing.
+    // Judges every packet that leaves a sandbox, also those of existing connections, so that a stricter policy cuts them at once.
+    // The key is link and source address, so a forged source matches nothing.
     ...chainOf('leaving', '{ type filter hook prerouting priority mangle; policy accept; }', [
       `iifname != ${links} return`,
       'meta nfproto != ipv4 drop',
@@ -145,7 +145,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'drop',
     ]),
     ...chainOf('arriving', '{ type filter hook forward priority filter; policy accept; }', [
-      // Names are asked of our resolver and nobody else, also by a conversation from before the list of domains.
+      // DNS goes to our resolver only. This also drops DNS of connections from before the list of domains.
       `iifname . ip saddr @askers ${port53} drop`,
       `oifname ${links} iifname ${links} drop`,
       `oifname ${links} ct state established,related accept`,
@@ -153,12 +153,12 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...tooMany,
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
-    // A sandbox with a list of domains always reaches our resolver, whichever one it asks; if ours is away, none.
+    // A sandbox with a list of domains always reaches our resolver, whichever address it asks. If ours is down, it reaches none.
     ...chainOf('ask', '{ type nat hook prerouting priority dstnat - 1; policy accept; }', [
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,
     ]),
-    // The host itself: only our resolver, and its own if that is one of the host's addresses.
+    // Access to the host itself: only our resolver, and the host's resolver if that has one of the host's addresses.
     ...chainOf('to_host', '{ type filter hook input priority filter; policy accept; }', [
       `iifname != ${links} ip daddr ${gatewayOf(range)} drop`,
       `iifname != ${links} return`,
@@ -174,8 +174,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       'ct state established,related accept',
       'drop',
     ]),
-    // Our resolver reads what hostile programs write. It answers, and asks other resolvers; nothing else of the host's network,
-    // not even its loopback, is its business. Each rule names its user, as packets without a socket have none.
+    // Limits our resolver, which reads input of hostile programs. It may answer, and ask other resolvers, but reach nothing else,
+    // not even loopback. Each rule names the user, because packets without a socket have none.
     ...chainOf('from_resolver', '{ type filter hook output priority filter; policy accept; }', [
       `meta skuid ${users.resolver} ct direction original meta l4proto != { tcp, udp } drop`,
       `meta skuid ${users.resolver} ct direction original meta l4proto { tcp, udp } th dport != 53 drop`,
@@ -194,11 +194,11 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     .replaceAll('$T', table)
 }
 
-/** Closes the host's networks as they are now. */
+/** Sets the closed networks of the host. */
 export const ofHostText = (instance: string, ofHost: readonly string[]): string =>
   setOf('of_host', 'ipv4_addr', ofHost).join('\n').replaceAll('$T', tableOf(instance))
 
-/** Sends the questions of those with a list of domains to our resolver. */
+/** Redirects the DNS questions of slots with a list of domains to our resolver. */
 export const askText = (instance: string, range: Range, ports: Ports): string => {
   const chain = `inet ${tableOf(instance)} ask`
   return [
@@ -208,18 +208,20 @@ export const askText = (instance: string, range: Range, ports: Ports): string =>
   ].join('\n')
 }
 
-/** Names the chain and the set of a slot that has a list of domains. */
+/** Name of the chain and the set of a slot with a list of domains. */
 export const namedOf = (slot: number) => `named${slot}`
 
-/** Most addresses that one slot's set holds; `openLimit` is reached long before. */
+/** Size of a slot's set; `openLimit` is reached long before. */
 const namedSize = 65_536
 
-/** How long an address stays open after the last packet to it, of a conversation that it answers. Never less than a name opens. */
+/**
+ * How long an address stays open after the last packet of an answered connection. It never shortens the time that a name opened.
+ */
 const inUseSeconds = 600
 
 /**
- * The chain of one slot with a list of domains. Its set holds what its names were answered with; the kernel takes an
- * address out when its time is over, unless a conversation with it goes on. Loading it again keeps the set.
+ * The chain of one slot with a list of domains. Its set holds the addresses that names resolved to. The kernel removes an address
+ * when its time is over, unless a connection still uses it. Loading the text again keeps the set.
  */
 export const namedText = (instance: string, slot: number): string[] => {
   const table = tableOf(instance)
@@ -243,7 +245,7 @@ export const namedText = (instance: string, slot: number): string[] => {
 export const namedRemovalText = (instance: string, slot: number): string[] =>
   ['flush chain', 'delete chain', 'delete set'].map((verb) => `${verb} inet ${tableOf(instance)} ${namedOf(slot)}`)
 
-/** Opens addresses for at least this long. Added, taken out and added again, because an old kernel keeps the old time. */
+/** Opens addresses for at least this long. Each is added, deleted and added again, because old kernels keep the old timeout. */
 export const openingText = (instance: string, slot: number, addresses: readonly string[], seconds: number): string => {
   const set = `inet ${tableOf(instance)} ${namedOf(slot)}`
   const bare = addresses.join(', ')
@@ -255,7 +257,7 @@ export const openingText = (instance: string, slot: number, addresses: readonly 
   ].join('\n')
 }
 
-/** Commands that remove the table and everything in it. They also succeed where there is none. */
+/** Commands that remove the table and everything in it. They succeed even if there is none. */
 export const removalText = (instance: string): string =>
   ['inet', 'arp']
     .flatMap((family) => [`add table ${family} ${tableOf(instance)}`, `delete table ${family} ${tableOf(instance)}`])

@@ -25,8 +25,8 @@ const sandbox: SandboxConfig = {
   maskedPaths: [],
 }
 
-suite('what the runtime is told', () => {
-  test('every namespace is the sandbox’s own, and root inside is nobody outside', () => {
+suite('the configuration of the runtime', () => {
+  test('every namespace is the sandbox’s own, and root inside is an unprivileged user outside', () => {
     const { linux } = makeConfig(sandbox)
     assert.deepEqual(linux.namespaces.map(({ type }) => type).sort(), [
       'cgroup',
@@ -40,7 +40,7 @@ suite('what the runtime is told', () => {
     assert.deepEqual(linux.uidMappings, [{ containerID: 0, hostID: 231_072, size: 65536 }])
   })
 
-  test('limits follow the assignment', () => {
+  test('the limits are those of the assignment', () => {
     const { resources } = makeConfig(sandbox).linux
     assert.deepEqual(resources.cpu, { shares: 1536, quota: 150_000, period: 100_000, cpus: '0-1' })
     assert.deepEqual(resources.memory, { limit: 2 ** 31, swap: 2 ** 31, kernelTCP: 2 ** 28 })
@@ -49,7 +49,7 @@ suite('what the runtime is told', () => {
     assert.equal(resources.pids.limit, 8192)
   })
 
-  test('there is always a filter: compiled for a runtime that takes it, else the profile', () => {
+  test('a system call filter is always set: compiled if the runtime takes it, otherwise as a profile', () => {
     const compiled = makeConfig(sandbox)
     assert.deepEqual(compiled.annotations, { 'run.oci.seccomp_bpf_data': 'AAAA' })
     assert.equal('seccomp' in compiled.linux, false)
@@ -59,7 +59,7 @@ suite('what the runtime is told', () => {
     assert.equal('seccomp' in plain.linux && plain.linux.seccomp, profile)
   })
 
-  test('nothing is bound but files of its own, and all that it shall not write is read-only', () => {
+  test('only the sandbox’s own files are bind-mounted, and everything it must not write is read-only', () => {
     const binds = makeConfig(sandbox).mounts.filter(({ type }) => type === 'bind')
     const shown = ['meminfo', 'cpuinfo', 'online'].map((name) => `/run/x/own/${name}`)
     assert.deepEqual(
@@ -78,7 +78,7 @@ suite('what the runtime is told', () => {
     for (const bind of binds.slice(0, 5)) assert.ok(bind.options.includes('ro'))
   })
 
-  test('the directory of its cgroups is made read-only where the runtime does not do so', () => {
+  test('the cgroup directory is made read-only where the runtime does not do so', () => {
     const cgroups = (version: 1 | 2) =>
       makeConfig({ ...sandbox, cgroupVersion: version })
         .mounts.filter(({ destination }) => destination === '/sys/fs/cgroup')
@@ -90,7 +90,7 @@ suite('what the runtime is told', () => {
     assert.deepEqual(cgroups(2), [[false, true]])
   })
 
-  test('reading and writing its disk has the same limit, where there is one', () => {
+  test('reads and writes of the disk have the same limit, if there is one', () => {
     const blockIOAt = (
       diskSpeed: typeof sandbox.diskSpeed | { major: number; minor: number; bytesPerSecond: number },
     ) => makeConfig({ ...sandbox, diskSpeed }).linux.resources.blockIO
@@ -102,7 +102,7 @@ suite('what the runtime is told', () => {
     })
   })
 
-  test('a host name is the first part of the id, and may be written as one', () => {
+  test('a host name is the first part of the id, in valid characters', () => {
     assert.equal(hostnameOf('0123456789abcdef'), '0123456789ab')
     assert.equal(hostnameOf('0123456789a-cdef'), '0123456789a')
     assert.equal(hostnameOf('-'), 'sandbox')
@@ -110,11 +110,11 @@ suite('what the runtime is told', () => {
 })
 
 suite('limits', () => {
-  test('a tiny or fractional cpu stays above what the kernel takes', () => {
+  test('a tiny or fractional cpu stays above the kernel’s minimum', () => {
     assert.deepEqual(cpuLimit({ cpu: 0.001, memoryGiB: 1 }), { shares: 2, quota: 1000, period: 100_000 })
   })
 
-  test('open files and core size never pass the runner’s own hard limits', () => {
+  test('limits of open files and core size never exceed the runner’s own hard limits', () => {
     const text = `Limit                     Soft Limit           Hard Limit           Units
 Max core file size        0                    0                    bytes
 Max open files            1024                 20000                files
@@ -132,12 +132,12 @@ Max open files            1024                 20000                files
     )
   })
 
-  test('processes grow with the memory, up to what a machine of its own has', () => {
+  test('the limit of processes grows with the memory, up to the default of an ordinary machine', () => {
     const of = (memoryGiB: number) => pidsLimit({ memoryGiB })
     assert.deepEqual([0.125, 0.25, 1, 2.5, 8, 64].map(of), [1024, 1024, 4096, 10_240, 32_768, 32_768])
   })
 
-  test('file systems in memory have a bound of files, as what hangs on a file may count as nobody’s memory', () => {
+  test('in-memory file systems limit their number of files: file data may be charged to nobody', () => {
     const options = (place: string) =>
       makeConfig(sandbox).mounts.find(({ destination }) => destination === place)?.options
     assert.ok(options('/dev')?.includes('nr_inodes=4096'))

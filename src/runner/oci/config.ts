@@ -1,5 +1,5 @@
-// What the OCI runtime is told about one sandbox (runtime-spec: config.json). A pure function: what it says of a sandbox
-// can be read and tested without starting one.
+// Makes the OCI runtime's configuration of one sandbox (runtime-spec: config.json). A pure function, so that the configuration
+// can be tested without starting a sandbox.
 
 import {
   cpuLimit,
@@ -14,63 +14,63 @@ import type { DiskSpeed } from '../cgroup/disk-speed.ts'
 import { uidCount } from './ids.ts'
 import type { SeccompProfile } from './seccomp/profile.ts'
 
-/** The filter, as the runtime at hand takes it: compiled for crun, which then starts 13 ms sooner, else the profile. */
+/** The filter in the form that the runtime takes: compiled for crun, whose start is then 13 ms faster, otherwise as a profile. */
 export type Filter = { kind: 'compiled'; base64: string } | { kind: 'profile'; profile: SeccompProfile }
 
 export type SandboxConfig = {
   hostname: string
-  /** Where `launch` mounts the root filesystem, in its private mount namespace. */
+  /** Where `launch` mounts the root file system, in its private mount namespace. */
   rootfs: string
   /**
-   * A directory with files that are bound over those of the image: the agent's program, what the sandbox is shown of its
-   * machine, and its own hostname, hosts, resolv.conf and machine-id.
+   * A directory with files that are bound over files of the image: the agent's program, the files about the machine, and the
+   * sandbox's own hostname, hosts, resolv.conf and machine-id.
    */
   own: string
-  /** The name of the agent's program in there. */
+  /** File name of the agent's program in that directory. */
   agent: string
-  /** Where the /sys of its network namespace is mounted. */
+  /** Where the /sys of the sandbox's network namespace is mounted. */
   sys: string
-  /** The processors that it is kept to, as a list (cpuset(7)); absent: all of them. */
+  /** The processors that the sandbox is bound to, as a list (cpuset(7)). Undefined: all. */
   cpus: string | undefined
-  /** The first id of its users on the host. */
+  /** The first id of the sandbox's users on the host. */
   idBase: number
   netnsPath: string
   cgroupsPath: string
   cgroupVersion: 1 | 2
   cpu: number
   memoryGiB: number
-  /** Absent: as fast as the disk is. */
+  /** Limit of the disk's speed. Undefined: no limit. */
   diskSpeed: DiskSpeed | undefined
-  /** Whether the kernel counts swap at all; naming a limit where it does not fails the start. */
+  /** Whether the kernel counts swap. Setting a swap limit where it does not would fail the start. */
   limitsSwap: boolean
   limitsSockets: boolean
   resourceLimits: readonly ResourceLimit[]
   filter: Filter
-  /** Where a sandbox finds nothing (masked.ts). */
+  /** Paths that are hidden in sandboxes (masked.ts). */
   maskedPaths: readonly string[]
 }
 
-/** The files that a sandbox is shown in place of the kernel's own (shown/), and what each stands for inside. */
+/** Files that are mounted over kernel files that describe the host (shown/), and their paths inside. */
 const shownFiles = [
   { name: 'meminfo', inside: '/proc/meminfo' },
   { name: 'cpuinfo', inside: '/proc/cpuinfo' },
-  // Where the C library counts processors (sysconf(3), _SC_NPROCESSORS_ONLN).
+  // The C library counts processors by this file (sysconf(3), _SC_NPROCESSORS_ONLN).
   { name: 'online', inside: '/sys/devices/system/cpu/online' },
 ] as const
 
-/** The script that keeps the PATH of login shells. Its name comes last, as `/etc/profile` runs them in order. */
+/** Script that keeps the PATH of login shells. Its name sorts last, because `/etc/profile` runs scripts in order. */
 export const loginPathScript = 'zz-alcove-path.sh'
 
-/** Files of `/etc` that belong to the one sandbox and not to its image, and where they are there. */
+/** Files of `/etc` that belong to the sandbox and not to its image, with their paths there. */
 const ownEtcFiles = [
   ...['hostname', 'hosts', 'resolv.conf', 'machine-id'].map((name) => [name, name] as const),
   [loginPathScript, `profile.d/${loginPathScript}`],
 ] as const
 
-/** The kernel counts those of all sandboxes together, and what lies in their buffers counts as nobody's memory. */
+/** Limit of terminals: the kernel counts those of all sandboxes together, and their buffers are charged to nobody. */
 export const terminals = 256
 
-/** On the sandbox's own /dev, so that it leaves nothing on its disk and nothing on its disk can stand in its way. */
+/** In the sandbox's own /dev, so that the agent leaves nothing on the disk and nothing on the disk is in its way. */
 const agentPathInside = '/dev/.alcove/agent'
 
 const capabilities = [
@@ -88,8 +88,8 @@ const capabilities = [
 ]
 
 /**
- * `/proc/1` is PID 1, which is ours, and root inside owns what can be written there: its place in the order in which processes
- * are killed for want of memory (`oom_score_adj`), its turns (`autogroup`), its name, and more.
+ * PID 1 is our agent, but root inside owns the writable files in `/proc/1`: the out-of-memory priority (`oom_score_adj`), the
+ * scheduling group (`autogroup`), the name, and more.
  */
 const readonlyPaths = ['/proc/1', '/proc/bus', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
@@ -103,7 +103,7 @@ const mount = (destination: string, type: string, source: string, ...options: st
 const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion }: SandboxConfig) => [
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m', `nr_inodes=${memoryFiles.dev}`),
-  // No `gid=5`: the group may not be mapped into the user namespace, and the kernel then refuses the mount.
+  // Without `gid=5`: if that group is not mapped into the user namespace, the kernel refuses the mount.
   mount(
     '/dev/pts',
     'devpts',
@@ -129,7 +129,7 @@ const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion }: SandboxConfig) =>
   mount('/dev/mqueue', 'mqueue', 'mqueue', 'nosuid', 'noexec', 'nodev'),
   mount('/sys', 'bind', sys, 'bind', 'ro', 'nosuid', 'noexec', 'nodev'),
   mount('/sys/fs/cgroup', 'cgroup', 'cgroup', 'nosuid', 'noexec', 'nodev', 'relatime', 'ro'),
-  // The runtime mounts each cgroup of version 1 in a directory that it leaves writable.
+  // The runtime mounts each v1 cgroup in a directory that it leaves writable.
   ...(cgroupVersion === 1
     ? [mount('/sys/fs/cgroup', 'tmpfs', 'tmpfs', 'remount', 'nosuid', 'noexec', 'nodev', 'ro')]
     : []),
@@ -142,7 +142,7 @@ const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion }: SandboxConfig) =>
   ),
 ]
 
-/** The first part of the id, as a host name may be written. */
+/** The first part of the id, limited to characters that a host name may have. */
 export const hostnameOf = (sandboxId: string) => sandboxId.slice(0, 12).replace(/[^A-Za-z0-9]+$/, '') || 'sandbox'
 
 const blockIO = ({ major, minor, bytesPerSecond: rate }: DiskSpeed) => ({
@@ -162,7 +162,7 @@ export const makeConfig = (sandbox: SandboxConfig) => {
       terminal: false,
       user: { uid: 0, gid: 0 },
       args: [agentPathInside],
-      // Without a HOME the runtime would look one up in /etc/passwd, which may be something there that never answers.
+      // With HOME set, the runtime does not read /etc/passwd, which may be a file there that never answers.
       env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/'],
       cwd: '/',
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },

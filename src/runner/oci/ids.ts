@@ -1,10 +1,10 @@
-// Who the users of a sandbox are on the host. On disks, and in images, they are of one range for all, so that those are shifted
-// once and copied as they are. While a sandbox runs they are of a range of its own, and what is mounted for it maps the one to
-// the other. Ids are users and groups alike.
+// Maps users of sandboxes to ids on the host. On disks and in images all sandboxes share one range, so that files are shifted
+// once and then copied as they are. A running sandbox has a range of its own, and its mounts map one range to the other. Ids are
+// users and groups alike.
 
 import { diskIds, runningIds } from '#src/kit/sandbox-ids.ts'
 
-/** uid 0 inside is this one on disks. */
+/** The id on disks of uid 0 inside. */
 export const uidBase = diskIds.first
 export const uidCount = diskIds.count
 
@@ -12,13 +12,13 @@ export const uidCount = diskIds.count
 export const lastBase = runningIds.first + (runningIds.ranges - 1) * uidCount
 
 /**
- * The first id of the range of the sandbox with this address, `10.x.y.z`. Two that run at the same time have different ones, for
- * as many as one runner has addresses for; the ranges of several runners on one host may be the same by chance.
+ * The first id of the sandbox with this address, `10.x.y.z`. Sandboxes that run at the same time have different ranges, up to the
+ * number of addresses of one runner. Ranges of several runners on one host may coincide.
  */
 export const ownBase = (address: string): number => {
   const [, , high = 0, low = 0] = address.split('.').map(Number)
   return runningIds.first + ((high * 256 + low) % runningIds.ranges) * uidCount
 }
 
-/** From ids on disks to those of a range, in lines of uid_map (user_namespaces(7)). What is root's own stays so. */
+/** Maps ids on disks to those of a range, as lines of uid_map (user_namespaces(7)). Root's own files stay root's. */
 export const mapToOwn = (base: number): string => `0 0 1\n${uidBase} ${base} ${uidCount}\n`

@@ -1,8 +1,7 @@
-# Login shells keep the PATH of the sandbox, before whatever /etc/profile says. /etc/profile puts a fixed PATH in its place, so
-# that what the image or the sandbox adds to it would be lost.
+# Keeps the PATH of the sandbox in login shells, because /etc/profile replaces it by a fixed PATH.
 #
-# A PATH that the shell was started with comes first where somebody chose it. `su -`, sshd and cron begin with one of the
-# system's own directories only, or with none: then the sandbox's comes first.
+# A PATH that somebody chose for the shell comes first. `su -`, sshd and cron start shells with system directories only, or
+# without PATH; then the sandbox's PATH comes first.
 _alcove_given=
 if [ ! -r "/proc/$$/environ" ]; then
   :

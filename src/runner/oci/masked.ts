@@ -1,7 +1,7 @@
-// What is the host's in /proc and /sys, or tells of other sandboxes: how much of each disk and network is used, and by whom. A sandbox
-// finds nothing there. Each path is a mount at each start, so what tells little is left: how many control groups there are
-// (`/proc/cgroups`, which Java reads to find its own), and sums of the whole machine (`/proc/stat`, `/proc/vmstat`, the memory of nodes,
-// without which `ps` complains).
+// Paths in /proc and /sys that describe the host or other sandboxes: how much each disk and network is used, and by whom. They
+// are hidden in sandboxes. Each path costs a mount at each start, so paths that show little stay visible: the number of cgroups
+// (`/proc/cgroups`, which Java reads to find its own) and sums of the whole machine (`/proc/stat`, `/proc/vmstat`, memory of
+// nodes; without those `ps` complains).
 import { readdirSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
@@ -50,7 +50,7 @@ const entriesOf = (directory: string) => {
   }
 }
 
-/** None where it has gone meanwhile, as links of other sandboxes do. */
+/** Empty if the link has gone meanwhile, as links of other sandboxes do. */
 const directoryOf = (link: string) => {
   try {
     return [dirname(realpathSync(link))]
@@ -62,7 +62,7 @@ const directoryOf = (link: string) => {
 /** Paths that describe the disks and network cards of this machine. */
 const ofThisMachine = () => ['/sys/block', '/sys/class/net'].flatMap(entriesOf).flatMap(directoryOf)
 
-/** Looked for once: what is plugged in later is hidden from the next start of the runner on. */
+/** Read once: devices that are plugged in later are hidden after the next start of the runner. */
 export const findMaskedPaths = (): readonly string[] => {
   const isBelow = (path: string) => always.some((above) => path === above || path.startsWith(`${above}/`))
   return [...always, ...new Set(ofThisMachine().filter((path) => !isBelow(path)))]

@@ -1,4 +1,4 @@
-// The OCI runtime through its standard command line. Nothing outside this file knows which one it is.
+// Uses the OCI runtime through its standard command line. Only this file knows which runtime it is.
 import { existsSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,23 +9,23 @@ export type Runtime = {
   readonly name: string
   readonly version: string
   /**
-   * Start the sandbox of a bundle, with the agent's socket as descriptor 3; the last steps of a launch in private mounts.
-   * Errors go to the bundle's log.
+   * Steps that start the sandbox of a bundle, with the agent's socket as descriptor 3. They are the last steps of a launch, in
+   * its private mount namespace. The runtime logs errors to the bundle's log.
    */
   stepsToRun(sandboxId: string, bundle: string): Step[]
-  /** What the runtime said when a start failed, for a person; undefined if it said nothing. */
+  /** The runtime's error message for users when a start failed; undefined if there is none. */
   complaint(bundle: string): Promise<string | undefined>
-  /** Removes what the runtime remembers of a sandbox whose processes have ended. Fine when there is nothing. */
+  /** Removes the runtime's state of a sandbox whose processes have ended. No error if there is none. */
   forget(sandboxId: string): Promise<void>
 }
 
 export type RuntimeParts = {
   launcher: string
-  /** Where the runtime keeps its state, `--root`. */
+  /** Directory of the runtime's state, `--root`. */
   root: string
   /** Mounts that the runtime must not see. */
   hiddenMounts: readonly string[]
-  /** A file; where the runtime's program is mounted, each time in private mounts. */
+  /** A file over which the runtime's program is mounted, in private mount namespaces. */
   mountPoint: string
 }
 
@@ -41,8 +41,8 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
   const said = await runCommand(['crun', '--version'])
   const version = /crun version (\S+)/.exec(said)?.[1] ?? 'unknown'
   const program = await pathOfProgram('crun')
-  // A container must never write to the program that starts it. crun makes itself such a place and begins anew there,
-  // unless it finds that it is in one: that is a second start of a program, and an unmount, which waits for all processors.
+  // A container must never be able to write to the program that starts it. Unless crun is on a read-only mount, it makes one and
+  // starts itself again there. That costs a second program start, and an unmount that waits for all processors.
   const exec = (...args: string[]) => [
     step.bind(program, mountPoint),
     step.readOnly(mountPoint),
@@ -68,7 +68,7 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
       try {
         await runSteps(launcher, [...hideMounts(hiddenMounts), ...exec('delete', '--force', sandboxId)])
       } catch (error) {
-        // The state of the runtime may be half written; the processes have ended, so only this directory is left.
+        // The runtime's state may be half written. The processes have ended, so removing its directory is enough.
         if (!(error instanceof LaunchFailed)) throw error
       }
       await rm(state, { recursive: true, force: true })

@@ -1,4 +1,4 @@
-// A pool whose host fills up below it. Needs root; elsewhere it is skipped and says so.
+// A pool whose host disk fills up. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
@@ -22,7 +22,7 @@ import { Ballast } from './ballast.ts'
 
 const MiB = 1024 ** 2
 
-suite('the room that a sparse pool has on its host', { skip: needsRoot }, () => {
+suite('the space that a sparse pool claims ahead', { skip: needsRoot }, () => {
   let directory: string
   let place: string
   let ballast: Ballast
@@ -37,7 +37,7 @@ suite('the room that a sparse pool has on its host', { skip: needsRoot }, () => 
     execFileSync('truncate', ['--size', '512M', image()])
     execFileSync('mkfs.btrfs', ['--quiet', '--data', 'single', '--metadata', 'single', image()])
     execFileSync('mount', ['-o', 'loop,noatime', image(), place])
-    // Names and small files have room of their own, as in any pool that is used.
+    // Fills the metadata areas that any used pool has, for names and small files.
     for (let made = 0; made < 6000; made += 1) writeFileSync(join(place, `small-${made}`), 'x'.repeat(2000))
     execFileSync('sync', ['--file-system', place])
     ballast = new Ballast({ image: image(), place, log: silentLog(), keepFreeBytes: 64 * MiB })
@@ -45,12 +45,12 @@ suite('the room that a sparse pool has on its host', { skip: needsRoot }, () => 
   afterEach(async () => {
     await ballast.close()
     execFileSync('umount', [place])
-    // A sandbox that starts elsewhere just now may hold it for a moment.
+    // A sandbox that starts elsewhere may hold the mount for a moment, so the unmount is lazy.
     execFileSync('umount', ['--lazy', directory])
     rmSync(directory, { recursive: true })
   })
 
-  /** How many MiB there was room for. */
+  /** Writes until the disk is full. Returns the MiB that fitted. */
   const fill = (path: string): number => {
     const file = openSync(path, 'w')
     let written = 0
@@ -67,7 +67,7 @@ suite('the room that a sparse pool has on its host', { skip: needsRoot }, () => 
     }
   }
 
-  test('a pool that promises more than its host has is full before the host is, and stays writable', async () => {
+  test('a pool larger than the host’s free space is full before the host is, and stays writable', async () => {
     await ballast.look()
     assert.ok(fill(join(place, 'much')) > 100)
     rmSync(join(place, 'much'))
@@ -76,7 +76,7 @@ suite('the room that a sparse pool has on its host', { skip: needsRoot }, () => 
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('on a host with less than the pool’s reserve the reserve is given up, and the pool stays writable', async () => {
+  test('on a host with less space than the reserve, the reserve is given up and the pool stays writable', async () => {
     execFileSync('fallocate', ['--length', String((await freeBytes(directory)) - 24 * MiB), join(directory, 'other')])
     await ballast.look()
     assert.ok(fill(join(place, 'much')) > 0)
@@ -86,7 +86,7 @@ suite('the room that a sparse pool has on its host', { skip: needsRoot }, () => 
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('what it cannot claim in one piece it claims in smaller ones, as far as that goes', async () => {
+  test('space that cannot be claimed in one piece is claimed in smaller pieces, as far as possible', async () => {
     const most = 200 * MiB
     for (const words of [
       ['quota', 'enable'],
@@ -99,7 +99,7 @@ suite('the room that a sparse pool has on its host', { skip: needsRoot }, () => 
     assert.ok(claimed > 0 && claimed <= most, `${claimed}`)
   })
 
-  test('it follows what others take of the host and give back', async () => {
+  test('the claim follows the host’s free space in both directions', async () => {
     await ballast.look()
     const atFirst = bytes(join(place, 'ballast'))
     execFileSync('fallocate', ['--length', '128M', join(directory, 'other')])

@@ -1,6 +1,6 @@
-// The pool is a sparse file: what the host has free below it may become less than what the pool says is free. A write that
-// the host has no room for would make the whole pool read-only, for every sandbox. So what the host cannot give is taken out
-// of the pool before: a file in it claims that much, without a byte written. Sandboxes then see a full disk, and nothing else.
+// The pool is a sparse file, so the host may have less free space than the pool reports. A write for which the host has no space
+// would make the whole pool read-only, for every sandbox. So a file inside the pool claims the space that the host lacks, without
+// writing a byte. Sandboxes then only see a full disk.
 import { open, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freeBytes, isBtrfs, isWritable } from '#src/kit/file-system.ts'
@@ -10,17 +10,19 @@ import { asSize } from '../images/limits.ts'
 
 const MiB = 1024 ** 2
 const fileName = 'ballast'
-/** It grows and shrinks by whole ones of these, in bytes, but for the last that there is to claim. */
+/** The claim grows and shrinks in steps of this size, in bytes; only the last step may be smaller. */
 const unit = 64 * MiB
 const lookEveryMs = 2_000
 const standardKeepFreeBytes = 2 * 1024 * MiB
 /**
- * At most this of the pool, in bytes, is not claimed whatever others take of the host: what describes its files must find room,
- * too. Half of what the host has left at most, as some of that is written beside what the pool counts as free.
+ * Bytes of the pool that are never claimed, because the pool's metadata needs space too. At most half of the host's free space,
+ * because some of it is written outside what the pool counts as free.
  */
 const mostSpareBytes = 1024 * MiB
 
-/** After the path of a pool: what to do about it. Once nobody holds it, mounting it anew makes it writable again. */
+/**
+ * Follows the path of a pool in messages and says what to do. Once nothing uses the pool, mounting it again makes it writable.
+ */
 export const readOnlySince =
   'is read-only since an error of the disk below it: restart this machine, or end all sandboxes and Alcove'
 
@@ -29,7 +31,7 @@ export type BallastParts = {
   image: string
   place: string
   log: Logger
-  /** What sandboxes leave of the host's file system; the pool itself needs some of it. */
+  /** Bytes that sandboxes leave free on the host's file system. The pool itself needs some of them. */
   keepFreeBytes?: number
 }
 
@@ -47,7 +49,7 @@ export class Ballast {
     this.#timer = setInterval(() => void this.look(), lookEveryMs).unref()
   }
 
-  /** Takes room out of the pool, or gives it back, as the host has less or more. Never throws: the log says what is wrong. */
+  /** Claims more of the pool's space, or less, as the host's free space changes. Never throws; errors are logged. */
   look(): Promise<void> {
     this.#looking ??= this.#look()
       .then(() => this.#complain(undefined))
@@ -58,7 +60,7 @@ export class Ballast {
     return this.#looking
   }
 
-  /** Once for the same trouble, however often it is met. */
+  /** Logs each error once, however often it is repeated. */
   #complain(err: unknown) {
     const trouble = err === undefined ? undefined : String(err)
     if (trouble !== undefined && trouble !== this.#trouble)
@@ -66,7 +68,7 @@ export class Ballast {
     this.#trouble = trouble
   }
 
-  /** Resolves when nothing of it is under way. What it claims stays claimed. */
+  /** Resolves when no check is under way. Claimed space stays claimed. */
   async close(): Promise<void> {
     clearInterval(this.#timer)
     await this.#looking
@@ -74,7 +76,7 @@ export class Ballast {
 
   async #look() {
     const { image, place, keepFreeBytes } = this.#parts
-    // Where it is not mounted any more, the same file would take the room of the host.
+    // If the pool is no longer mounted here, the file would take the host's own space.
     if (!(await isBtrfs(place)) || !(await this.#isWritable())) return
     const [{ size, blocks }, poolFree, hostFree, held] = await Promise.all([
       stat(image),
@@ -94,7 +96,7 @@ export class Ballast {
     else if (enough < held) await this.#give(enough)
   }
 
-  /** Takes what the file system gives, which may be less than it says is free. */
+  /** Claims as much as the file system gives, which may be less than it reports as free. */
   async #claim(held: number, more: number, hostFree: number) {
     const text = `the host has ${asSize(hostFree)} free: sandboxes can write less than their disks promise`
     if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes: more }, text)
@@ -114,7 +116,7 @@ export class Ballast {
   async #give(bytes: number) {
     const file = await open(this.#file, 'r+')
     await file.truncate(bytes).finally(() => file.close())
-    // Only then does it count as free; before, the next look would give the same once more.
+    // The space counts as free only after a sync. Without it the next check would release the same amount again.
     await runCommand(['sync', '--file-system', this.#parts.place], { timeoutMs: 600_000 })
     if (bytes === 0) this.#parts.log.info('the host has room for all disks of sandboxes again')
   }

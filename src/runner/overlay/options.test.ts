@@ -3,11 +3,11 @@ import { suite, test } from 'node:test'
 import { overlayOptions } from './options.ts'
 
 suite('overlay options', () => {
-  test('layers stand from the uppermost to the lowest', () => {
+  test('layers are listed from the uppermost to the lowest', () => {
     assert.equal(overlayOptions(['/b', '/a'], '/u', '/w'), 'lowerdir=/b:/a,upperdir=/u,workdir=/w')
   })
 
-  test('a path cannot smuggle in another layer or option', () => {
+  test('a path cannot add another layer or option', () => {
     assert.equal(overlayOptions(['/a:b,c\\d'], '/u', '/w'), 'lowerdir=/a\\:b\\,c\\\\d,upperdir=/u,workdir=/w')
   })
 })

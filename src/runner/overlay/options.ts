@@ -1,6 +1,6 @@
-// The words that mount one overlay: read-only image layers below, the sandbox's own writable layer on top.
+// The mount options of an overlay: read-only image layers below, the sandbox's writable layer on top.
 
-/** Colons separate layers, commas separate options, and a backslash takes that away (kernel: overlayfs). */
+/** In these options colons separate layers, commas separate options, and a backslash escapes them (kernel: overlayfs). */
 const escaped = (path: string) => path.replace(/[\\:,]/g, '\\$&')
 
 /** The first of `lowers` is the uppermost. */

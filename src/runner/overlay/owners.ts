@@ -1,9 +1,9 @@
-// Whose the files of a sandbox are, as its mounts show them: see oci/ids.ts.
+// Maps the owners of a sandbox's files in its mounts, as explained in oci/ids.ts.
 import type { Logger } from '#src/kit/log.ts'
 import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { lastBase, mapToOwn, uidBase } from '../oci/ids.ts'
 
-/** Mounts a directory so that its files belong to a range of ids; the directory that all share is mounted unchanged. */
+/** Mounts directories so that their files belong to a range of ids. For the range of disks they are mounted unchanged. */
 export const stepsToShow = (base: number, mounts: readonly (readonly [from: string, to: string])[]): Step[] => {
   if (base === uidBase) return mounts.map(([from, to]) => step.bind(from, to))
   return [step.ids(mapToOwn(base)), ...mounts.map(([from, to]) => step.bindMapped(from, to))]
@@ -12,12 +12,12 @@ export const stepsToShow = (base: number, mounts: readonly (readonly [from: stri
 type Trial = {
   launcher: string
   log: Logger
-  /** Directories, of which each stands for all files on its file system. */
+  /** Directories, each of which stands for all files on its file system. */
   directories: readonly string[]
   mountPoints: { image: string; own: string }
 }
 
-/** Whether the files there can lie below an overlay as those of another range: Linux 5.19, and a file system that has learned it. */
+/** Whether owners can be mapped below an overlay there. Needs Linux 5.19 and a file system that supports it. */
 export const canMapOwners = async ({ launcher, log, directories, mountPoints }: Trial): Promise<boolean> => {
   const { image, own } = mountPoints
   try {

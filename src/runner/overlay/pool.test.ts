@@ -1,4 +1,4 @@
-// A real pool on a real btrfs image, and the fallback without one. Needs root; elsewhere it is skipped and says so.
+// A real pool on a real btrfs image, and its fallback without btrfs. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -44,12 +44,12 @@ for (const useBtrfs of [true, false])
       rmSync(parts.directory, { recursive: true, force: true })
     })
 
-    test('says whether a limit is hard, and how large it is', () => {
+    test('the pool reports its size and whether disk limits are hard', () => {
       assert.equal(pool.hardDiskLimit, useBtrfs)
       assert.ok(pool.sizeGiB >= 1)
     })
 
-    test('a disk is the sandbox’s own on top and the host’s below; making it twice changes nothing', async () => {
+    test('a disk is the sandbox’s layer over the host’s image; making it twice changes nothing', async () => {
       await make('a')
       writeFileSync(join(pool.diskOf('a').upper, 'file'), 'x')
       await make('a')
@@ -60,11 +60,11 @@ for (const useBtrfs of [true, false])
       assert.deepEqual(await pool.list(), ['a'])
     })
 
-    test('nobody but root can walk to a disk', () => {
+    test('only root can reach a disk', () => {
       assert.equal(statSync(join(pool.diskOf('a').upper, '../..')).mode & 0o077, 0)
     })
 
-    test('a copy has what the disk had, but none of what made a sandbox itself, and each goes its own way', async () => {
+    test('a copy has the disk’s contents without its identity files, and both change independently', async () => {
       const { upper, etc, work } = pool.diskOf('a')
       mkdirSync(join(upper, 'var/lib/systemd'), { recursive: true })
       writeFileSync(join(upper, 'var/lib/systemd/random-seed'), 'secret')
@@ -100,7 +100,7 @@ for (const useBtrfs of [true, false])
       for (const id of ['sly', 'slyer']) await pool.remove(id)
     })
 
-    test('a template outlives its disk and a reopening; a half-made one is gone then', async () => {
+    test('a template outlives its disk and a reopening; a half-made template does not', async () => {
       await pool.makeTemplate('tool', 'b', 'base')
       await pool.remove('b')
       const half = join(pool.diskOf('a').upper, '../../../templates/.coming-half')
@@ -120,14 +120,14 @@ for (const useBtrfs of [true, false])
       assert.equal(await pool.baseOf({ template: '../disks/a' }), undefined)
     })
 
-    test('opening again finds the same disks', async () => {
+    test('reopening the pool finds the same disks', async () => {
       await pool.close()
       pool = await openStoragePool(parts)
       assert.deepEqual(await pool.list(), ['a'])
     })
 
     if (useBtrfs)
-      test('a restore may take a little more than a disk has, and what is above its limit can be removed', async () => {
+      test('a restore may exceed the disk’s limit a little, and files above the limit can be removed', async () => {
         const small = 1 / 2
         await runSteps(parts.launcher, pool.stepsToMakeEmpty('restored', small))
         const path = join(pool.diskOf('restored').work, '..')
@@ -141,7 +141,7 @@ for (const useBtrfs of [true, false])
         await pool.remove('restored')
       })
 
-    test('a disk whose paths are longer than a path may be can be removed', async () => {
+    test('a disk with paths beyond the system’s maximum length can be removed', async () => {
       await make('deep')
       const deep = `${'d'.repeat(199)}/`.repeat(20)
       const nest = `cd "$0" && mkdir -p ${deep} && cd ${deep} && mkdir -p ${deep}`
@@ -150,7 +150,7 @@ for (const useBtrfs of [true, false])
       assert.deepEqual(await pool.list(), ['a'])
     })
 
-    test('remove leaves nothing, and may be asked twice', async () => {
+    test('remove leaves nothing, and may be repeated', async () => {
       await pool.remove('a')
       await pool.remove('a')
       assert.equal(await pool.exists('a'), false)
@@ -159,7 +159,7 @@ for (const useBtrfs of [true, false])
   })
 
 suite('a pool’s image', { skip: needsRoot }, () => {
-  test('one that cannot be mounted is an error, never an empty pool beside it', async () => {
+  test('an image that cannot be mounted is an error; no empty pool is made beside it', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     try {
       writeFileSync(join(directory, 'pool.img'), 'no file system')
@@ -171,7 +171,7 @@ suite('a pool’s image', { skip: needsRoot }, () => {
     }
   })
 
-  test('one that was half made when the runner was killed is made anew', async () => {
+  test('an image half made by a killed runner is made anew', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     try {
       writeFileSync(join(directory, 'pool.img.new'), 'half')
@@ -185,7 +185,7 @@ suite('a pool’s image', { skip: needsRoot }, () => {
     }
   })
 
-  test('one that has become read-only is mounted anew', async () => {
+  test('an image that has become read-only is mounted again', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     const parts = { directory, launcher: builtLauncher(), log: silentLog(), imageBytes: GiB }
     try {
@@ -201,7 +201,7 @@ suite('a pool’s image', { skip: needsRoot }, () => {
     }
   })
 
-  test('one that an error has made read-only while sandboxes hold it says what to do, at every try', async () => {
+  test('a pool that an error made read-only while sandboxes use it says at every try what to do', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     const image = join(directory, 'pool.img')
     const place = join(directory, 'pool')

@@ -1,7 +1,7 @@
-// Where the disks of sandboxes live: one btrfs subvolume each, with a limit that the kernel enforces.
+// Stores the disks of sandboxes: one btrfs subvolume each, with a limit that the kernel enforces.
 //
-// The runner's directory itself where that is btrfs, else a sparse btrfs image in it, mounted beside it. Where btrfs is
-// impossible, plain directories: everything works but the disk limit, and the runner says so.
+// The pool is the runner's directory if that is on btrfs; otherwise a sparse btrfs image in that directory, mounted beside it.
+// Where btrfs is impossible, disks are plain directories without a limit, and the runner logs that.
 import { readFileSync } from 'node:fs'
 import { mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -16,54 +16,54 @@ import { Ballast, readOnlySince } from './ballast.ts'
 import { isName, Volumes } from './volumes.ts'
 
 export type Disk = {
-  /** Directory that holds all of the following. */
+  /** Directory that contains all of the following. */
   directory: string
   upper: string
   work: string
-  /** The sandbox's own files of `/etc`; counted as its disk, never reachable by a path from inside. */
+  /** The sandbox's own files of `/etc`. They count for its disk limit, and no path inside leads to them. */
   etc: string
-  /** What an overlay over `etc` works with. */
+  /** Work directory of an overlay over `etc`. */
   etcWork: string
 }
 
-/** Whose disk another one begins as. */
+/** The disk or template that a new disk is copied from. */
 export type Original = { sandboxId: string } | { template: string }
 
 export interface StoragePool {
   readonly hardDiskLimit: boolean
   readonly sizeGiB: number
-  /** With all disks below it. */
+  /** The directory that contains all disks. */
   readonly directory: string
   diskOf(sandboxId: string): Disk
   exists(sandboxId: string): Promise<boolean>
-  /** The image that lies below a disk; undefined for one made before it was written down. */
+  /** The base image of a disk; undefined if it is not recorded (old disks, or after a power cut). */
   baseOf(of: Original): Promise<string | undefined>
-  /** Steps that make a disk over an image, or do nothing if it is there. */
+  /** Steps that make a disk over an image. They do nothing if the disk exists. */
   stepsToMake(sandboxId: string, base: string): Step[]
-  /** For a disk that does not say so: an old one, or what a power cut left. */
+  /** Records the base image of a disk that lacks this record: an old disk, or one after a power cut. */
   stepToSayBase(sandboxId: string, base: string): Step
-  /** Steps for a disk that does not count until `upper` and `etc` are put into it. */
+  /** Steps for an empty disk. It does not count as a disk until `upper` and `etc` are moved into it. */
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
-  /** A disk like another is now, but for what makes a sandbox itself. Of btrfs, at once. */
+  /** Makes a disk as a copy of another disk, without that sandbox's identity files. Instant on btrfs. */
   copyDisk(from: Original, sandboxId: string, base: string, diskGiB: number): Promise<void>
-  /** Disks that were copied outlive a power cut when this resolves. */
+  /** Resolves when copied disks would survive a power cut. */
   settleDisks(): Promise<void>
-  /** Steps that bound it; the ones with room to spare are for what a start itself writes on a disk that is full. */
+  /** Steps that limit a disk. `with room` adds space for what a start writes on a full disk. */
   stepsToLimit(sandboxId: string, diskGiB: number, room?: 'with room'): Step[]
   limit(sandboxId: string, diskGiB: number): Promise<void>
-  /** All or nothing, also when killed half-way. Fine when it is gone already. */
+  /** Removes a disk. Atomic, even if killed. No error if the disk does not exist. */
   remove(sandboxId: string): Promise<void>
   list(): Promise<string[]>
-  /** Keeps the disk of a sandbox, as it is now, for others to begin as; it is on the disk when this resolves. */
+  /** Keeps a copy of a sandbox's current disk as a template. When this resolves, the template is on the disk. */
   makeTemplate(template: string, sandboxId: string, base: string): Promise<void>
   removeTemplate(template: string): Promise<void>
-  /** What they hold, image below not counted; undefined where that is not known. */
+  /** Bytes of a template or disk without its base image; undefined if unknown. */
   sizeOfTemplate(template: string): Promise<number | undefined>
   sizeOfDisk(sandboxId: string): Promise<number | undefined>
-  /** Bytes of every disk, by sandbox; empty where that is not known. */
+  /** Bytes of every disk, by sandbox. Empty if unknown. */
   sizesOfDisks(): Promise<ReadonlyMap<string, number>>
   listTemplates(): Promise<string[]>
-  /** Stops watching how much room the host has. The disks stay. */
+  /** Stops watching the host's free space. The disks stay. */
   close(): Promise<void>
 }
 
@@ -71,29 +71,29 @@ export type PoolParts = {
   directory: string
   launcher: string
   log: Logger
-  /** Only with `false` does the pool not try btrfs; for hosts where an image file is not wanted, and for tests. */
+  /** False: never use btrfs. For hosts where an image file is not wanted, and for tests. */
   useBtrfs?: boolean
-  /** Size of a new pool file; absent: four fifths of what the host has free. It takes up what is written, not this. */
+  /** Size of a new pool image. Default: four fifths of the host's free space. The image takes only the space that is written. */
   imageBytes?: number
 }
 
 const shareOfFree = 0.8
 const smallestImage = 1 * GiB
-/** Bytes above the limit of a disk that a start may write on a full one. */
+/** Bytes above the disk limit that a start may write on a full disk. */
 export const roomForStart = 8 * 1024 * 1024
-/** Files that a restore writes anew have been seen to take up to 2.7 % more: their tree is another one. */
+/** A restore was seen to take up to 2.7 % more space than before, because its metadata tree differs. */
 const roomForRestore = 0.04
-/** The least limit, in bytes, of a disk that begins as a template of this size: half of the room is what a start needs itself. */
+/** The smallest disk limit in bytes for a template of this size: a start itself needs half of the extra room. */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
-/** Limit of a template, which never grows. */
+/** Limit of a template: effectively none, because a template never grows. */
 const unlimited = 2 ** 53 - 1
 const imageIn = (directory: string) => join(directory, 'pool.img')
 const mountIn = (directory: string) => join(directory, 'pool')
 const disksName = 'disks'
 const templatesName = 'templates'
-/** The file that names the image below a disk. It lies in the `etc` of the disk, so it moves with the disk. */
+/** File that names the base image of a disk. It is in the `etc` of the disk, so it moves with the disk. */
 const baseName = 'image'
-/** A seed that two machines share is no secret; these are made anew where they are missing. */
+/** Secret seeds and ids that no two machines may share. Missing ones are made again at the next start. */
 const seeds = ['var/lib/systemd/random-seed', 'var/lib/urandom/random-seed', 'var/lib/dbus/machine-id']
 
 export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> => {
@@ -118,11 +118,11 @@ export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> =>
 const openBtrfs = async (parts: PoolParts): Promise<string | undefined> => {
   try {
     const place = (await isBtrfs(parts.directory)) ? parts.directory : await mountImage(parts)
-    // Answers at once where it is enabled already.
+    // Returns at once if quotas are enabled already.
     await runCommand(['btrfs', 'quota', 'enable', place])
     return place
   } catch (error) {
-    // An image that is there holds the disks of sandboxes: going on without it would look as if they were lost.
+    // An existing image contains sandboxes' disks. Continuing without it would look as if they were lost.
     if (await stat(imageIn(parts.directory)).catch(() => undefined)) throw error
     parts.log.warn({ err: error }, 'a btrfs pool is impossible here')
     return undefined
@@ -138,23 +138,23 @@ const mountImage = async ({ directory, imageBytes }: PoolParts): Promise<string>
   await makeImage(image, imageBytes ?? (await roomFor(directory)))
   try {
     if (isMounted) await runCommand(['umount', place])
-    // `discard`: what a sandbox deletes, the sparse image gives back to the host.
+    // With `discard`, the sparse image returns space to the host when a sandbox deletes files.
     await runCommand(['mount', '-o', 'loop,noatime,discard=async', image, place])
     return place
   } catch (error) {
-    // What an earlier try has unmounted here is still that file system where sandboxes hold it.
+    // If an earlier try unmounted the image here, sandboxes may still hold its file system.
     if (!isMounted && !(await isHeld(image))) throw error
     throw new Error(`${place} ${readOnlySince}`, { cause: error })
   }
 }
 
-/** A loop device has the image for as long as anybody has it mounted. */
+/** A loop device keeps the image while any process has it mounted. */
 const isHeld = async (image: string) => (await runCommand(['losetup', '--associated', image])).trim() !== ''
 
 const roomFor = async (directory: string) =>
   Math.max(smallestImage, Math.floor(((await freeBytes(directory)) * shareOfFree) / GiB) * GiB)
 
-/** Under another name until it is whole, so that a runner that was killed here starts over. */
+/** Made under another name until it is complete, so that a killed runner's successor starts over. */
 const makeImage = async (image: string, bytes: number) => {
   if (await stat(image).catch(() => undefined)) return
   const unfinished = `${image}.new`
@@ -169,7 +169,7 @@ const makeImage = async (image: string, bytes: number) => {
   await rename(unfinished, image)
 }
 
-/** The parts of the disk that is at this path. */
+/** The parts of the disk at this path. */
 export const diskAt = (path: string): Disk => ({
   directory: path,
   upper: join(path, 'upper'),
@@ -182,7 +182,7 @@ type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory'> & {
   launcher: string
   disks: Volumes
   templates: Volumes
-  /** Set for a pool that is a sparse file. */
+  /** Set if the pool is a sparse file. */
   ballast: Ballast | undefined
 }
 
@@ -214,14 +214,14 @@ class DiskPool implements StoragePool {
   }
 
   async exists(sandboxId: string) {
-    // The last thing that is made of a disk.
+    // `etc` is the last part of a disk that is made.
     return (await stat(this.diskOf(sandboxId).etc).catch(() => undefined)) !== undefined
   }
 
   async baseOf(original: Original) {
-    // An image may be called what no template is.
+    // An image's name may be one that no template can have.
     if ('template' in original && !isName(original.template)) return undefined
-    // A power cut may have left it without contents.
+    // A power cut may have left the file empty.
     return (await readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))) || undefined
   }
 
@@ -310,7 +310,7 @@ class DiskPool implements StoragePool {
 
 const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
 
-/** A disk that is larger than this limit can be read, and files in it removed, but nothing added. */
+/** A disk above this limit can be read, and files in it removed, but nothing can be added. */
 const bytesWithRoom = (diskGiB: number) => Math.round(diskGiB * GiB * (1 + roomForRestore)) + roomForStart
 
 const stepsToFinish = (path: string, base: string): Step[] => {
@@ -321,8 +321,8 @@ const stepsToFinish = (path: string, base: string): Step[] => {
 const sayBase = (path: string, base: string) => step.newFile(join(diskAt(path).etc, baseName), 0, base)
 
 /**
- * Removes from a copy what belongs to the sandbox it was copied from. The name of the image below it is synced, because nothing
- * else says which image that is.
+ * Removes from a copy what identifies the sandbox it was copied from. The base image's name is synced, because nothing else
+ * records it.
  */
 const stepsToFinishCopy = (path: string, base: string): Step[] => {
   const { upper, work, etc, etcWork } = diskAt(path)
@@ -336,7 +336,7 @@ const stepsToFinishCopy = (path: string, base: string): Step[] => {
   ]
 }
 
-/** For tests, which take their instance away with everything: takes the mounted image away. Sandboxes must be gone. */
+/** For tests, which remove their whole instance: unmounts the pool's image. No sandbox may be left. */
 export const unmountPool = async (directory: string): Promise<void> => {
   const place = mountIn(directory)
   const mounted = readFileSync('/proc/self/mountinfo', 'utf8').split('\n')

@@ -1,10 +1,10 @@
-// The disks that others begin as: images that were made of sandboxes, each over an image that was not.
+// Templates: images that were made of sandboxes' disks, each over a base image that was not.
 import type { StoragePool } from './pool.ts'
 
-/** The image below it, and how much it adds, where that is known. */
+/** The base image, and the bytes that the template adds to it if known. */
 export type Template = { base: string; sizeBytes?: number }
 
-/** Reads a template from the disk; undefined where there is none. */
+/** Reads a template from the disk; undefined if there is none. */
 export const findTemplate = async (pool: StoragePool, image: string): Promise<Template | undefined> => {
   const base = await pool.baseOf({ template: image })
   if (base === undefined) return undefined
@@ -20,7 +20,7 @@ export const listTemplates = async (pool: StoragePool): Promise<({ image: string
   return (await Promise.all(all)).flat()
 }
 
-/** The images that lie below templates, but for this one. Unlike sizes, they take no process each. */
+/** The base images of all templates except `except`. Cheap: unlike sizes, this starts no process. */
 export const listBases = async (pool: StoragePool, except?: string): Promise<string[]> => {
   const others = (await pool.listTemplates()).filter((image) => image !== except)
   const bases = await Promise.all(others.map((image) => pool.baseOf({ template: image })))

@@ -1,5 +1,5 @@
-// Directories of a pool that are made, copied and removed as a whole: btrfs subvolumes, or plain directories where there
-// are none. What has its name is whole; what is on its way in or out begins with a dot, which no sandbox's name does.
+// Directories of a pool that are made, copied and removed as a whole: btrfs subvolumes, or plain directories without btrfs. A
+// volume with its final name is complete. Names of unfinished ones begin with a dot, which no sandbox's name does.
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { removeTree } from '#src/kit/remove-tree.ts'
@@ -15,7 +15,10 @@ const settleTimeoutMs = 2 * 60_000
 
 export const isName = (text: string) => /^[A-Za-z0-9._-]{1,255}$/.test(text) && text !== '.' && text !== '..'
 
-/** `0/257  16384  16384  disks/name`: what btrfs-qgroup(8) says of the subvolumes right below a directory of this name. */
+/**
+ * A line such as `0/257  16384  16384  disks/name`, as btrfs-qgroup(8) prints for subvolumes directly below a directory of this
+ * name.
+ */
 const parseSizes = (table: string, directory: string): ReadonlyMap<string, number> => {
   const sizes = new Map<string, number>()
   for (const line of table.split('\n')) {
@@ -42,13 +45,13 @@ export class Volumes {
     return new Volumes(launcher, directory, areSubvolumes)
   }
 
-  /** Throws for a text that is not a plain name, because it could lead elsewhere. */
+  /** Throws for text that is not a plain name, because it could lead elsewhere. */
   pathOf(name: string) {
     if (!isName(name)) throw new Error(`${JSON.stringify(name.slice(0, 128))} is no name here.`)
     return join(this.#directory, name)
   }
 
-  /** With what is on its way in or out. */
+  /** Includes unfinished and half-removed volumes. */
   list() {
     return readdir(this.#directory)
   }
@@ -62,13 +65,13 @@ export class Volumes {
     return this.#areSubvolumes ? [step.limit(path, bytes)] : []
   }
 
-  /** A copy of what is at `from` now, which the steps change before it gets its name. Of subvolumes, at once. */
+  /** Copies the volume at `from`. The steps change the copy before it gets its name. Instant for subvolumes. */
   async copy(from: string, name: string, change: (path: string) => Step[]): Promise<void> {
     const unfinished = `${coming}${name}`
     try {
       await this.#copyAs(unfinished, from, name, change)
     } catch (error) {
-      // On a full disk a copy is made at once and cannot be changed. What will not go now goes when this is opened again.
+      // On a full disk a copy succeeds but cannot be changed. If its removal fails too, the next opening of the pool removes it.
       await this.remove(unfinished).catch(() => {})
       throw error
     }
@@ -84,15 +87,15 @@ export class Volumes {
     await runSteps(this.#launcher, finish)
   }
 
-  /** What was copied has its name on the disk when this resolves. */
+  /** Resolves when the names of copied volumes are on the disk. */
   async settle(): Promise<void> {
     if (!this.#areSubvolumes)
       return void (await runCommand(['sync', '--file-system', this.#directory], { timeoutMs: settleTimeoutMs }))
-    // A snapshot is there as soon as it is made; this is for its name. What its steps wrote into it, they see to themselves.
+    // A snapshot is durable once made, so only its name is synced here. The steps that change a copy sync what they write.
     await runSteps(this.#launcher, [step.sync(this.#directory)])
   }
 
-  /** In bytes, as a limit would count them; undefined where the kernel does not. */
+  /** Bytes as a limit counts them; undefined if the kernel does not count. */
   async sizeOf(name: string): Promise<number | undefined> {
     if (!this.#areSubvolumes) return undefined
     const path = this.pathOf(name)
@@ -101,14 +104,14 @@ export class Volumes {
     return referenced === undefined ? undefined : Number(referenced)
   }
 
-  /** Bytes of all volumes, by one process; empty where the kernel does not count them, or does not say whose they are. */
+  /** Bytes of all volumes, by one process. Empty if the kernel does not count them or does not report their names. */
   async sizes(): Promise<ReadonlyMap<string, number>> {
     if (!this.#areSubvolumes) return new Map()
     const table = await runCommand(['btrfs', 'qgroup', 'show', '--raw', this.#directory]).catch(() => '')
     return parseSizes(table, basename(this.#directory))
   }
 
-  /** All or nothing, also when killed half-way. Fine when it is gone already. */
+  /** Removes a volume. Atomic, even if killed. No error if it does not exist. */
   async remove(name: string): Promise<void> {
     if (this.#areSubvolumes) return runSteps(this.#launcher, [step.deleteSubvolume(this.pathOf(name))])
     const going = this.pathOf(`${leaving}${name.replace(leaving, '')}`)

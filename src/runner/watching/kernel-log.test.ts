@@ -4,7 +4,7 @@ import { findKernelWord } from './kernel-log.ts'
 
 const init = { pid: 812, startTime: '150000' }
 
-suite("suite('what the kernel log says about a process that has ended', () => {", () => {
+suite('what the kernel log says about a process that has ended', () => {
   test('the kernel log shows that a process ran out of memory, in its cgroup or on the whole host', () => {
     const words = 'total-vm:4kB, anon-rss:2kB, UID:165536 oom_score_adj:0'
     for (const text of ['Memory cgroup out of memory: Killed process 812', 'Out of memory: Killed process 812'])

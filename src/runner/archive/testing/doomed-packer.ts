@@ -1,4 +1,5 @@
-// A process that packs a disk until it is killed: `node doomed-packer.ts STORE DISK`. A line for each chunk that is safe.
+// A process that packs a disk until the test kills it: `node doomed-packer.ts STORE DISK`. It prints a line for each stored
+// chunk.
 import { packDisk } from '../pack.ts'
 import { openStore } from '../store.ts'
 import { diskIn } from './disks.ts'

@@ -1,7 +1,7 @@
-# For tests: makes a disk of everything that is hard to archive, or says all that can be said of one.
+# For tests: makes a disk with everything that is hard to archive, or describes a disk.
 #
 #   python3 nasty-tree.py make DISK        makes DISK/upper and DISK/etc
-#   python3 nasty-tree.py list DISK        a line for each file: everything but its content, and a hash of that
+#   python3 nasty-tree.py list DISK        prints a line for each file: its metadata and a hash of its content
 import hashlib
 import os
 import random
@@ -110,7 +110,7 @@ def content_of(path, found):
         return ""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
-        # Reading the hole of a huge file would take long: where its data begins, and the data, is enough.
+        # Reading the hole of a huge file would take too long. The position of its data and the data itself are enough.
         try:
             file.seek(os.lseek(file.fileno(), 0, os.SEEK_DATA))
         except OSError:

@@ -1,5 +1,6 @@
-# A real S3 server for tests: OpenStack Swift from Debian's python3-swift with its S3 interface, all four servers in one
-# process on 127.0.0.1. It checks signatures (version 4) and the hash of each body. Prints its port; ends with its input.
+# A real S3 server for tests: OpenStack Swift from Debian's python3-swift with its S3 interface, all four servers in one process
+# on 127.0.0.1. It checks signatures (version 4) and the hash of each body. It prints its port, and ends when its standard input
+# ends.
 #
 #   python3 s3-server.py DIRECTORY ACCESS_KEY SECRET
 import os
@@ -17,7 +18,7 @@ directory, access_key, secret = sys.argv[1:]
 devices = os.path.join(directory, "devices")
 account, user = access_key.split(":")
 
-# What a machine with Swift installed keeps in /etc/swift.
+# The configuration that an installed Swift has in /etc/swift.
 utils.SWIFT_CONF_FILE = os.path.join(directory, "swift.conf")
 with open(utils.SWIFT_CONF_FILE, "w") as conf:
     conf.write("[swift-hash]\nswift_hash_path_suffix = alcove\n")
@@ -102,5 +103,5 @@ for kind in ("account", "container", "object"):
 front = eventlet.listen(("127.0.0.1", 0))
 serve("proxy", front, PROXY.format(directory=directory, account=account, user=user, secret=secret))
 print(front.getsockname()[1], flush=True)
-# Ends when whoever started this does.
+# Ends when its parent process closes standard input.
 eventlet.tpool.execute(sys.stdin.read)

@@ -19,7 +19,7 @@ suite('a list of domains', () => {
     })
   }
 
-  test('has names of at least two labels, a star only in front', () => {
+  test('a domain has at least two labels, and a star only in front', () => {
     for (const good of ['a.b', '*.a.b', 'xn--bcher-kva.example', '_dmarc.example.com', '1.test']) {
       assert.ok(isDomain(good), good)
     }

@@ -28,8 +28,8 @@ const nameIn = (message: Buffer) => {
   return typeof read === 'object' ? read.name : read
 }
 
-suite('a question', () => {
-  test('is read in lower case, whatever comes after it', () => {
+suite('a DNS question', () => {
+  test('a question is read in lower case, whatever follows it in the message', () => {
     const message = Buffer.concat([question('WwW.eXample.COM', 28), Buffer.from('an EDNS record')])
     const read = readQuestion(message)
     assert.ok(typeof read === 'object')
@@ -77,12 +77,12 @@ suite('a question', () => {
     ['bytes beyond ASCII', ['\xff', 'example', 'com']],
     ['the root', []],
   ] as const) {
-    test(`${what} is no name that a list could hold`, () => {
+    test(`${what} is not a name that a list can contain`, () => {
       assert.equal(nameIn(Buffer.concat([header(), wireName(labels), end()])), undefined)
     })
   }
 
-  test('of any bytes at all is read without an error, and never beyond its end', () => {
+  test('any bytes are read as a question without an error, and never beyond their end', () => {
     const anything = fc.uint8Array({ maxLength: 1400 })
     const likely = fc
       .tuple(fc.uint8Array({ maxLength: 300 }), fc.array(fc.tuple(fc.nat(299), fc.nat(255)), { maxLength: 6 }))
@@ -106,7 +106,7 @@ suite('a question', () => {
     )
   })
 
-  test('of any name comes out as it went in', () => {
+  test('a name of any form is read exactly as it was written', () => {
     const label = fc.stringMatching(/^[A-Za-z0-9_-]{1,63}$/)
     fc.assert(
       fc.property(fc.array(label, { minLength: 1, maxLength: 4 }), (labels) => {
@@ -118,11 +118,11 @@ suite('a question', () => {
   })
 })
 
-suite('an answer', () => {
+suite('a DNS answer', () => {
   const asked = readQuestion(question('api.example.com'))
   assert.ok(typeof asked === 'object')
 
-  test('repeats the question and points each address to it', () => {
+  test('an answer repeats the question, and each address record points to it', () => {
     const answer = writeAnswer(asked, { code: codes.ok, addresses: ['1.2.3.4', '5.6.7.8'], seconds: 300 }, 512)
     const record = (...address: number[]) => [0xc0, 12, 0, 1, 0, 1, 0, 0, 1, 44, 0, 4, ...address]
     assert.deepEqual(
@@ -135,7 +135,7 @@ suite('an answer', () => {
     )
   })
 
-  test('that does not fit says so and holds none', () => {
+  test('an answer that does not fit is marked as cut and has no addresses', () => {
     const answer = writeAnswer(asked, { code: codes.ok, addresses: Array(40).fill('1.2.3.4'), seconds: 1 }, 512)
     assert.deepEqual([answer.readUInt16BE(2), answer.readUInt16BE(6), answer.length], [0x8380, 0, asked.asked.length])
   })

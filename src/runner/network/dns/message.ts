@@ -1,5 +1,5 @@
-// The little of DNS that our resolver speaks (RFC 1035 §4): it reads a question and writes an answer of addresses. What
-// upstream resolvers answer is read by c-ares, in Node. Everything read here was written by a sandbox.
+// The part of DNS that our resolver speaks (RFC 1035 §4): it reads questions and writes answers with addresses. Answers of
+// upstream resolvers are read by c-ares in Node. Sandboxes write everything that is read here.
 
 export const types = { A: 1 } as const
 export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, notImplemented: 4, refused: 5 } as const
@@ -7,10 +7,10 @@ export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, n
 type Code = (typeof codes)[keyof typeof codes]
 
 type Question = {
-  /** The first twelve bytes and the question itself, as they came: an answer repeats them. */
+  /** The header (12 bytes) and the question as they were received. An answer repeats them. */
   asked: Buffer
   type: number
-  /** In lower case; undefined where it is no name that could be on a list. */
+  /** The name in lower case; undefined if it cannot be on a list. */
   name: string | undefined
 }
 
@@ -18,12 +18,12 @@ const headerBytes = 12
 const mostNameBytes = 255
 const classIn = 1
 
-/** Enough for any question, with what EDNS adds. */
+/** Maximum size of a question, with what EDNS adds. */
 export const mostQuestionBytes = 1232
 
 type Name = { end: number; name: string | undefined }
 
-/** Labels up to the root. A name in a question has nothing before it to point back to, so pointers are an error. */
+/** Reads labels up to the root. Compression pointers are errors: a question has no earlier name to point to. */
 const readName = (message: Buffer): Name | undefined => {
   const labels: string[] = []
   let at = headerBytes
@@ -33,7 +33,7 @@ const readName = (message: Buffer): Name | undefined => {
     const end = at + 1 + length
     if (end > message.length || end - headerBytes > mostNameBytes) return undefined
     if (length === 0) {
-      // A dot inside a label must not pass for one between labels.
+      // A dot inside a label must not be taken for a separator.
       const isPlain = labels.length > 0 && labels.every((label) => /^[a-z0-9_-]+$/.test(label))
       return { end, name: isPlain ? labels.join('.') : undefined }
     }
@@ -46,8 +46,8 @@ const isQuery = (message: Buffer) =>
   message.length >= headerBytes && message.length <= mostQuestionBytes && (message.readUInt8(2) & 0x80) === 0
 
 /**
- * The question of a message; a code for one that is answered with nothing but that code; undefined for what is not
- * answered at all, because it is itself an answer or too short to be one.
+ * Reads the question of a message. Returns a code if the answer is only that code. Undefined if no answer is sent, because the
+ * message is itself an answer or too short.
  */
 export const readQuestion = (message: Buffer): Question | Code | undefined => {
   if (!isQuery(message)) return undefined
@@ -60,7 +60,7 @@ export const readQuestion = (message: Buffer): Question | Code | undefined => {
   return { asked: message.subarray(0, read.end + 4), type, name: read.name }
 }
 
-/** The header of an answer: the id and whether recursion was wished for are repeated, the counts are set anew. */
+/** The header of an answer. It repeats the id and the "recursion desired" flag and sets the counts. */
 const headerOf = (message: Buffer, code: Code, isCut: boolean, questions: 0 | 1, answers: number) => {
   const header = Buffer.alloc(headerBytes)
   message.copy(header, 0, 0, 2)
@@ -71,10 +71,10 @@ const headerOf = (message: Buffer, code: Code, isCut: boolean, questions: 0 | 1,
   return header
 }
 
-/** For a message whose question could not be read. */
+/** The answer to a message whose question could not be read. */
 export const writeCode = (message: Buffer, code: Code): Buffer => headerOf(message, code, false, 0, 0)
 
-// The name of the record is a pointer to the question's.
+// The record's name is a pointer to the name in the question.
 const addressRecord = (address: string, seconds: number) => {
   const record = Buffer.from([
     0xc0,
@@ -97,7 +97,7 @@ const addressRecord = (address: string, seconds: number) => {
 
 export type Answer = { code: Code; addresses: readonly string[]; seconds: number }
 
-/** At most `limit` bytes; what does not fit is left out and the answer marked as cut, so that it is asked again by TCP. */
+/** Writes at most `limit` bytes. If the answer does not fit, it is marked as cut and the client asks again over TCP. */
 export const writeAnswer = ({ asked }: Question, { code, addresses, seconds }: Answer, limit: number): Buffer => {
   const records = Buffer.concat(addresses.map((address) => addressRecord(address, seconds)))
   const isCut = asked.length + records.length > limit

@@ -1,5 +1,5 @@
-// The resolver as a process of its own, because what sandboxes write to it is read here: a flood or a fault costs names
-// for a moment, and not the runner. The runner starts it without privileges.
+// The resolver runs as a separate process without privileges, because it reads what sandboxes write. A flood or a fault stops
+// name resolution for a moment, and not the runner.
 import { Resolver } from 'node:dns/promises'
 import { startDnsServer } from './server.ts'
 import type { FromResolver, ToResolver } from './words.ts'
@@ -41,5 +41,5 @@ process.on('message', (word: ToResolver) => {
     waiting.delete(word.id)
   }
 })
-// Without its runner nobody opens addresses any more.
+// Without its runner the resolver cannot open addresses, so it exits.
 process.on('disconnect', () => process.exit(0))

@@ -1,5 +1,5 @@
-// The runner's side of the resolver: starts its process when the first list of domains comes, starts it again when it ends,
-// and opens the addresses that it asks for.
+// The runner's side of the resolver. It starts the process when the first list of domains is applied, restarts it when it ends,
+// and opens the addresses that it requests.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { isIPv4 } from 'node:net'
 import { confined, users } from '#src/kit/confined.ts'
@@ -10,12 +10,12 @@ import type { Ports } from '../ruleset.ts'
 import type { FromResolver, ToResolver } from './words.ts'
 
 type ResolverParts = {
-  /** The address that it takes on the host, for itself alone. */
+  /** The host address on which the resolver listens; nothing else uses it. */
   address: string
   upstreams: readonly string[]
-  /** Sends the questions of sandboxes there. */
+  /** Redirects the DNS questions of sandboxes to these ports. */
   lead: (ports: Ports) => Promise<void>
-  /** Opens addresses for a sandbox, as far as its policy and the closed ranges allow, and answers those. */
+  /** Opens addresses for a sandbox if its policy and the closed ranges allow them. Returns the opened addresses. */
   open: (sandbox: string, name: string, addresses: readonly string[], seconds: number) => Promise<readonly string[]>
   log: Logger
 }
@@ -51,14 +51,14 @@ export class Resolver {
     this.#parts = parts
   }
 
-  /** Resolves when it answers. */
+  /** Resolves when the resolver answers questions. */
   serve(): Promise<void> {
     clearTimeout(this.#again)
     this.#serving ??= this.#start()
     return this.#serving
   }
 
-  /** `null`: it is not to be answered any more. */
+  /** Sets a sandbox's list of domains. `null`: the sandbox gets no more answers. */
   allow(sandbox: string, domains: readonly string[] | null): void {
     if (domains === null && !this.#domains.has(sandbox)) return
     if (domains === null) this.#domains.delete(sandbox)
@@ -123,7 +123,7 @@ export class Resolver {
   }
 
   #say(word: ToResolver): void {
-    // A child that has just ended is told everything again when it starts.
+    // If the child has just ended, it is told everything again at its next start.
     if (this.#child?.connected) this.#child.send(word, () => {})
   }
 }

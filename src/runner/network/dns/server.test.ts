@@ -26,7 +26,7 @@ const serve = async (parts: Partial<DnsServerParts> = {}): Promise<DnsServer & D
   return { ...server, [Symbol.dispose]: server.close }
 }
 
-/** The answer to the last of these datagrams; the ones before get none or another id. */
+/** Sends these datagrams and returns the answer to the last one. Earlier ones get no answer or have another id. */
 const askUdp = async ({ udp }: DnsServer, ...messages: Buffer[]): Promise<Buffer> => {
   const socket = createSocket('udp4')
   try {
@@ -41,10 +41,10 @@ const askUdp = async ({ udp }: DnsServer, ...messages: Buffer[]): Promise<Buffer
   }
 }
 
-/** Settles when the socket is closed, also where the other side has broken it. */
+/** Resolves when the socket is closed, even if the other side broke the connection. */
 const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
 
-/** Everything that it answers until it, or we, close. */
+/** Returns all answers until either side closes the connection. */
 const askTcp = async ({ tcp }: DnsServer, chunks: readonly Buffer[], answers: number): Promise<Buffer[]> => {
   const socket = connect(tcp, address)
   socket.on('error', () => {})
@@ -70,7 +70,7 @@ const codeOf = (answer: Buffer) => (answer[3] ?? 0) & 15
 const countOf = (answer: Buffer) => answer.readUInt16BE(6)
 
 suite('the resolver of sandboxes with a list of domains', () => {
-  test('tells an address only after it is open, for five minutes at most', async () => {
+  test('an address is told only after it is open, and for five minutes at most', async () => {
     const opened: unknown[] = []
     using server = await serve({
       open: async (...all) => {
@@ -88,7 +88,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     assert.deepEqual([...answer.subarray(-4)], [203, 0, 113, 5])
   })
 
-  test('refuses what is not listed, without asking anybody', async () => {
+  test('a name that is not listed is refused without asking upstream', async () => {
     using server = await serve({ lookup: () => assert.fail('somebody was asked') })
     for (const name of ['a.test', 'example.com', 'api.example.com.evil.test']) {
       assert.equal(codeOf(await askUdp(server, question(name))), 3, name)
@@ -96,7 +96,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     assert.deepEqual([codeOf(await askUdp(server, question('api.example.com', 28)))], [0], 'AAAA is empty')
   })
 
-  test('says what went wrong by its code', async () => {
+  test('a failure is reported by its DNS code', async () => {
     for (const [code, expected] of [
       ['ENOTFOUND', 3],
       ['ENODATA', 0],
@@ -110,7 +110,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     assert.deepEqual(codeOf(await askUdp(server, question('api.example.com'))), 2, 'not told what is not open')
   })
 
-  test('takes 64 questions of one sandbox at a time and drops the rest', async () => {
+  test('one sandbox gets 64 questions answered at a time; further ones are dropped', async () => {
     let asked = 0
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const { promise: full, resolve: isFull } = Promise.withResolvers<void>()
@@ -122,7 +122,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
       },
     })
     const many = Array.from({ length: 64 }, () => framed(question('api.example.com')))
-    // A connection has one question at a time, so these come as datagrams.
+    // A connection has one question at a time, so many at once must come as datagrams.
     const socket = createSocket('udp4')
     for (const message of many) socket.send(message.subarray(2), server.udp, address)
     await full
@@ -133,7 +133,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     assert.equal(codeOf(await askUdp(server, question('api.example.com', 1, 10))), 0)
   })
 
-  test('always has room for a few questions of a sandbox, whatever forty others ask', async () => {
+  test('every sandbox always gets a few questions answered, however many forty others ask', async () => {
     let asked = 0
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const { promise: full, resolve: isFull } = Promise.withResolvers<void>()
@@ -150,7 +150,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
       socket.bind(0, `127.1.0.${n + 1}`)
       return socket
     })
-    // Again and again, as a burst of datagrams may lose some of them.
+    // Sent repeatedly, because a burst of datagrams may lose some.
     const again = setInterval(() => {
       for (const socket of others) {
         for (let n = 0; n < 8; n += 1) socket.send(question('api.example.com'), server.udp, address)
@@ -166,7 +166,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     }
   })
 
-  test('by TCP: questions in pieces and several in one piece, each answered in order', async () => {
+  test('TCP: questions in pieces, or several in one piece, are each answered in order', async () => {
     using server = await serve()
     const [first, second] = [framed(question('api.example.com', 1, 1)), framed(question('b.a.test', 1, 2))]
     const both = Buffer.concat([first, second])
@@ -185,14 +185,14 @@ suite('the resolver of sandboxes with a list of domains', () => {
     }
   })
 
-  test('by TCP: closes on a length that no question has, and on a stranger', async () => {
+  test('TCP: an impossible length closes the connection, and so does an unknown client', async () => {
     using server = await serve()
     assert.deepEqual(await askTcp(server, [Buffer.from([0xff, 0xff, 0])], 1), [])
     using unknown = await serve({ domainsOf: () => undefined })
     assert.deepEqual(await askTcp(unknown, [framed(question('api.example.com'))], 1), [])
   })
 
-  test('by TCP: a ninth connection of one sandbox is closed', async () => {
+  test('TCP: the ninth connection of one sandbox is closed', async () => {
     using server = await serve()
     const sockets = Array.from({ length: 8 }, () => connect(server.tcp, address))
     await Promise.all(sockets.map((socket) => once(socket, 'connect')))
@@ -202,7 +202,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     await Promise.all(gone)
   })
 
-  test('lives through any bytes, by both', async () => {
+  test('the resolver survives any bytes over UDP and TCP', async () => {
     using server = await serve()
     const bytes = fc.uint8Array({ maxLength: 600 }).map((each) => Buffer.from(each))
     await fc.assert(

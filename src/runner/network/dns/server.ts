@@ -1,5 +1,5 @@
-// A resolver that answers a sandbox only for the names on its list, with addresses that have been opened for it before it
-// learns of them. It knows a sandbox by its address; the rules vouch that this is its own.
+// A DNS resolver for sandboxes with a list of domains. It answers only listed names, and only with addresses that were opened for
+// that sandbox before. It identifies a sandbox by its source address, which the firewall rules guarantee.
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -10,30 +10,31 @@ import { type Answer, codes, mostQuestionBytes, readQuestion, types, writeAnswer
 type Found = { address: string; ttl: number }
 
 export type DnsServerParts = {
-  /** Where it listens, on ports that the kernel picks. */
+  /** Address on which it listens. The kernel chooses the ports. */
   address: string
   domainsOf: (sandbox: string) => readonly string[] | undefined
-  /** The addresses of a name; throws an error whose `code` is one of `node:dns`. */
+  /** Resolves a name. Errors have a `code` of `node:dns`. */
   lookup: (name: string) => Promise<readonly Found[]>
-  /** Opens addresses for a sandbox, and answers the addresses that it may know. */
+  /** Opens addresses for a sandbox, and returns those that it may know. */
   open: (sandbox: string, name: string, addresses: readonly string[], seconds: number) => Promise<readonly string[]>
 }
 
 export type DnsServer = { udp: number; tcp: number; close: () => void }
 
-/** Without EDNS an answer by UDP has no more; a longer one is asked for again by TCP. */
+/** Without EDNS, a UDP answer is no longer than this. A client asks again over TCP for a longer one. */
 const mostUdpBytes = 512
 const mostTcpBytes = 65_535
 const mostAddresses = 64
-/** A client may keep an answer no longer than this, so that it asks again before the address is closed. */
+/** Maximum TTL: a client has to ask again before its address is closed. */
 const mostSeconds = 300
-/** For each sandbox, for all, and what each always has, however many sandboxes of one tenant ask for slow names. */
+/** Limits for one sandbox and for all, and the number that every sandbox gets in any case. */
 const mostAtOnce = { each: 64, all: 2048, sure: 4 }
 const mostConnections = { each: 8, all: 1024, sure: 1 }
 const idleMs = 10_000
 
 /**
- * What every client takes for an answer at once: REFUSED makes musl wait for its whole time, and glibc ask the next server.
+ * The answer for unlisted names. Every client accepts NXDOMAIN at once. After REFUSED, musl waits for its full timeout and glibc
+ * asks the next server.
  */
 const notListed = codes.noSuchName
 
@@ -62,7 +63,7 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
     }
   }
 
-  /** Undefined: it is not worth an answer. */
+  /** Undefined: send no answer. */
   const reply = async (sandbox: string, message: Buffer, limit: number): Promise<Buffer | undefined> => {
     const domains = domainsOf(sandbox)
     if (domains === undefined) return undefined
@@ -71,7 +72,8 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
     if (typeof question === 'number') return writeCode(message, question)
     const { name, type } = question
     if (name === undefined || !isListed(domains, name)) return writeAnswer(question, empty(notListed), limit)
-    // There is no IPv6 inside, and what else there is (HTTPS, SRV, TXT) would name places without opening them.
+    // Types other than A get an empty answer: sandboxes have no IPv6, and HTTPS, SRV or TXT would name places that are not
+    // opened.
     if (type !== types.A) return writeAnswer(question, empty(codes.ok), limit)
     if (!underWay.take(sandbox)) return undefined
     try {
@@ -91,7 +93,7 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
 
   const serve = async (socket: Socket, sandbox: string) => {
     let waiting: Buffer = Buffer.alloc(0)
-    // Reading stops while an answer is made, so nothing piles up.
+    // No more input is read while an answer is made, so nothing queues up.
     for await (const chunk of socket) {
       waiting = Buffer.concat([waiting, chunk as Buffer])
       while (waiting.length >= 2) {

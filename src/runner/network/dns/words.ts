@@ -1,10 +1,10 @@
-// What the runner and its resolver say to each other, over the channel that Node gives a child.
+// Messages between the runner and its resolver, over the IPC channel of a Node child process.
 
 export type ToResolver =
   | { type: 'serve'; address: string; upstreams: readonly string[] }
-  /** Names that a sandbox with this address may ask for from now on; `null`: it gets no more answers. */
+  /** Sets the domains that the sandbox with this address may ask for. `null`: it gets no more answers. */
   | { type: 'sandbox'; sandbox: string; domains: readonly string[] | null }
-  /** What was opened of the addresses asked for; only these are told. `null`: it could not be done. */
+  /** The addresses that were opened, out of those requested; only these are told to the sandbox. `null`: opening failed. */
   | { type: 'opened'; id: number; addresses: readonly string[] | null }
 
 export type FromResolver =

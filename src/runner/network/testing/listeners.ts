@@ -18,7 +18,7 @@ for (const port of ports) {
 }`
 
 export type Listeners = {
-  /** The datagrams that arrived, as `sender text`, in order. */
+  /** The received datagrams, as `sender text`, in order. */
   datagrams: string[]
   /** Resolves once a datagram with this text has arrived. */
   heard: (text: string) => Promise<void>
@@ -30,7 +30,7 @@ const ended = (child: ChildProcess) =>
     ? Promise.resolve()
     : new Promise<void>((resolve) => child.once('close', () => resolve()))
 
-/** TCP and UDP listeners on all addresses of a namespace; `undefined` is the namespace of the test itself. */
+/** Starts TCP and UDP listeners on all addresses of a namespace; `undefined` means the test's own namespace. */
 export const listenIn = async (netns: string | undefined, ports: readonly number[]): Promise<Listeners> => {
   const enter = netns === undefined ? [] : ['nsenter', `--net=${netnsDir}/${netns}`]
   const [command, ...args] = [...enter, process.execPath, '-e', program, ...ports.map(String)]
@@ -64,7 +64,7 @@ const bashIn = (netns: string | undefined, script: string, seconds: number) => {
   return runCommand([...enter, 'timeout', String(seconds), 'bash', '-c', script])
 }
 
-/** Whether a TCP connection gets the listener's greeting. Give it long where the answer should be yes. */
+/** Whether a TCP connection gets the listener's greeting. Use a long timeout where success is expected. */
 export const reaches = (from: string | undefined, address: string, port: number, seconds: number): Promise<boolean> =>
   bashIn(from, `exec 3<>/dev/tcp/${address}/${port} && read -r line <&3 && [ "$line" = hello ]`, seconds).then(
     () => true,

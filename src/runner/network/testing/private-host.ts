@@ -1,5 +1,5 @@
-// For tests: runs a test file again in network and mount namespaces of its own, so that what it does to "the host" happens
-// to a host that nobody else uses and that is gone when the process ends, however it ends.
+// For tests: runs a test file again in its own network and mount namespaces. What it does to "the host" happens to a private host
+// that disappears with the process.
 import { execFile } from 'node:child_process'
 import { mkdir, readFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -8,18 +8,18 @@ const marker = '--private-host'
 
 export const isPrivateHost = process.argv.includes(marker)
 
-/** Runs `file` there; throws with what it printed if one of its tests fails. */
+/** Runs `file` on a private host. Throws with its output if a test fails. */
 export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
   new Promise<void>((resolve, reject) => {
     const argv = ['--net', '--mount', '--propagation', 'private', process.execPath, file, marker]
-    // A test runner inside a test runner would report to its parent; this one prints for people.
+    // Without this variable the inner test runner prints text for people instead of reporting to an outer test runner.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     execFile('unshare', argv, { env, timeout: timeoutMs, killSignal: 'SIGKILL' }, (error, stdout, stderr) =>
       error === null ? resolve() : reject(new Error(`${error.message}\n${stdout}\n${stderr}`)),
     )
   })
 
-// What was mounted on the host is mounted here, too; a server beside us that ends could not give back its pool until we do.
+// Mounts of the host were copied into this namespace. Without this, a server that ends could not release its pool until we end.
 const letGoOfLoopDevices = async () => {
   const mounted = (await readFile('/proc/self/mountinfo', 'utf8'))
     .split('\n')
@@ -27,7 +27,7 @@ const letGoOfLoopDevices = async () => {
   for (const line of mounted.reverse()) await runCommand(['umount', '--lazy', line.split(' ')[4] ?? ''])
 }
 
-/** The world around the private host: the far end of its only link, where listeners can stand for the Internet. */
+/** The surroundings of the private host: the far end of its only link, where listeners stand for the Internet. */
 type Outside = { netns: string }
 
 export const wayOut = '198.51.100.1'

@@ -29,7 +29,7 @@ suite('the filter of arguments', () => {
       { read: 63, setsockopt: 208, socket: 198, mmap: 222, setpriority: 140, fsetxattr: 7, ppoll: 73, pselect6: 72 },
     ],
   ] as const)
-    test(`what is forbidden is answered, also with a bit that the kernel does not take, and all else goes on: ${arch}`, () => {
+    test(`forbidden arguments are answered, even with bits the kernel ignores; others pass: ${arch}`, () => {
       const filter = makeArgumentFilter(arch)
       const answers = (call: keyof typeof calls, ...given: number[]) =>
         [0n, 1n << 32n].map((upper) =>
@@ -75,7 +75,7 @@ suite('the filter of arguments', () => {
     })
 
   for (const arch of ['x64', 'arm64'] as const)
-    test(`each call of the list of forbidden ones is answered as the list says: ${arch}`, () => {
+    test(`each listed forbidden call gets the listed answer: ${arch}`, () => {
       const filter = makeArgumentFilter(arch)
       for (const { name, call, given, errno } of forbiddenCalls) {
         const number = numbers[call]?.[arch]
@@ -84,7 +84,7 @@ suite('the filter of arguments', () => {
       }
     })
 
-  test('the list of forbidden calls meets every row of the filter, with every call of the row', () => {
+  test('the list of forbidden calls covers every row of the filter and every call of each row', () => {
     const untried = reasons.flatMap(({ forbidden }) =>
       forbidden.flatMap((row) =>
         row.calls
@@ -95,7 +95,7 @@ suite('the filter of arguments', () => {
     assert.deepEqual(untried, [])
   })
 
-  test('every name is a call of the kernel', () => {
+  test('every name is a system call of the kernel', () => {
     const names = reasons.flatMap(({ forbidden }) => forbidden.flatMap(({ calls }) => calls))
     assert.deepEqual(
       names.filter((name) => !systemCalls.includes(name)),
@@ -107,7 +107,7 @@ suite('the filter of arguments', () => {
     ['x64', '/usr/include/x86_64-linux-gnu/asm/unistd_64.h'],
     ['arm64', '/usr/include/asm-generic/unistd.h'],
   ] as const)
-    test(`every number is the one of the kernel’s own header: ${arch}`, {
+    test(`every number is that of the kernel’s own header: ${arch}`, {
       skip: !existsSync(header) && `needs ${header}`,
     }, () => {
       const lines = readFileSync(header, 'utf8').matchAll(/^#define __NR(?:3264)?_(\w+)\s+(\d+)/gm)
@@ -115,7 +115,7 @@ suite('the filter of arguments', () => {
       for (const [name, { [arch]: number }] of Object.entries(numbers)) assert.equal(number, known.get(name), name)
     })
 
-  test('an architecture without a table is refused aloud', () => {
+  test('an architecture without a table throws an error', () => {
     assert.throws(() => makeArgumentFilter('mips'), /no system call filter for mips/)
   })
 })

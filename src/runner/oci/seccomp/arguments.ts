@@ -5,7 +5,7 @@ import { assemble, type Forbidden, forbid } from './program.ts'
 
 type Reason = { reason: string; forbidden: readonly Forbidden[] }
 
-/** `done` stands for what is answered as if it was done. */
+/** `done`: the call is answered as if it had succeeded. */
 const errnos = {
   done: 0,
   EPERM: 1,
@@ -33,17 +33,17 @@ const flag = (call: string, argument: number, bit: number, errno: number): Forbi
   errno,
 })
 
-/** The largest value of an extended attribute: a list of 125 access rules. */
+/** Maximum size of an extended attribute: a list of 125 access rules. */
 const mostAttributeBytes = 1004
-/** The most descriptors one call may wait for. */
+/** Maximum of descriptors that one call may wait for. */
 const mostPolled = 2048
 
-/** The kind of a `socket` without its flags (`SOCK_NONBLOCK`, `SOCK_CLOEXEC`). */
+/** The type of a `socket` without its flags (`SOCK_NONBLOCK`, `SOCK_CLOEXEC`). */
 const kind = { argument: 1, bits: 0xf } as const
 const inet = [2, 10] as const
 const [stream, datagram, raw] = [1, 2, 3]
 
-/** What the family chooses itself, ICMP, TCP, UDP and ICMPv6. */
+/** Protocols: default of the family, ICMP, TCP, UDP and ICMPv6. */
 const protocols = [0, 1, 6, 17, 58]
 
 export const reasons: readonly Reason[] = [
@@ -141,7 +141,7 @@ export const reasons: readonly Reason[] = [
         when: [{ argument: 0, is: 1 }],
         errno: errnos.EPERM,
       },
-      // For a process, or a process group.
+      // Targets: a process, or a process group.
       ...[
         ['setpriority', 0],
         ['setpriority', 1],
@@ -157,7 +157,7 @@ export const reasons: readonly Reason[] = [
           errno: errnos.EPERM,
         }),
       ),
-      // For a user: PID 1 is a process of root.
+      // Target: a user. PID 1 is a process of root, so it would be affected.
       { calls: ['setpriority'], when: [{ argument: 0, is: 2 }], errno: errnos.EPERM },
       { calls: ['ioprio_set'], when: [{ argument: 0, is: 3 }], errno: errnos.EPERM },
     ],

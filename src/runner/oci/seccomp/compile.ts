@@ -1,7 +1,8 @@
-// The profile as the program the kernel runs, made once and kept: compiling it is 13 of the 20 ms of an ordinary start.
+// Compiles the profile to the program that the kernel runs, once, and keeps it: compiling takes 13 of the 20 ms of an ordinary
+// start.
 //
-// crun compiles a profile whenever it creates a container and leaves the result beside the container's state. So one
-// container is created for that, never started, and deleted again.
+// crun compiles a profile whenever it creates a container, and leaves the result beside the container's state. So one container
+// is created for that, never started, and deleted again.
 import { createHash } from 'node:crypto'
 import { copyFile, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,7 +16,7 @@ export type CompileParts = {
   launcher: string
   hiddenMounts: readonly string[]
   crunVersion: string
-  /** Where compiled filters are kept. */
+  /** Directory of compiled filters. */
   directory: string
 }
 
@@ -62,7 +63,7 @@ const compile = async ({ launcher, hiddenMounts, directory }: CompileParts, prof
   await clear()
   await mkdir(join(bundle, 'rootfs'), { recursive: true })
   try {
-    // Any program will do: crun looks for it before it compiles, and nobody ever starts it.
+    // Any program works: crun checks that it exists before it compiles, but the program never runs.
     await copyFile(launcher, join(bundle, 'rootfs/program'))
     await writeFile(join(bundle, 'config.json'), JSON.stringify(idleConfig(profile)))
     await crun('create', '--bundle', bundle, id)

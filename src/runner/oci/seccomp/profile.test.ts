@@ -10,7 +10,7 @@ const allowed = new Set(
 )
 
 suite('the seccomp profile', () => {
-  test('every refused or conditional name is a call of the kernel, told once', () => {
+  test('every refused or conditional name is a system call, and is listed once', () => {
     const decided = [...refusals.flatMap((refusal) => refusal.calls), ...conditional]
     assert.deepEqual(
       decided.filter((name) => !systemCalls.includes(name)),
@@ -20,17 +20,17 @@ suite('the seccomp profile', () => {
     assert.equal(new Set(systemCalls).size, systemCalls.length)
   })
 
-  test('what is refused or conditional is never allowed without a condition', () => {
+  test('refused or conditional calls are never allowed unconditionally', () => {
     for (const name of ['mount', 'bpf', 'clone3', 'io_uring_setup', 'setns', 'keyctl', 'unshare', 'clone', 'socket'])
       assert.equal(allowed.has(name), false, name)
   })
 
-  test('what ordinary programs need is allowed', () => {
+  test('calls that ordinary programs need are allowed', () => {
     for (const name of ['read', 'execve', 'futex', 'ptrace', 'chroot', 'fork', 'statx', 'rseq', 'memfd_create'])
       assert.equal(allowed.has(name), true, name)
   })
 
-  test('no rule repeats the default, which libseccomp refuses', () => {
+  test('no rule repeats the default, which libseccomp would refuse', () => {
     assert.deepEqual(
       profile.syscalls.filter((rule) => rule.errnoRet === profile.defaultErrnoRet),
       [],
@@ -44,7 +44,7 @@ suite('the seccomp profile', () => {
     assert.deepEqual(masks, [{ index: 0, value: 0x7e020080, valueTwo: 0, op: 'SCMP_CMP_MASKED_EQ' }])
   })
 
-  test('every netlink protocol has exactly one rule: it is allowed, or refused with EPROTONOSUPPORT', () => {
+  test('every netlink protocol has exactly one rule: allowed, or refused with EPROTONOSUPPORT', () => {
     const answers = (protocol: number) =>
       profile.syscalls
         .filter(({ args }) => args?.[0]?.value === 16 && args[0].op === 'SCMP_CMP_EQ')
@@ -61,7 +61,7 @@ suite('the seccomp profile', () => {
       )
   })
 
-  test('an architecture without a table is refused aloud', () => {
+  test('an architecture without a table throws an error', () => {
     assert.throws(() => makeSeccompProfile('mips'), /no system call filter for mips/)
   })
 })

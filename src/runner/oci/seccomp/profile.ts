@@ -1,7 +1,7 @@
-// The seccomp profile of every sandbox, in the words of the OCI runtime specification (`linux.seccomp`).
+// The seccomp profile of every sandbox, in the format of the OCI runtime specification (`linux.seccomp`).
 //
-// An unknown call answers ENOSYS rather than EPERM: a C library that tries a newer call and is told "not implemented"
-// falls back to the older one; told "not permitted" it gives up.
+// Unknown calls answer ENOSYS and not EPERM. A C library that tries a newer call falls back to the older one after "not
+// implemented", but gives up after "not permitted".
 import { conditional, refusals } from './refused-calls.ts'
 import { systemCalls } from './syscalls.ts'
 
@@ -58,7 +58,7 @@ export const netlink = 16
 /** Addresses and routes, and what sockets there are (`ip`, `ss`, C libraries). Of devices (15) it would hear the host's. */
 export const netlinkProtocols = [0, 4]
 
-/** Programs go on if the kernel has no auditing, and give up if it is not permitted (`useradd`). */
+/** Programs such as `useradd` continue if the kernel has no auditing, but give up if it is not permitted. */
 const withNetlink = (): Rule[] => {
   const rule = (protocol: number, op: Argument['op'], decision: Pick<Rule, 'action' | 'errnoRet'>): Rule => ({
     names: ['socket'],
@@ -100,7 +100,7 @@ export const makeSeccompProfile = (arch: string = process.arch): SeccompProfile 
     architectures: [seccompArchitecture(arch)],
     syscalls: [
       { names: systemCalls.filter((name) => !decided.has(name)), action: 'SCMP_ACT_ALLOW' },
-      // A refusal with ENOSYS needs no rule: it is the default, and libseccomp takes no rule that says the default again.
+      // Refusals with ENOSYS need no rule: this is the default, and libseccomp rejects rules that repeat the default.
       ...refusals
         .filter(({ answer }) => answer !== 'ENOSYS')
         .map(({ calls, answer }): Rule => ({ names: calls, action: 'SCMP_ACT_ERRNO', errnoRet: errnos[answer] })),

@@ -1,6 +1,6 @@
-// Which system calls a sandbox does not get, and why. Everything else in the kernel's table is allowed: the user
-// namespace and eleven capabilities already decide what those may do. What stands here is refused whoever asks, because
-// it reaches parts of the kernel that are not namespaced, or that have been a way out of containers again and again.
+// System calls that are refused in sandboxes, and why. All other calls in the kernel's table are allowed, because the user
+// namespace and eleven capabilities limit their effects. The calls listed here are refused for every caller: they reach parts of
+// the kernel that have no namespaces, or have often been a way out of containers.
 
 export type Refusal = { reason: string; calls: readonly string[]; answer: 'EPERM' | 'ENOSYS' }
 
@@ -100,5 +100,5 @@ export const refusals: readonly Refusal[] = [
   },
 ]
 
-/** Allowed for some arguments only; `profile.ts` says which. */
+/** Calls that are allowed for some arguments only; `profile.ts` has the conditions. */
 export const conditional: readonly string[] = ['clone', 'unshare', 'personality', 'socket']

@@ -1,5 +1,5 @@
-// Calls that the filter of arguments has to answer, with the answer. The list is written by hand beside `reasons`: a row of
-// `reasons` that none of these calls meets is an untested row, and a row that is lost lets one of these calls through.
+// Calls that the argument filter must answer, with the answers. The list is separate from `reasons`, so that tests find a row of
+// `reasons` that no call covers, and a lost row that lets a call through.
 import { constants } from 'node:os'
 
 const { EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSPC } = constants.errno
