@@ -12,10 +12,10 @@ const poolBytes = 300 * 1024 ** 2
 
 suite('a full disk', { skip: needsRoot }, () => {
   let box: TestHost
-  let ballast: string
+  let filler: string
   before(async () => {
     box = await TestHost.start({ poolBytes })
-    ballast = join(box.directory, 'runner/pool/ballast')
+    filler = join(box.directory, 'runner/pool/ballast')
   })
   after(async () => {
     await box?.[Symbol.asyncDispose]()
@@ -26,19 +26,19 @@ suite('a full disk', { skip: needsRoot }, () => {
    * file system reserves more than a write needs and frees the rest after a sync, so the pool is filled a second time.
    */
   const fill = () => {
-    mkdirSync(ballast)
+    mkdirSync(filler)
     for (const round of [1, 2, 3, 4]) {
       for (const bytes of [4 * 1024 ** 2, 64 * 1024, 1024, 0]) {
         for (let n = 0; ; n++) {
           try {
-            writeFileSync(join(ballast, `${round}-${bytes}-${n}`), Buffer.alloc(bytes, n))
+            writeFileSync(join(filler, `${round}-${bytes}-${n}`), Buffer.alloc(bytes, n))
           } catch (error) {
             if (!hasCode(error, 'ENOSPC')) throw error
             break
           }
         }
       }
-      execFileSync('sync', ['--file-system', ballast])
+      execFileSync('sync', ['--file-system', filler])
     }
   }
 

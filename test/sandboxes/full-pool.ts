@@ -40,14 +40,14 @@ export const fillPool = (directory: string): void => {
   const pool = join(directory, 'runner/pool')
   // Recently deleted files would free room later, unnoticed.
   execFileSync('btrfs', ['subvolume', 'sync', pool])
-  const ballast = join(pool, 'ballast')
-  mkdirSync(ballast, { recursive: true })
+  const filler = join(pool, 'ballast')
+  mkdirSync(filler, { recursive: true })
   for (const round of [1, 2, 3, 4]) {
     for (const bytes of [64 * MiB, 8 * MiB, MiB, 64 * 1024, 1024, 0]) {
       const take = bytes < MiB ? write : setAside
-      for (let n = 0; take(join(ballast, `${round}-${bytes}-${n}`), bytes); n++);
+      for (let n = 0; take(join(filler, `${round}-${bytes}-${n}`), bytes); n++);
     }
-    execFileSync('sync', ['--file-system', ballast])
+    execFileSync('sync', ['--file-system', filler])
   }
 }
 

@@ -12,7 +12,7 @@ import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import { readIfThere } from '../cgroup/files.ts'
 import { runSteps, type Step, step } from '../launch.ts'
 import { uidBase } from '../oci/ids.ts'
-import { Ballast, readOnlySince } from './ballast.ts'
+import { readOnlySince, SpaceClaim } from './space-claim.ts'
 import { isName, Volumes } from './volumes.ts'
 
 export type Disk = {
@@ -109,9 +109,18 @@ export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> =>
   for (const name of await templates.list()) if (name.startsWith('.')) await templates.remove(name)
   const { blocks, bsize } = await statfs(place)
   const sizeGiB = Math.floor((blocks * bsize) / GiB)
-  const ballast = place === mountIn(directory) ? new Ballast({ image: imageIn(directory), place, log }) : undefined
-  await ballast?.look()
-  return new DiskPool({ launcher, disks, templates, hardDiskLimit: hasSubvolumes, sizeGiB, directory: place, ballast })
+  const spaceClaim =
+    place === mountIn(directory) ? new SpaceClaim({ image: imageIn(directory), place, log }) : undefined
+  await spaceClaim?.look()
+  return new DiskPool({
+    launcher,
+    disks,
+    templates,
+    hardDiskLimit: hasSubvolumes,
+    sizeGiB,
+    directory: place,
+    spaceClaim,
+  })
 }
 
 /** The directory of the btrfs pool, mounted and with quotas; undefined if this host cannot have one. */
@@ -183,7 +192,7 @@ type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory'> & {
   disks: Volumes
   templates: Volumes
   /** Set if the pool is a sparse file. */
-  ballast: Ballast | undefined
+  spaceClaim: SpaceClaim | undefined
 }
 
 class DiskPool implements StoragePool {
@@ -193,13 +202,13 @@ class DiskPool implements StoragePool {
   readonly #launcher: string
   readonly #disks: Volumes
   readonly #templates: Volumes
-  readonly #ballast: Ballast | undefined
+  readonly #spaceClaim: SpaceClaim | undefined
 
-  constructor({ launcher, disks, templates, hardDiskLimit, sizeGiB, directory, ballast }: Opened) {
+  constructor({ launcher, disks, templates, hardDiskLimit, sizeGiB, directory, spaceClaim }: Opened) {
     this.#launcher = launcher
     this.#disks = disks
     this.#templates = templates
-    this.#ballast = ballast
+    this.#spaceClaim = spaceClaim
     this.hardDiskLimit = hardDiskLimit
     this.sizeGiB = sizeGiB
     this.directory = directory
@@ -304,7 +313,7 @@ class DiskPool implements StoragePool {
   }
 
   async close() {
-    await this.#ballast?.close()
+    await this.#spaceClaim?.close()
   }
 }
 

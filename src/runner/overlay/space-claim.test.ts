@@ -18,14 +18,14 @@ import { afterEach, beforeEach, suite, test } from 'node:test'
 import { freeBytes, isWritable } from '#src/kit/file-system.ts'
 import { silentLog } from '#src/kit/log.ts'
 import { needsRoot } from '#test/needs-root.ts'
-import { Ballast } from './ballast.ts'
+import { SpaceClaim } from './space-claim.ts'
 
 const MiB = 1024 ** 2
 
 suite('the space that a sparse pool claims ahead', { skip: needsRoot }, () => {
   let directory: string
   let place: string
-  let ballast: Ballast
+  let spaceClaim: SpaceClaim
   const image = () => join(directory, 'pool.img')
   const bytes = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
@@ -40,10 +40,10 @@ suite('the space that a sparse pool claims ahead', { skip: needsRoot }, () => {
     // Fills the metadata areas that any used pool has, for names and small files.
     for (let made = 0; made < 6000; made += 1) writeFileSync(join(place, `small-${made}`), 'x'.repeat(2000))
     execFileSync('sync', ['--file-system', place])
-    ballast = new Ballast({ image: image(), place, log: silentLog(), keepFreeBytes: 64 * MiB })
+    spaceClaim = new SpaceClaim({ image: image(), place, log: silentLog(), keepFreeBytes: 64 * MiB })
   })
   afterEach(async () => {
-    await ballast.close()
+    await spaceClaim.close()
     execFileSync('umount', [place])
     // A sandbox that starts elsewhere may hold the mount for a moment, so the unmount is lazy.
     execFileSync('umount', ['--lazy', directory])
@@ -68,7 +68,7 @@ suite('the space that a sparse pool claims ahead', { skip: needsRoot }, () => {
   }
 
   test('a pool larger than the host’s free space is full before the host is, and stays writable', async () => {
-    await ballast.look()
+    await spaceClaim.look()
     assert.ok(fill(join(place, 'much')) > 100)
     rmSync(join(place, 'much'))
     execFileSync('sync', ['--file-system', place])
@@ -78,7 +78,7 @@ suite('the space that a sparse pool claims ahead', { skip: needsRoot }, () => {
 
   test('on a host with less space than the reserve, the reserve is given up and the pool stays writable', async () => {
     execFileSync('fallocate', ['--length', String((await freeBytes(directory)) - 24 * MiB), join(directory, 'other')])
-    await ballast.look()
+    await spaceClaim.look()
     assert.ok(fill(join(place, 'much')) > 0)
     execFileSync('sync', ['--file-system', place])
     assert.equal(await isWritable(place), true)
@@ -94,22 +94,22 @@ suite('the space that a sparse pool claims ahead', { skip: needsRoot }, () => {
     ])
       execFileSync('btrfs', [...words, place])
     execFileSync('fallocate', ['--length', '128M', join(directory, 'other')])
-    await ballast.look()
+    await spaceClaim.look()
     const claimed = bytes(join(place, 'ballast'))
     assert.ok(claimed > 0 && claimed <= most, `${claimed}`)
   })
 
   test('the claim follows the host’s free space in both directions', async () => {
-    await ballast.look()
+    await spaceClaim.look()
     const atFirst = bytes(join(place, 'ballast'))
     execFileSync('fallocate', ['--length', '128M', join(directory, 'other')])
-    await ballast.look()
+    await spaceClaim.look()
     assert.ok(bytes(join(place, 'ballast')) > atFirst)
     rmSync(join(directory, 'other'))
-    await ballast.look()
+    await spaceClaim.look()
     const atLast = bytes(join(place, 'ballast'))
     assert.ok(atLast <= atFirst + 64 * MiB, `${atLast} after ${atFirst}`)
-    await ballast.look()
+    await spaceClaim.look()
     assert.equal(bytes(join(place, 'ballast')), atLast)
   })
 })

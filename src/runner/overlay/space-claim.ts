@@ -26,7 +26,7 @@ const mostSpareBytes = 1024 * MiB
 export const readOnlySince =
   'is read-only since an error of the disk below it: restart this machine, or end all sandboxes and Alcove'
 
-export type BallastParts = {
+export type SpaceClaimParts = {
   /** The sparse file, and where it is mounted. */
   image: string
   place: string
@@ -35,15 +35,15 @@ export type BallastParts = {
   keepFreeBytes?: number
 }
 
-export class Ballast {
-  readonly #parts: Required<BallastParts>
+export class SpaceClaim {
+  readonly #parts: Required<SpaceClaimParts>
   readonly #file: string
   readonly #timer: NodeJS.Timeout
   #looking: Promise<void> | undefined
   #isReadOnly = false
   #trouble: string | undefined
 
-  constructor(parts: BallastParts) {
+  constructor(parts: SpaceClaimParts) {
     this.#parts = { keepFreeBytes: standardKeepFreeBytes, ...parts }
     this.#file = join(parts.place, fileName)
     this.#timer = setInterval(() => void this.look(), lookEveryMs).unref()
