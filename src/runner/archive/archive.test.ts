@@ -318,7 +318,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
   }
 
   test('a killed packer leaves no process behind, and the next one continues from there', async () => {
-    const program = join(import.meta.dirname, 'testing/doomed-packer.ts')
+    const program = join(import.meta.dirname, 'testing/killable-packer-program.ts')
     const child = spawn(process.execPath, [program, scratch.at('resumed'), scratch.at('disk')], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })

@@ -182,18 +182,18 @@ suite('a definition with RUN', { skip }, () => {
     const assignment = wanted('killed', ['RUN echo one > /one', 'RUN sleep 1; echo two > /two'])
     for (const at of ['line 2', 'line 3']) {
       await box.close()
-      const doomed = fork(join(import.meta.dirname, '../testing/doomed-builder.ts'), [
+      const killable = fork(join(import.meta.dirname, '../testing/killable-builder-program.ts'), [
         box.instance,
         box.directory,
         registry.host,
       ])
-      doomed.send(assignment)
+      killable.send(assignment)
       for (;;) {
-        const [said] = await once(doomed, 'message')
+        const [said] = await once(killable, 'message')
         if (said === at) break
       }
-      doomed.kill('SIGKILL')
-      await once(doomed, 'exit')
+      killable.kill('SIGKILL')
+      await once(killable, 'exit')
       await open()
       await leavesNothing('killed')
     }

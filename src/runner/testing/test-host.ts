@@ -54,7 +54,7 @@ export type TestHostParts = Pick<HostParts, 'poolBytes' | 'mapsOwners'> & {
   brought?: Pick<ImageStore, 'rootfsOf'> & Partial<Pick<ImageStore, 'configOf'>>
 }
 
-/** Opens the host in a directory. Tests and their separate processes (doomed-runner.ts) open it in the same way. */
+/** Opens the host in a directory. Tests and their separate processes (killable-runner-program.ts) open it in the same way. */
 export const openTestHostIn = async (
   instance: string,
   directory: string,

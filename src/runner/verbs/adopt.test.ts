@@ -9,7 +9,7 @@ import { users } from '#src/kit/confined.ts'
 import { identityOf, type ProcessIdentity, signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
 import { placesOf } from '#src/runner/machine/places.ts'
 import { uidBase } from '#src/runner/oci/ids.ts'
-import { DoomedRunner } from '#src/runner/testing/doomed.ts'
+import { KillableRunner } from '#src/runner/testing/killable-runner.ts'
 import { cannotMapOwners, openTestHostIn, TestHost } from '#src/runner/testing/test-host.ts'
 import { needsRoot } from '#test/needs-root.ts'
 
@@ -31,13 +31,13 @@ suite('the next runner', { skip: needsRoot }, () => {
 
   test('the next runner adopts a running sandbox, and its processes never stopped', async () => {
     await box.close()
-    const doomed = await DoomedRunner.open(box)
+    const killable = await KillableRunner.open(box)
     const assignment = box.assignment()
     const { sandboxId } = assignment
-    await doomed.asked({ verb: 'start', assignment })
-    await doomed.says('done')
+    await killable.asked({ verb: 'start', assignment })
+    await killable.says('done')
     const pid = box.pidOf(sandboxId)
-    await doomed.kill()
+    await killable.kill()
 
     await box.open()
     assert.deepEqual(box.host.get(sandboxId)?.assignment, assignment)
@@ -169,10 +169,10 @@ suite('the next runner', { skip: needsRoot }, () => {
         const assignment = verb === 'start' ? box.assignment({ signal }) : await box.started({ signal })
         const { sandboxId } = assignment
         await box.close()
-        const doomed = await DoomedRunner.open(box)
-        await doomed.asked({ verb, assignment })
+        const killable = await KillableRunner.open(box)
+        await killable.asked({ verb, assignment })
         await delay(afterMs)
-        await doomed.kill()
+        await killable.kill()
 
         await box.open()
         const status = box.host.get(sandboxId)?.status

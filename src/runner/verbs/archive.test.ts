@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSyn
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { DoomedRunner } from '#src/runner/testing/doomed.ts'
+import { KillableRunner } from '#src/runner/testing/killable-runner.ts'
 import { TestHost } from '#src/runner/testing/test-host.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
@@ -219,10 +219,10 @@ suite('archive', { skip: needsRoot }, () => {
         if (verb === 'start') await box.host.archive(wanted)
         const order = { verb, assignment: verb === 'start' ? brought(wanted) : wanted }
         await box.close()
-        const doomed = await DoomedRunner.open(box)
-        await doomed.asked(order)
+        const killable = await KillableRunner.open(box)
+        await killable.asked(order)
         await delay(afterMs)
-        await doomed.kill()
+        await killable.kill()
         await box.open()
         await box.host[verb](order.assignment)
         if (verb === 'archive') await box.host.start(brought(wanted))

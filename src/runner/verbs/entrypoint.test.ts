@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { createLog } from '#src/kit/log.ts'
 import { placesOf } from '#src/runner/machine/places.ts'
-import { DoomedRunner } from '#src/runner/testing/doomed.ts'
+import { KillableRunner } from '#src/runner/testing/killable-runner.ts'
 import { openTestHostIn, TestHost } from '#src/runner/testing/test-host.ts'
 import { type Agent, agentAt } from '#src/toolbox/agent/agent.ts'
 import { until } from '#src/toolbox/agent/testing/native-agent.ts'
@@ -86,11 +86,11 @@ suite('the entrypoint', { skip: needsRoot }, () => {
 
   test('the entrypoint runs once, although the runner was killed during the start, and keeps running', async () => {
     await box.close()
-    const doomed = await DoomedRunner.open(box)
+    const killable = await KillableRunner.open(box)
     const assignment = box.assignment({ user: 'root', entrypoint: noting })
     const { sandboxId } = assignment
-    await doomed.does({ verb: 'start', assignment })
-    await doomed.kill()
+    await killable.does({ verb: 'start', assignment })
+    await killable.kill()
     // The runner was killed before its last write to `run.json`, so the next one cannot know how far the start had come.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { bootId, slot } = JSON.parse(readFileSync(path, 'utf8'))

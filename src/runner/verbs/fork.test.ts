@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { NotRecoverable } from '#src/runner/machine/machine.ts'
-import { DoomedRunner } from '#src/runner/testing/doomed.ts'
+import { KillableRunner } from '#src/runner/testing/killable-runner.ts'
 import { TestHost } from '#src/runner/testing/test-host.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
@@ -133,10 +133,10 @@ suite('fork', { skip: needsRoot }, () => {
     for (const afterMs of [0, 4, 8, 12, 16, 24, 32, 48, 64, 90]) {
       const child = childOf(parent)
       await box.close()
-      const doomed = await DoomedRunner.open(box)
-      await doomed.asked({ verb: 'start', assignment: child })
+      const killable = await KillableRunner.open(box)
+      await killable.asked({ verb: 'start', assignment: child })
       await delay(afterMs)
-      await doomed.kill()
+      await killable.kill()
       await box.open()
       assert.equal(box.host.get(parent.sandboxId)?.status, 'started', `${afterMs} ms`)
       assert.equal(await said(parent, 'cat /root/file'), 'end', `${afterMs} ms`)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
-import { DoomedRunner } from '#src/runner/testing/doomed.ts'
+import { KillableRunner } from '#src/runner/testing/killable-runner.ts'
 import { TestHost } from '#src/runner/testing/test-host.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
@@ -140,11 +140,11 @@ suite('pause', { skip: needsRoot }, () => {
 
   test('a killed runner leaves a paused sandbox paused, and the next runner can resume it', async () => {
     await box.close()
-    const doomed = await DoomedRunner.open(box)
+    const killable = await KillableRunner.open(box)
     const assignment = box.assignment()
-    await doomed.does({ verb: 'start', assignment })
-    await doomed.does({ verb: 'pause', assignment: paused(assignment) })
-    await doomed.kill()
+    await killable.does({ verb: 'start', assignment })
+    await killable.does({ verb: 'pause', assignment: paused(assignment) })
+    await killable.kill()
     await box.open()
     assert.equal(statusOf(assignment), 'paused')
     await box.host.start(resumed(paused(assignment)))

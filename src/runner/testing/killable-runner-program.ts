@@ -1,4 +1,4 @@
-// A process that opens a test host and carries out verbs until the test kills it: `node doomed-runner.ts INSTANCE DIRECTORY`.
+// A process that opens a test host and carries out verbs until the test kills it: `node killable-runner-program.ts INSTANCE DIRECTORY`.
 // Each message to it asks for one verb. It answers `begun` and `done`.
 import type { Assignment } from '#src/wire/runner-link.ts'
 import { openTestHostIn } from './test-host.ts'
@@ -6,7 +6,8 @@ import { openTestHostIn } from './test-host.ts'
 export type Order = { verb: 'start' | 'pause' | 'stop' | 'archive' | 'destroy'; assignment: Assignment }
 
 const [instance, directory] = process.argv.slice(2)
-if (instance === undefined || directory === undefined) throw new Error('usage: doomed-runner INSTANCE DIRECTORY')
+if (instance === undefined || directory === undefined)
+  throw new Error('usage: killable-runner-program INSTANCE DIRECTORY')
 const { host } = await openTestHostIn(instance, directory)
 
 process.on('message', async ({ verb, assignment }: Order) => {

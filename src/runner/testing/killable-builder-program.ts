@@ -1,10 +1,10 @@
-// A process that fetches or builds one image and reports its progress, until the test kills it: `node doomed-builder.ts INSTANCE
+// A process that fetches or builds one image and reports its progress, until the test kills it: `node killable-builder-program.ts INSTANCE
 // DIRECTORY REGISTRY`.
 import type { ToBring } from '#src/runner/building/all-images.ts'
 import { openBuilding } from './building.ts'
 
 const [instance, directory, registry] = process.argv.slice(2)
-if (!instance || !directory || !registry) throw new Error('usage: doomed-builder INSTANCE DIRECTORY REGISTRY')
+if (!instance || !directory || !registry) throw new Error('usage: killable-builder-program INSTANCE DIRECTORY REGISTRY')
 const { images } = await openBuilding(instance, directory, registry)
 
 process.on('message', async (assignment: ToBring) => {

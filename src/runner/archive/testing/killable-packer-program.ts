@@ -1,4 +1,4 @@
-// A process that packs a disk until the test kills it: `node doomed-packer.ts STORE DISK`. It prints a line for each stored
+// A process that packs a disk until the test kills it: `node killable-packer-program.ts STORE DISK`. It prints a line for each stored
 // chunk.
 import { packDisk } from '../pack.ts'
 import { openStore } from '../store.ts'

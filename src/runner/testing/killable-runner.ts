@@ -2,10 +2,10 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import type { Order } from './doomed-runner.ts'
+import type { Order } from './killable-runner-program.ts'
 import type { TestHost } from './test-host.ts'
 
-export class DoomedRunner {
+export class KillableRunner {
   readonly #process: ChildProcess
 
   private constructor(child: ChildProcess) {
@@ -13,10 +13,10 @@ export class DoomedRunner {
   }
 
   static async open({ instance, directory }: TestHost) {
-    const child = fork(join(import.meta.dirname, 'doomed-runner.ts'), [instance, directory], {
+    const child = fork(join(import.meta.dirname, 'killable-runner-program.ts'), [instance, directory], {
       stdio: 'inherit',
     })
-    const runner = new DoomedRunner(child)
+    const runner = new KillableRunner(child)
     await runner.says('open')
     return runner
   }
