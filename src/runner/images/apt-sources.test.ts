@@ -6,7 +6,7 @@ const debian = { id: 'debian', codename: 'bookworm' }
 const ubuntu = { id: 'ubuntu', codename: 'noble' }
 
 suite('where the default image comes from', () => {
-  test('the host’s release; Debian where the host is something else', () => {
+  test('the default image has the host’s release, or Debian where the host is something else', () => {
     assert.deepEqual(distributionIn('NAME="x"\nVERSION_CODENAME=trixie\nID=debian\n'), {
       id: 'debian',
       codename: 'trixie',
@@ -16,7 +16,7 @@ suite('where the default image comes from', () => {
     assert.equal(distributionIn('').id, 'debian')
   })
 
-  test('the host’s mirror from a one-line file, security and updates too, each once', () => {
+  test('the host’s mirror is read from a one-line file, with security and updates, each once', () => {
     const text = [
       'deb http://mirror.example/debian bookworm main contrib # near',
       'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=amd64] http://mirror.example/debian bookworm-updates main',
@@ -33,7 +33,7 @@ suite('where the default image comes from', () => {
     })
   })
 
-  test('stanzas with several suites, comments, folded lines and disabled ones', () => {
+  test('stanzas with several suites, comments, folded lines and disabled stanzas are read', () => {
     const text = [
       'Types: deb deb-src',
       '# a comment',
@@ -50,12 +50,12 @@ suite('where the default image comes from', () => {
     ])
   })
 
-  test('nobody else’s packages, even under the same suite name', () => {
+  test('packages of other vendors are ignored, even under the same suite name', () => {
     const text = 'deb [signed-by=/etc/apt/keyrings/vendor.gpg] https://vendor.example/debian bookworm main\n'
     assert.ok(!sourcesFrom(debian, [['x.list', text]]).lines.some((line) => line.includes('vendor')))
   })
 
-  test('the distribution’s own archive where the host names none', () => {
+  test('the distribution’s own archive is used if the host names none', () => {
     assert.deepEqual(sourcesFrom(debian, []).lines[0], 'deb http://deb.debian.org/debian bookworm main')
     assert.deepEqual(sourcesFrom(ubuntu, []).lines[0], 'deb http://archive.ubuntu.com/ubuntu noble main universe')
   })

@@ -1,5 +1,5 @@
-// Where this host gets its own distribution from, so that the default image comes from the same mirror and release.
-// Only the distribution's archives count: what else the host has configured is the host's business.
+// Finds where this host gets its own distribution from, so that the default image uses the same mirror and release. Only the
+// distribution's archives count; other sources of the host are ignored.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -12,7 +12,7 @@ const keyrings = /^\/usr\/share\/keyrings\/(debian|ubuntu)-archive-keyring\.(gpg
 
 const fallback: Distribution = { id: 'debian', codename: 'bookworm' }
 
-/** Debian and Ubuntu as they are; anything else builds a Debian image. */
+/** Debian and Ubuntu build an image of themselves; any other host builds a Debian image. */
 export const distributionIn = (osRelease: string): Distribution => {
   const value = (name: string) => new RegExp(`^${name}="?([a-z0-9.-]+)"?$`, 'm').exec(osRelease)?.[1]
   const [id, codename] = [value('ID'), value('VERSION_CODENAME')]
@@ -43,7 +43,7 @@ const stanzaEntries = (text: string): Entry[] =>
     )
   })
 
-/** `files` are those of `/etc/apt`, by name and content. */
+/** `files`: the files of `/etc/apt`, by name and content. */
 export const sourcesFrom = (
   { id, codename }: Distribution,
   files: readonly [name: string, text: string][],

@@ -1,4 +1,4 @@
-// What registries hold besides plain images for one machine, and what images hold besides plain files.
+// What registries contain besides plain images for one machine, and what images contain besides plain files.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -20,7 +20,7 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, fails, rootfs, read } = room
 
-  test('a digest decides where a tag stands beside it, at a registry with a port', async () => {
+  test('a digest wins over a tag beside it, also for a registry with a port', async () => {
     const [old, moved] = ['old', 'new'].map((text) => makeImage({ layers: [layer(file('a', text))] }))
     assert.ok(old && moved)
     const reference = room.registry.put('team/app:1', moved, old)
@@ -30,7 +30,7 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
     assert.ok(!room.registry.asked.some((path) => path.endsWith('/manifests/1')))
   })
 
-  test('an index with attestations and signatures brings the image of this machine', async () => {
+  test('from an index with attestations and signatures the image of this machine is taken', async () => {
     const image = makeImage({ layers: [layer(file('a'))] })
     const attestation = makeArtifact({
       layers: [{ mediaType: 'application/vnd.in-toto+json', digest: image.digest, size: image.manifest.length }],
@@ -50,7 +50,7 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
     await bring(library, 'one', from(room.registry.put('x:1', index, image, attestation)))
     assert.equal(read(library, 'one', 'a'), 'a')
     assert.ok(!room.registry.asked.some((path) => path.endsWith(attestation.digest)))
-    // The configuration of the image says what it is for.
+    // Without a platform in the index, the image's configuration tells its platform.
     const bare = makeIndex([{ image }])
     await bring(library, 'bare', from(room.registry.put('x:3', bare, image)))
     assert.equal(rootfs(library, 'bare'), rootfs(library, 'one'))
@@ -59,7 +59,7 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
     await assert.rejects(refused, { message: /^The image is for no platform; this runner is linux\// })
   })
 
-  test('what is no image is refused by its kind: charts, modules, empty configurations', async () => {
+  test('things that are not images are refused by their kind: charts, modules, empty configurations', async () => {
     const kinds = {
       'application/vnd.cncf.helm.config.v1+json': {
         config: { mediaType: 'application/vnd.cncf.helm.config.v1+json', digest: `sha256:${'0'.repeat(64)}`, size: 2 },
@@ -82,7 +82,7 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
     await fails('unsupported', /^This is not an image of a container but/, refused)
   })
 
-  test('a registry whose tokens come from another host is asked with a token of it', async () => {
+  test('if a registry’s tokens come from another host, a token of that host is used', async () => {
     const image = makeImage({ layers: [layer(file('a'))] })
     const reference = room.registry.put('team/app:1', image)
     const wanted: (string | undefined)[] = []
@@ -116,7 +116,7 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
 
   test('eStargz and zstd:chunked are unpacked as plain layers', async () => {
     const tar = layer(file('a'), file('big', randomText(300_000)))
-    // Each part is a stream of gzip. An empty stream at the end says where the table is.
+    // Each part is a gzip stream. An empty stream at the end tells where the table is.
     const parts = (bytes: Buffer) => {
       const cuts = [0, 512, 1024, 2048, 100_352, bytes.length]
       return cuts.slice(1).map((cut, at) => bytes.subarray(cuts[at], cut))
@@ -153,7 +153,7 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
     }
   })
 
-  test('a hard link to a file of an earlier layer is one file with it, also when the first name goes', async () => {
+  test('a hard link to a file of an earlier layer stays one file with it, even if the first name is deleted', async () => {
     const image = makeImage({
       layers: [
         layer(file('tool', 'x', { mode: 0o755, uid: 7 }), file('other')),

@@ -1,4 +1,4 @@
-// Images of others promise nothing: these have one static program, and no user, no bash, no home and no /etc at all.
+// Images of other people promise nothing: these have one static program, and no user, no bash, no home and no /etc.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -65,7 +65,7 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
     )
   }
 
-  test('with nothing but busybox starts, and commands run by its sh as root or a bare number', async () => {
+  test('a sandbox with only busybox starts, and sh runs commands as root or as a numeric user', async () => {
     const config = await bring('busybox', busyboxFiles())
     assert.deepEqual([config.user, config.workdir], ['root', '/'])
     const assignment = await host.started({ image: 'busybox', user: config.user })
@@ -84,7 +84,7 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
     assert.equal((await run(assignment, 'ls /file', 'root')).result, '/file\n')
   })
 
-  test('programs with capabilities start without them, and USER name:group has that group alone', async () => {
+  test('programs with capabilities start without them, and USER name:group has only that group', async () => {
     const files = [
       ...busyboxFiles(),
       { path: 'etc', type: '5' },
@@ -117,7 +117,7 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
     await assert.rejects(run(assignment, 'id', 'app:unknown'), { message: /"app:unknown" does not exist in this/ })
   })
 
-  test('without any program starts too, and says what is missing', async () => {
+  test('a sandbox without any program starts too, and reports what is missing', async () => {
     await bring('empty', [{ path: 'nothing', content: '' }])
     const assignment = await host.started({ image: 'empty', user: 'root' })
     assert.deepEqual(await run(assignment, 'true', 'root'), {

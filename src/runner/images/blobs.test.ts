@@ -9,7 +9,7 @@ import { Blobs } from './blobs.ts'
 import { ImageFailed } from './image-failed.ts'
 
 suite('downloaded layers', { skip: needsRoot }, () => {
-  test('one that two images bring at the same moment is taken by both', async () => {
+  test('a layer that two images download at the same moment is stored for both', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-blobs-'))
     try {
       const kept = new Blobs(join(directory, 'blobs'))
@@ -33,7 +33,7 @@ suite('downloaded layers', { skip: needsRoot }, () => {
     }
   })
 
-  test('what one origin has is neither offered to another nor taken for its own', async () => {
+  test('a layer of one origin is neither offered to another origin nor taken for its layer', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-blobs-'))
     try {
       const kept = new Blobs(join(directory, 'blobs'))

@@ -1,12 +1,12 @@
-// Layers as they were downloaded, by their origin and digest, shared by all images of that origin. Only ever a saving: an image
-// that is there needs none of them, so any of them may go at any time. What has its name here was checked and belongs to root.
+// Downloaded layers, stored by origin and digest, and shared by all images of that origin. Only a cache: an unpacked image needs
+// none of them, so any may be removed at any time. A layer with its final name was verified and belongs to root.
 import { createHash, randomUUID } from 'node:crypto'
 import { chmod, chown, link, lstat, mkdir, realpath, rename, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { namesBelow, sha256Of } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
 
-/** A digest is no secret. So a layer is for those alone who may read what lies where it came from. */
+/** A digest is no secret, so a layer is shared only within its origin, whose readers may read it anyway. */
 type Blob = { origin: string; digest: string }
 
 const nameOf = (digest: string) => digest.slice('sha256:'.length)
@@ -29,7 +29,7 @@ export class Blobs {
     return new BlobsOfOrigin(this.#directory, origin)
   }
 
-  /** Forgets what no image is made of, then what was not used for longest, until the rest fits. */
+  /** Removes layers that no image is made of, then the least recently used ones, until the rest fits. */
   async sweep(used: readonly Blob[], mostBytes: number): Promise<void> {
     const usedNames = new Set(used.map(keptNameOf))
     const kept: { path: string; size: number; usedAt: number }[] = []
@@ -62,7 +62,7 @@ export class BlobsOfOrigin {
     return join(this.#directory, keptNameOf({ origin: this.#origin, digest }))
   }
 
-  /** Puts it at `<to>/<name>` where it is known. The link belongs to root and cannot be written through. */
+  /** Links a known layer to `<to>/<name>`. The file belongs to root and cannot be written through the link. */
   async offer(digest: string, to: string): Promise<boolean> {
     try {
       await link(this.#path(digest), join(to, nameOf(digest)))
@@ -76,7 +76,7 @@ export class BlobsOfOrigin {
     }
   }
 
-  /** Takes a file that a program which has ended left in `from`, if it is what its digest says. */
+  /** Takes a file that a finished program left in `from`, if it matches its digest. */
   async take(digest: string, from: string): Promise<void> {
     const kept = this.#path(digest)
     if ((await lstat(kept).catch(() => undefined)) !== undefined) return
@@ -84,7 +84,7 @@ export class BlobsOfOrigin {
     const found = (await realpath(path).catch(() => undefined)) === path ? await lstat(path) : undefined
     if (!found?.isFile() || found.nlink !== 1)
       throw new ImageFailed('corrupted', `The image is damaged: a part of it is missing (${digest}).`)
-    // The name belongs to this call alone: another image may bring the same part at this moment.
+    // The temporary name belongs to this call only: another image may bring the same layer at this moment.
     const unchecked = `${kept}.${randomUUID()}.new`
     await rename(path, unchecked)
     try {

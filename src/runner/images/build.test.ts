@@ -36,7 +36,7 @@ suite('building an image', { skip: needs }, () => {
     timeoutMs,
   })
 
-  /** A mirror that takes connections and never answers. */
+  /** A mirror that accepts connections and never answers. */
   const silentMirror = async () => {
     const server = createServer((socket) => socket.on('error', () => {})).listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -44,7 +44,7 @@ suite('building an image', { skip: needs }, () => {
     return { server, url: `http://127.0.0.1:${port}/debian` }
   }
 
-  test('a mirror that refuses is told with the last lines of the tool', async () => {
+  test('an error of the mirror is reported with the last lines of the tool’s output', async () => {
     const { server, url } = await silentMirror()
     server.close()
     const steps: string[] = []
@@ -56,7 +56,7 @@ suite('building an image', { skip: needs }, () => {
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('it has patience with what a killed runner’s builder still holds, and begins with nothing of it', async () => {
+  test('a build waits for files that a killed runner’s builder still holds, and starts from nothing', async () => {
     const { server, url } = await silentMirror()
     server.close()
     using _ = makeBusy(join(directory, 'work/root'))
@@ -68,14 +68,14 @@ suite('building an image', { skip: needs }, () => {
     assert.deepEqual(steps, ['reading package lists'])
   })
 
-  test('a mirror that never answers does not hold it up for ever', async () => {
+  test('a mirror that never answers does not block a build forever', async () => {
     const { server, url } = await silentMirror()
     await assert.rejects(buildImage({ ...parts(url, 5000), onProgress: () => {} }), /not built within 5 s/)
     server.close()
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('when its process is killed, everything that it started ends too', async () => {
+  test('when the build’s process is killed, everything that it started ends too', async () => {
     const { server, url } = await silentMirror()
     const program =
       `import { buildImage } from ${JSON.stringify(import.meta.resolve('./build.ts'))}\n` +
@@ -86,7 +86,7 @@ suite('building an image', { skip: needs }, () => {
     socket.resume()
     const closed = once(socket, 'close')
     child.kill('SIGKILL')
-    // The download program deep inside loses its connection because it is gone.
+    // The connection closes because the download program, deep inside, has ended.
     await closed
     server.close()
     assert.ok(!(await runCommand(['cat', '/proc/self/mountinfo'])).includes(directory))

@@ -1,5 +1,5 @@
-// Builds the tar stream of an image into a compressed file. Nothing of it stays behind when it is killed: mmdebstrap runs
-// as the first process of a process namespace, and in a mount namespace, that end with us.
+// Builds an image's tar stream into a compressed file. Nothing stays behind when it is killed: mmdebstrap is the first process of
+// a pid namespace and runs in a mount namespace; both end with us.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, rm } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
@@ -16,7 +16,7 @@ type BuildParts = {
   recipe: Recipe
   /** The compressed file to write. */
   target: string
-  /** For temporary files; emptied first and removed afterwards. */
+  /** Directory for temporary files. It is emptied first and removed afterwards. */
   workDir: string
   onProgress: (progress: Progress) => void
   timeoutMs: number
@@ -24,7 +24,7 @@ type BuildParts = {
 
 const lastLinesLimit = 15
 
-/** The proxy that apt uses on this host, as the environment that apt understands; it leaves no file in the image. */
+/** The proxy that apt uses on this host, as environment variables for apt, so that the image contains no file about it. */
 const proxyEnvironment = async (): Promise<Record<string, string>> => {
   const ask = (scheme: string) =>
     runCommand(['apt-config', 'dump', '--format', '%v', `Acquire::${scheme}::Proxy`]).catch(() => '')
@@ -43,7 +43,7 @@ const endOf = (child: ChildProcess) =>
   })
 
 export const buildImage = async ({ recipe, target, workDir, onProgress, timeoutMs }: BuildParts): Promise<void> => {
-  // What a killed runner's builder writes still, it writes no more in a moment.
+  // The builder of a killed runner may still write for a moment, so the removal is retried.
   await rm(workDir, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(workDir, { recursive: true, mode: 0o755 })
   const [program, ...args] = tethered(mmdebstrapCommand(recipe))

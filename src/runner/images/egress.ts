@@ -1,11 +1,12 @@
-// The network that a program has which fetches what a stranger names: like that of a sandbox, where neither the host nor private or
-// link-local addresses can be reached whatever a name leads to. Only what the operator has named is fetched from the host.
+// The network of programs that fetch what a stranger names. Like a sandbox's network it cannot reach the host, private or
+// link-local addresses, whatever a name resolves to. Only registries that the operator has named are fetched through the host's
+// network.
 import { existsSync, realpathSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Job, View } from './workshop.ts'
 
-/** A network namespace in which only public addresses and these resolvers can be reached. */
+/** A network namespace that reaches only public addresses and these resolvers. */
 export type PublicNetwork = AsyncDisposable & { netnsPath: string; resolvers: readonly string[] }
 
 export type Egress = AsyncDisposable & { of: Job['network']; views: readonly View[] }

@@ -1,4 +1,4 @@
-// Where fetching an image can lead: on a host of the test's own, whose Internet, private network and metadata service listen.
+// Where fetching an image can lead, on a private host with listeners for the Internet, a private network and a metadata service.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ const dns = '203.0.113.53'
 const places = { public: '203.0.113.5', lan: '192.168.77.7', metadata: '169.254.169.254', host: '198.51.100.1' }
 
 if (!isPrivateHost) {
-  test('an image is fetched from the public Internet only, on a host of its own', { skip: needsRoot }, () =>
+  test('an image is fetched only from the public Internet, on a private host', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -58,7 +58,7 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    /** What listens greets without TLS, and skopeo says so: then it was reached. */
+    /** The listener greets without TLS. If skopeo reports that, the place was reached. */
     const refusalOf = async (
       place: string,
       { seconds = 60, privateRegistries = [] as string[], isWebFile = false } = {},
@@ -97,11 +97,11 @@ if (!isPrivateHost) {
     const reaches = async (...asked: Parameters<typeof refusalOf>) =>
       /first record does not look like a TLS handshake/.test(String((await refusalOf(...asked)).cause))
 
-    test('the public Internet is reached', async () => {
+    test('the public Internet can be reached', async () => {
       assert.ok(await reaches('public'))
     })
 
-    test('names that lead nowhere, to private networks, metadata or the host: equal sentence, equal time', async () => {
+    test('names that lead nowhere, to private networks, metadata or the host: same sentence, same time', async () => {
       const told = await Promise.all(
         ['nowhere', 'lan', 'metadata', 'host'].map(async (place) => {
           const begun = performance.now()
@@ -114,7 +114,7 @@ if (!isPrivateHost) {
       assert.deepEqual(told, Array(4).fill(alike))
     })
 
-    test('a file that ADD names is fetched from the same places, and tells as little', async () => {
+    test('a file that ADD names is fetched under the same rules, and errors tell as little', async () => {
       assert.match(
         (await refusalOf('public', { isWebFile: true })).message,
         /^It could not be fetched from public\.test\.$/,
@@ -132,7 +132,7 @@ if (!isPrivateHost) {
       assert.deepEqual(told, Array(4).fill(alike))
     })
 
-    test('what the operator has named is reached wherever it is', async () => {
+    test('registries that the operator has named are reached wherever they are', async () => {
       assert.ok(await reaches('lan', { privateRegistries: ['lan.test'] }))
     })
   })

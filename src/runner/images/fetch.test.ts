@@ -10,7 +10,7 @@ import { standardLimits } from './limits.ts'
 import { digestOf, makeImage, tarOf, writeLayout } from './testing/oci-image.ts'
 
 suite('what a program that reads images has written', { skip: needsRoot }, () => {
-  test('is hashed also where the same is kept already, so that no image is described by something else', async () => {
+  test('a part is hashed even if the same part is stored already, so that no image gets a wrong description', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-fetch-'))
     try {
       const kept = new Blobs(join(directory, 'blobs'))

@@ -1,4 +1,4 @@
-// Gets the layers of an image: first what it is, by digest, then what is not known yet of its parts.
+// Gets the layers of an image: first resolves the name to a digest, then downloads the parts that are not stored yet.
 import { createHash } from 'node:crypto'
 import { chown, lstat, mkdir, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
@@ -11,9 +11,9 @@ import { type Described, type Descriptor, type Manifest, ourEntryOf, parseConfig
 import { formatReference, pinned, type Reference } from './reference.ts'
 import type { Skopeo } from './skopeo.ts'
 
-/** An image of a registry: what its name stands for now, and what it is. */
+/** An image of a registry: the digest that its name stands for now, and the image itself. */
 type Resolved = {
-  /** Digest of what the name stands for, which may be an index. */
+  /** Digest that the name stands for; it may be the digest of an index. */
   digest: string
   /** The image for this platform. */
   image: Reference
@@ -21,7 +21,7 @@ type Resolved = {
   described: Described
 }
 
-/** The parts of an image, all of them in the blobs. */
+/** An image whose parts are all stored in the blobs. */
 export type Fetched = { manifest: Descriptor; parts: Descriptor[]; described: Described }
 
 export type Fetching = {
@@ -64,7 +64,7 @@ export const resolveReference = async (skopeo: Skopeo, reference: Reference, fet
 const notWhatItsDigestSays = (name: Reference) =>
   new ImageFailed('corrupted', `The image ${formatReference(name)} is damaged: what came is not what its digest says.`)
 
-/** umoci checks each layer that is there, so with fewer of them the files would be others than the configuration stands for. */
+/** umoci verifies only the layers that it finds. With fewer layers than diff ids, the files would not match the configuration. */
 const checkLayersOf = ({ layers }: Manifest, { diffIds }: Described): void => {
   if (layers.length !== diffIds.length)
     throw new ImageFailed(
@@ -89,12 +89,12 @@ export const fetchFromRegistry = async (
   for (const { digest } of manifest.layers) await blobs.offer(digest, work.names)
   await skopeo.download(image, work.directory, askingFor(work, fetching))
   const fetched = await adopt(blobs, work, fetching)
-  // The configuration names what each layer is unpacked, so this ties all of it to the digest of the image.
+  // The configuration names the hash of each unpacked layer, so this ties all layers to the image's digest.
   if (fetched.parts[0]?.digest !== manifest.config.digest) throw notWhatItsDigestSays(image)
   return fetched
 }
 
-/** From an OCI layout, or an archive of one, or what `docker save` writes. */
+/** Reads an OCI layout, an archive of one, or the output of `docker save`. */
 export const fetchFromFile = async (
   skopeo: Pick<Skopeo, 'read'>,
   blobs: BlobsOfOrigin,
@@ -116,14 +116,14 @@ export const fetchFromFile = async (
   }
 }
 
-/** The real path of a file that the operator put into the directory for images. */
+/** Returns the real path of a file in the operator's directory for images. */
 export const fileWithin = async (directory: string | undefined, path: string): Promise<string> => {
   if (directory === undefined)
     throw new ImageFailed('refused', 'This runner takes no images from files; its operator may set ALCOVE_IMAGES_DIR.')
   const root = await realpath(directory).catch(() => undefined)
   const found =
     root === undefined || path.includes('\0') ? undefined : await realpath(join(root, path)).catch(() => undefined)
-  // What lies elsewhere is not told apart from what is not there.
+  // A file elsewhere gets the same answer as a missing file.
   if (root === undefined || found === undefined || !found.startsWith(root + sep))
     throw new ImageFailed('not-found', `There is no "${path.slice(0, 255)}" in the runner's directory for images.`)
   return found
@@ -131,7 +131,7 @@ export const fileWithin = async (directory: string | undefined, path: string): P
 
 type Work = { directory: string; names: string }
 
-/** The one place that the program which downloads may write to. */
+/** The only directory that the downloading program may write to. */
 const makeWork = async (scratch: string): Promise<Work> => {
   const directory = join(scratch, 'work')
   const names = join(directory, 'blobs/sha256')
@@ -155,7 +155,7 @@ const askingFor = ({ directory, names }: Work, { scratch, mostBytes, limits, sig
   },
 })
 
-/** Files with a second name were here before. */
+/** Files with a second name existed before the download. */
 const newBytesIn = async (directory: string): Promise<number> => {
   const names = await namesBelow(directory).catch(() => [])
   const sizes = names.map(async (name) => {
@@ -165,11 +165,11 @@ const newBytesIn = async (directory: string): Promise<number> => {
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
 }
 
-/** Checks what was written and takes it over. */
+/** Verifies what was written and moves it into the blobs. */
 const adopt = async (blobs: BlobsOfOrigin, { directory }: Work, { mostBytes }: Fetching): Promise<Fetched> => {
   const real = await realpath(directory)
   const small = (path: string) => readSmall(join(real, path), largestDescriptionBytes)
-  // `take` ignores the file here if the part is kept already, so its content is compared with the digest again.
+  // If the part is stored already, `take` ignores the file here, so its digest is checked separately.
   const textOf = async (digest: string) => {
     const bytes = await small(`blobs/sha256/${digest.slice('sha256:'.length)}`)
     if (digestOf(bytes) !== digest)

@@ -1,4 +1,4 @@
-// Reading and measuring what a confined program has written, as root and without being led elsewhere by it.
+// Reads and measures, as root, what a confined program has written, without following its links.
 import { createHash } from 'node:crypto'
 import { constants, createReadStream } from 'node:fs'
 import { open, readdir, realpath, statfs } from 'node:fs/promises'
@@ -6,7 +6,7 @@ import { freeBytes } from '#src/kit/file-system.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import { ImageFailed } from './image-failed.ts'
 
-/** The content of a small file that is really at this path, which no link on the way is. */
+/** Reads a small file. Throws if any link is on the path. */
 export const readSmall = async (path: string, mostBytes: number): Promise<Buffer> => {
   if ((await realpath(path).catch(() => undefined)) !== path)
     throw new ImageFailed('corrupted', 'The image is damaged.')
@@ -32,19 +32,19 @@ const measured = async (directory: string, unit: string) =>
     10,
   )
 
-/** What the files below a directory take up on disk. */
+/** Disk space of the files below a directory. */
 export const bytesBelow = (directory: string) => measured(directory, '--block-size=1')
 
-/** Itself and directories included. */
+/** Number of files below a directory, including directories and itself. */
 export const filesBelow = (directory: string) => measured(directory, '--inodes')
 
-/** Throws when the disk that images lie on is nearly full: the host needs the rest more. */
+/** Throws if the disk of images is nearly full, because the host needs the rest. */
 export const checkRoom = async (directory: string, { keepFreeBytes }: { keepFreeBytes: number }): Promise<void> => {
   if ((await freeBytes(directory)) < keepFreeBytes)
     throw new ImageFailed('no-room', 'The disk that the runner keeps images on is full.')
 }
 
-/** Inodes in use; zero on file systems that do not count them. */
+/** Inodes in use; 0 on file systems that do not count them. */
 export const inodesUsed = async (directory: string): Promise<number> => {
   const { files, ffree } = await statfs(directory)
   return files - ffree

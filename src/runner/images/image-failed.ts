@@ -1,4 +1,4 @@
-// Why an image could not be brought, in a sentence for the person who asked for it.
+// Why an image could not be fetched or built, as a sentence for its caller.
 
 export type ImageFailure =
   | 'invalid-reference'
@@ -17,7 +17,7 @@ export type ImageFailure =
   | 'build-failed'
   | 'failed'
 
-/** The message goes to the caller; further output of a tool is the cause, and goes to the log. */
+/** The message goes to the caller. Further output of a tool is the cause, and goes to the log. */
 export class ImageFailed extends Error {
   override readonly name = 'ImageFailed'
   readonly failure: ImageFailure
@@ -29,8 +29,8 @@ export class ImageFailed extends Error {
 }
 
 /**
- * Nobody may learn from it whether a name exists in the operator's network. So whatever stood in the way has one sentence, and
- * `notBefore`, by `performance.now()`, tells when the person who asked may hear of it.
+ * A registry that could not be reached. The error must not show whether a name exists in the operator's network. So every such
+ * error has the same sentence, and the caller must not get it before `notBefore` (a `performance.now()` time).
  */
 export class Unreached extends ImageFailed {
   readonly notBefore: number

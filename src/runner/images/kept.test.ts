@@ -1,4 +1,4 @@
-// What stays on a host of images that were brought, which image may have it, and when it goes.
+// What a host keeps of fetched images, which image may use it, and when it is removed.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -22,9 +22,9 @@ const cannotRun = needsRoot || (['skopeo', 'umoci', 'crun'].every(isThere) ? fal
 /** A layer with one file whose name is its content. */
 const layer = (name: string) => tarOf([{ path: name, content: name }])
 
-/** A registry, and a library that has brought nothing yet. */
+/** Opens a registry and an empty library. */
 const openRoom = async () => {
-  // In memory where that is possible: other tests keep the disk busy, and each image is synced to it.
+  // In memory if possible: other tests keep the disk busy, and each image is synced.
   const directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-kept-'))
   const registry = await TestRegistry.start()
   const pool = (path: string) => join(directory, 'pool', path)
@@ -53,14 +53,14 @@ const openRoom = async () => {
 }
 
 suite('what is kept of images', { skip: cannotRun }, () => {
-  test('who knows the digests of another repository’s image gets neither its files nor its layers', async () => {
+  test('knowing the digests of another repository’s image gives neither its files nor its layers', async () => {
     await using room = await openRoom()
     const { registry, library, put, bring, below } = room
     const theirs = makeImage({ layers: [layer('secret')] })
     await bring('theirs', put('theirs:1', theirs))
     registry.onRequest = (path, answer) =>
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
-    // Named alone, its files are here; named beside a layer of one's own, the layer is.
+    // Once the image is named alone; once together with the attacker's own layer.
     const same = put('others:same', theirs)
     const more = put('others:more', makeImage({ layers: [layer('secret'), layer('own')] }))
     await assert.rejects(bring('same', same), ImageFailed)
@@ -73,7 +73,7 @@ suite('what is kept of images', { skip: cannotRun }, () => {
     assert.notEqual(room.rootfs('same'), room.rootfs('theirs'))
   })
 
-  test('an image with another count of layers than it describes takes the place of none that has them all', async () => {
+  test('an image with a wrong count of layers does not replace one that has all of them', async () => {
     await using room = await openRoom()
     const { put, bring, below } = room
     const [all, some] = [['a', 'b'].map(layer), [layer('a')]]
@@ -93,7 +93,7 @@ suite('what is kept of images', { skip: cannotRun }, () => {
     assert.deepEqual([room.read('one', 'a'), room.read('one', 'b')], ['a', 'b'])
   })
 
-  test('what an older runner made is kept for its image alone: others with the same layers are fetched', async () => {
+  test('trees made by an older runner are used for their own image only; other images are fetched', async () => {
     await using room = await openRoom()
     const { registry, library, pool, put, bring, below, rootfs } = room
     const image = makeImage({ layers: [layer('a')] })
@@ -117,12 +117,12 @@ suite('what is kept of images', { skip: cannotRun }, () => {
     assert.equal(rootfs('old'), rootfs('new'))
   })
 
-  test('an image that is removed while the files of another are on their way out takes its own along', async () => {
+  test('removing an image also removes its files while another image’s files are being removed', async () => {
     await using room = await openRoom()
     const { library, put, bring, below, pool } = room
     for (const name of ['one', 'two']) await bring(name, put(`x:${name}`, makeImage({ layers: [layer(name)] })))
     const tree = basename(dirname(room.rootfs('one')))
-    // Removed together with the files of the first, which takes longer than to remove the record of the second.
+    // These files are removed together with those of the first image, which takes longer than removing the second record.
     const many = 'mkdir "$0" && cd "$0" && seq 30000 | xargs touch'
     execFileSync('sh', ['-c', many, pool('image-trees/.old-many')])
     const removing = library.remove('one')

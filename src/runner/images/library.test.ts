@@ -15,7 +15,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, fails, below, leavesNothing, rootfs, read, parts } = room
 
-  test('a tag is resolved once; the digest is answered and stays when the tag moves', async () => {
+  test('a tag is resolved once; the digest is returned and stays when the tag moves', async () => {
     const first = makeImage({
       layers: [layer(file('a', 'old', { uid: 1000, gid: 7 }))],
       config: { User: '1000:7', Env: ['PATH=/bin', 'A=b=c'], WorkingDir: '/srv', Entrypoint: ['/a'], Cmd: ['x'] },
@@ -46,7 +46,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual(open().list(), ['again', 'moved', 'one'])
   })
 
-  test('layers lie on each other: what is deleted is gone, owners, modes and links are kept', async () => {
+  test('layers are applied in order: deleted files are gone; owners, modes and links are kept', async () => {
     const image = makeImage({
       layers: [
         layer(
@@ -68,7 +68,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(readlinkSync(join(root, 'link')), '/etc/passwd')
   })
 
-  test('of an index the image for this machine, and the digest of the index', async () => {
+  test('from an index the image for this machine is taken, and the index’s digest is returned', async () => {
     const [ours, other] = ['ours', 'other'].map((name) => makeImage({ layers: [layer(file(name))] }))
     assert.ok(ours && other)
     const architecture = process.arch === 'x64' ? 'amd64' : process.arch
@@ -82,7 +82,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.ok(existsSync(join(rootfs(library, 'one'), 'ours')))
   })
 
-  test('what is for another machine is refused before it is downloaded', async () => {
+  test('an image for another machine is refused before it is downloaded', async () => {
     const other = makeImage({ layers: [layer(file('a'))], architecture: 's390x' })
     const index = makeIndex([{ image: other, os: 'linux', architecture: 's390x' }])
     const library = open()
@@ -92,7 +92,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.ok(!room.registry.asked.some((path) => other.layers.some((digest) => path.endsWith(digest))))
   })
 
-  test('the same wanted twice is downloaded once, and its files are shared', async () => {
+  test('an image requested twice is downloaded once, and its files are shared', async () => {
     const image = makeImage({ layers: [layer(file('a'), file('big', noise(300_000)))] })
     const reference = room.registry.put('x:1', image)
     const library = open()
@@ -111,7 +111,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(below('image-trees').length, 1)
   })
 
-  test('a layer that another image of its repository has is not downloaded again', async () => {
+  test('a layer of another image in the same repository is not downloaded again', async () => {
     const common = layer(file('common', noise(200_000)))
     const [one, two] = ['one', 'two'].map((name) => makeImage({ layers: [common, layer(file(name))] }))
     assert.ok(one && two)
@@ -122,7 +122,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.ok(['common', 'two'].every((name) => existsSync(join(rootfs(library, 'two'), name))))
   })
 
-  test('removed images take along what only they had', async () => {
+  test('a removed image takes along the files that no other image uses', async () => {
     const common = layer(file('common'))
     const [one, two] = ['one', 'two'].map((name) => makeImage({ layers: [common, layer(file(name))] }))
     assert.ok(one && two)
@@ -141,13 +141,13 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     leavesNothing()
   })
 
-  test('downloaded layers are kept within their bound; images need none of them', async () => {
+  test('downloaded layers are kept within their limit; images need none of them', async () => {
     const library = open({ keptLayersBytes: 1 })
     await bring(library, 'one', from(room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))))
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
   })
 
-  test('a hostile layer reaches nothing outside, and no device is made', async () => {
+  test('a hostile layer reaches nothing outside its tree, and makes no device', async () => {
     const victim = join(room.directory, 'victim')
     await writeFile(victim, 'untouched')
     const inside = (path: string) => file(path, 'hostile')
@@ -181,7 +181,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(lstatSync(join(rootfs(library, 'one'), 'su')).uid, shift)
   })
 
-  test('an OCI layout, an archive of one, and what docker save writes', async () => {
+  test('an OCI layout, an archive of one, and the output of `docker save` are read', async () => {
     const image = makeImage({ layers: [layer(file('a'))], config: { User: 'app' } })
     const layout = join(room.directory, 'in/layout')
     writeLayout(image, layout)
@@ -198,7 +198,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(below('image-trees').length, 1)
   })
 
-  test('the base of a definition counts for nothing until it is complete, and shares its files', async () => {
+  test('the base of a definition is not listed until it is complete, and shares its files', async () => {
     const base = makeImage({
       layers: [layer(file('a'))],
       config: { Cmd: ['sh'], Shell: ['/bash'], OnBuild: ['RUN b'] },
@@ -222,14 +222,14 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual([next.list(), next.rootfsOf('left')], [['one', 'two'], undefined])
   })
 
-  test('layers may be packed by zstd, and are what their digests say all the same', async () => {
+  test('layers compressed with zstd are verified by their digests too', async () => {
     const layers = [layer(file('a'), file('big', noise(300_000))), layer(file('b'))]
     const image = makeImage({ layers, layerKind: 'layer.v1.tar+zstd' })
     const library = open()
     const known = await bring(library, 'one', from(room.registry.put('x:1', image)))
     assert.equal(known.digest, image.digest)
     assert.deepEqual([read(library, 'one', 'a'), read(library, 'one', 'b')], ['a', 'b'])
-    // Their repository has the layers by gzip too: the files are the same.
+    // Their repository also has the layers as gzip, with the same files.
     await bring(library, 'two', from(room.registry.put('x:2', makeImage({ layers }))))
     assert.equal(rootfs(library, 'one'), rootfs(library, 'two'))
     const lying = makeImage({
@@ -243,7 +243,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await assert.rejects(bring(library, 'four', from(room.registry.put('x:4', bomb)), small), { failure: 'too-large' })
   })
 
-  test('who no longer wants it leaves the work to the others; when all have left it ends', async () => {
+  test('a caller who leaves does not stop the work of others; when all have left the work ends', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
     const asked = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
@@ -276,7 +276,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await fails('cancelled', /cancelled/, cancelled)
   })
 
-  test('killed while it downloads or unpacks, the next runner begins with nothing half done', async () => {
+  test('after a kill during download or unpacking, the next runner starts with nothing half done', async () => {
     const big = noise(500_000)
     const image = makeImage({ layers: [layer(...Array.from({ length: 8 }, (_, at) => file(`f${at}`, big)))] })
     const reference = room.registry.put('x:1', image)
@@ -304,14 +304,14 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'f7'), big)
   })
 
-  test('one whose paths are as long as paths can be leaves with the last image that has it', async () => {
+  test('an image with the longest possible paths is removed with the last image that uses it', async () => {
     const deep = `${'d'.repeat(199)}/`.repeat(20)
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file(`${deep}f`))] }))
     const library = open()
     await bring(library, 'one', from(reference))
     await library.remove('one')
     leavesNothing()
-    // What a killed runner leaves behind.
+    // Leftovers of a killed runner.
     for (const place of ['image-trees/.old', 'image-work'])
       execFileSync('sh', [
         '-c',
@@ -322,13 +322,13 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     leavesNothing()
   })
 
-  test('opening has patience with what a killed runner’s program still holds', async () => {
+  test('opening waits for files that a killed runner’s program still holds', async () => {
     using _ = makeBusy(join(room.directory, 'pool/image-work/of-a-killed-one'))
     await open().open()
     assert.deepEqual(below('image-work'), [])
   })
 
-  test('a disk that becomes full leaves nothing, and the next one finds room', async () => {
+  test('a full disk leaves nothing half made, and the next image finds room', async () => {
     await mkdir(join(room.directory, 'pool'))
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', join(room.directory, 'pool')])
     try {

@@ -1,5 +1,5 @@
-// The images that were brought to this runner: each a small record that names the directory of its files. A record is
-// written last and removed first, so a kill at any instruction leaves an image whole or not there.
+// The images that were fetched to this runner. Each has a small record that names the directory of its files. The record is
+// written last and removed first, so a kill at any moment leaves an image whole or absent.
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { chown, mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
@@ -26,39 +26,42 @@ import { fetchWebFile, type WebFile } from './web-file.ts'
 
 export type Brought = {
   image: string
-  /** Digest of a pulled image: the name may stand for something else tomorrow. */
+  /** Digest of a pulled image, because its tag may move later. */
   digest?: string
-  /** Unpacked. Images of one origin with the same layers share this. */
+  /** Size of the unpacked files. Images of one origin with the same layers share them. */
   sizeBytes: number
   architecture: string
   config: ImageConfig
 }
 
-/** An image while a definition is built on it: it is not listed until it is complete, and the next runner removes it. */
+/**
+ * The base image of a definition that is being built. It is not listed until the build is complete; after a restart it is
+ * removed.
+ */
 export type Base = { container: ContainerConfig; digest?: string; sizeBytes: number }
 
-/** `scratch`: no files. `image`: the files of another image that is here. `built-in`: those of the built-in one. */
+/** `scratch`: no files. `image`: the files of another image on this host. `built-in`: the files of the built-in image. */
 export type LibrarySource = ImageSource | { kind: 'scratch' } | { kind: 'image'; image: string } | { kind: 'built-in' }
 
 export type BringRequest = {
-  /** A name that is never given twice, so an image that is here is the right one, wherever it came from. */
+  /** A name that is never reused, so an image with this name is the right one, wherever it came from. */
   image: string
   source: LibrarySource
   maxGiB: number
-  /** Organization whose images may take only a part of the disk together. */
+  /** Organization of the image. All its images together may use only a part of the disk. */
   organizationId?: string | undefined
   signal?: AbortSignal | undefined
   onProgress?: (progress: Progress) => void
-  /** What a person may read of how it goes, line by line. */
+  /** Called with each line of progress text that the caller may read. */
   onLine?: (line: string) => void
 }
 
 export type WebFileRequest = { url: string; checksum?: string | undefined; mostBytes: number; signal: AbortSignal }
 
 type LibraryParts = {
-  /** On one file system, with what has to last. */
+  /** Directory of everything durable, on one file system. */
   poolDir: string
-  /** Where operators put images as files. */
+  /** Directory where operators put image files. */
   filesDir: string | undefined
   registries: RegistrySettings
   limits: ImageLimits
@@ -67,18 +70,18 @@ type LibraryParts = {
 
 type StoredImage = Brought & {
   organizationId?: string
-  /** It is the base of a definition that is being built. */
+  /** The record is the base of a definition that is being built. */
   isUnfinished?: true
   tree: string
   layers: string[]
-  /** Where both came from; absent: an older runner brought it, and keeps no layers for it. */
+  /** Origin of both. Absent: an older runner fetched the image and keeps no layers for it. */
   origin?: string
 }
 
-/** An image without a name of its own yet. */
+/** An image without its own name yet. */
 type Made = Omit<StoredImage, 'image' | 'config'> & { config: ContainerConfig }
 
-/** What the files of an image are made of, and how it is got. */
+/** The origin and layers of an image's files, and the function that fetches them. */
 type Wanted = { origin: string; described: Described; layers: string[]; fetch: () => Promise<Fetched> }
 
 type Said = { progress: Progress } | { line: string }
@@ -93,7 +96,7 @@ const GiB = 1024 ** 3
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 
-/** Stands for the files of the built-in image, which are in no tree and never go. */
+/** Name for the files of the built-in image, which are in no tree and are never removed. */
 const builtInTree = 'built-in'
 export const builtInImage = 'default'
 
@@ -110,7 +113,7 @@ const asBrought = ({
   ...brought
 }: StoredImage): Brought => brought
 
-/** Keeps no lane meanwhile. */
+/** Delays a failure until its caller may hear of it (`notBefore`), without holding a lane meanwhile. */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
   try {
     return await work()
@@ -129,11 +132,11 @@ export class Library {
   readonly #skopeo: Skopeo
   readonly #sharing = new SharedWork<Said, Made>()
   readonly #lanes: Lanes
-  /** Unpacking takes the disk's whole attention, and is measured by what the disk has left. */
+  /** One at a time, because unpacking keeps the disk busy and is limited by the space left on the disk. */
   readonly #unpacking = new Lanes(1)
   readonly #recording = new Lanes(1)
   #waiting = 0
-  /** A removal of what nobody needs; what is brought waits for it. */
+  /** A removal of unused files that is under way. New images wait for it. */
   #sweeping: Promise<void> | undefined
   #mustSweep = false
   #opened: Promise<void> | undefined
@@ -148,7 +151,7 @@ export class Library {
     this.#lanes = new Lanes(parts.limits.atOnce)
   }
 
-  /** Makes the places, and removes what a killed process left; one runner owns them. */
+  /** Makes the directories and removes what a killed process left. Only one runner uses the directory. */
   open(): Promise<void> {
     this.#opened ??= this.#open().catch((error: unknown) => {
       this.#opened = undefined
@@ -158,7 +161,7 @@ export class Library {
   }
 
   async #open() {
-    // What worked for a runner that was killed dies with it, and may write one file more meanwhile.
+    // Programs of a killed runner die with it, but may still write a file meanwhile, so the removal is retried.
     await removeTree(this.#scratch, { tries: 10 })
     await mkdir(this.#records, { recursive: true, mode: 0o711 })
     await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
@@ -185,7 +188,7 @@ export class Library {
     return record === undefined ? undefined : this.#trees.rootfsOf(record.tree)
   }
 
-  /** Fine to ask again, and at the same time: what is here is answered, and the same work is done once. */
+  /** Fetches an image. Safe to repeat, also concurrently: a present image is returned, and equal work is done once. */
   async bring(request: BringRequest): Promise<Brought> {
     if (!imageNameShape.test(request.image))
       throw new ImageFailed('failed', 'The name of the image has characters no name has.')
@@ -193,7 +196,7 @@ export class Library {
     return this.find(request.image) ?? this.#bring(request, (made) => this.#record(request, made))
   }
 
-  /** An image that a definition begins with, or takes files from. It stays until it is removed or complete. */
+  /** Fetches an image that a definition begins with or copies files from. It stays until it is removed or completed. */
   async bringBase(request: BringRequest): Promise<Base> {
     await this.remove(request.image)
     return this.#bring(request, async (made) => {
@@ -221,7 +224,7 @@ export class Library {
             tellingEvenly(cancelled, () =>
               this.#lanes.run(() => this.#makeAndHold(source, { maxBytes, say, signal: cancelled })),
             ),
-          // Recorded one after the other, so that each sees what those before it have taken.
+          // Records are written one after the other, so that each check of a share sees the earlier images.
           use: (made) => this.#recording.run(() => record(made)),
           release: (made) => this.#trees.release(made.tree),
         },
@@ -239,7 +242,7 @@ export class Library {
     }
   }
 
-  /** The file at an address, as long as `use` takes. Where it may come from is what is true of images. */
+  /** Fetches the file at a URL; the file lasts while `use` runs. The rules for image registries apply to its origin. */
   async withWebFile<T>(request: WebFileRequest, use: (file: WebFile) => Promise<T>): Promise<T> {
     await this.open()
     const { url, checksum, mostBytes, signal } = request
@@ -260,7 +263,7 @@ export class Library {
     }
   }
 
-  /** No sandbox may have it as its base any more: its files go with the last image that has them. */
+  /** Removes an image. No sandbox may use it as base any more. Its files are removed with the last image that uses them. */
   async remove(image: string): Promise<void> {
     if (!imageNameShape.test(image)) return
     await this.open()
@@ -284,7 +287,7 @@ export class Library {
         this.#trees.hold(tree)
         held.push(tree)
       })
-      // Held once more for the callers: released when all of them have their record.
+      // An extra hold for the callers. It is released when all of them have written their record.
       this.#trees.hold(made.tree)
       return made
     } finally {
@@ -366,7 +369,7 @@ export class Library {
     return this.#unpacked({ origin, described, layers, fetch: async () => fetched }, making, scratch, hold)
   }
 
-  /** The tree of files that these layers make: one that is here, or else a new one, fetched and unpacked. */
+  /** Returns the tree of these layers: an existing one, or a new one that is fetched and unpacked. */
   async #unpacked(
     { origin, described: { diffIds, config }, layers, fetch }: Wanted,
     making: Making,
@@ -379,7 +382,7 @@ export class Library {
     let tree = this.#trees.find(name)
     if (tree === undefined) {
       const { manifest, parts } = await fetch()
-      // The layers as they are kept here: one that nobody here can unpack was repacked on its way.
+      // The layers as they are stored here; some may have been recompressed during the download.
       layers = parts.slice(1).map(({ digest }) => digest)
       tree = await this.#unpacking.run(async () => {
         signal.throwIfAborted()
@@ -403,13 +406,13 @@ export class Library {
     return { scratch, mostBytes: maxBytes, limits: this.#parts.limits, signal, onBytes }
   }
 
-  /** Throws where the images of an organization, with one more, take more than its share of the disk. */
+  /** Throws if the images of an organization, with one more, exceed its share of the disk. */
   async #checkShare(organizationId: string | undefined, more?: Pick<StoredImage, 'tree' | 'sizeBytes'>): Promise<void> {
     if (organizationId === undefined) return
     const { blocks, bsize } = await statfs(this.#parts.poolDir)
     const share = blocks * bsize * this.#parts.limits.shareOfOrganization
     const images = this.#all().filter((image) => image.organizationId === organizationId)
-    // Images with the same files share them.
+    // Images with the same files count once.
     const sizes = new Map([...images, ...(more ? [more] : [])].map(({ tree, sizeBytes }) => [tree, sizeBytes]))
     const held = [...sizes.values()].reduce((sum, size) => sum + size, 0)
     if (held < share) return
@@ -436,7 +439,7 @@ export class Library {
     return asBrought(this.#read(image) as StoredImage)
   }
 
-  /** The definition that begins with it has been carried out, and what it made is kept. */
+  /** Marks a base as a complete image, after its definition has been built. */
   async complete(image: string, config: ContainerConfig): Promise<void> {
     const { isUnfinished: _, ...record } = this.#read(image) as StoredImage
     const path = join(this.#records, image, recordName)
@@ -452,7 +455,7 @@ export class Library {
       await mkdir(unfinished, { mode: 0o700 })
       await writeFile(join(unfinished, recordName), JSON.stringify(record, null, 2), { flush: true })
       await rename(unfinished, join(this.#records, image)).catch((error: unknown) => {
-        // Two calls asked for this name at the same time.
+        // Another call for the same name was faster.
         if (this.#read(image) === undefined) throw error
       })
     } finally {
@@ -480,7 +483,10 @@ export class Library {
     }
   }
 
-  /** Who asks while one is under way may have removed what that one still saw in use: it is then done once more. */
+  /**
+   * Removes what no image uses. A call during a sweep starts another sweep, because its own removal may have come too late for
+   * the first.
+   */
   #sweep(): Promise<void> {
     this.#mustSweep = true
     this.#sweeping ??= this.#sweepWhileAsked()
@@ -494,11 +500,11 @@ export class Library {
         this.#parts.log.error({ err }, 'unused images could not be removed'),
       )
     }
-    // This happens in the turn in which nobody is waiting any more: the next caller begins anew.
+    // No await lies between the last check and this line, so a later caller starts a new sweep.
     this.#sweeping = undefined
   }
 
-  /** What nothing needs. Layers stay while anything is on its way, since what it needs is not yet written down. */
+  /** Removes what no image uses. Layers stay while any image is being fetched, because its needs are not recorded yet. */
   async #sweepNow() {
     await this.#trees.sweep(() => new Set(this.#all().map(({ tree }) => tree)))
     if (this.#waiting > 0) return

@@ -1,24 +1,27 @@
-// What bounds the bringing of one image. Settings may change them; tests make them small.
+// Limits for fetching one image. Settings may change them; tests use small ones.
 
 export type ImageLimits = {
-  /** Compressed or not; what is asked for may be less. */
+  /** Most bytes of an image, compressed or not. The request may ask for less. */
   largestBytes: number
   mostFiles: number
-  /** For each GiB that the image may have. A file without contents takes room, too. */
+  /** Most files for each GiB that the image may have. Even an empty file takes space. */
   filesPerGiB: number
-  /** Share of the images' file system that all images of one organization may take. */
+  /** Share of the images' file system that all images of one organization may use together. */
   shareOfOrganization: number
-  /** Limit of one download, and of unpacking one image, in milliseconds. */
+  /** Time limit of one download, and of unpacking one image, in milliseconds. */
   timeoutMs: number
-  /** Limit of a small question to a registry, in milliseconds. A registry that cannot be reached is reported after this time, whatever the reason. */
+  /**
+   * Time limit of a small request to a registry, in milliseconds. An unreachable registry is reported after this time, whatever
+   * the reason.
+   */
   answerTimeoutMs: number
-  /** What the disk of the images must have left for the host. */
+  /** Space that images leave free on their disk for the host. */
   keepFreeBytes: number
-  /** Bytes of downloaded layers that are kept for the next image. */
+  /** Bytes of downloaded layers that are kept for later images. */
   keptLayersBytes: number
-  /** Brought at the same time; the others wait. */
+  /** Images fetched at the same time; further ones wait. */
   atOnce: number
-  /** Brought or waiting; more are refused. */
+  /** Images being fetched or waiting; further ones are refused. */
   mostWaiting: number
 }
 

@@ -7,8 +7,8 @@ const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBou
 
 const parse = (config: object) => parseConfig(JSON.stringify({ os: 'linux', architecture: ownArchitecture, config }))
 
-suite('what an image says of itself', () => {
-  test('may be as much as a program can be given', () => {
+suite('the configuration of an image', () => {
+  test('the configuration may be as large as what a program can be given', () => {
     const Env = [`${'A'.repeat(nameCharacters)}=${'x'.repeat(100_000)}`]
     const command = ['x'.repeat(wordCharacters), ...Array<string>(words - 1).fill('')]
     const { config } = parse({
@@ -20,7 +20,7 @@ suite('what an image says of itself', () => {
     assert.deepEqual(imageConfigOf(config).entrypoint, command)
   })
 
-  test('is refused where it is more: control closes the link of a runner that says so', () => {
+  test('a larger configuration is refused, because control would close the link of a runner that sends it', () => {
     const refused: [RegExp, object][] = [
       [/more than 1000 words/, { Entrypoint: Array(words).fill('x'), Cmd: ['x'] }],
       [/word .* longer than 128 KiB/, { Cmd: ['x'.repeat(wordCharacters + 1)] }],
@@ -33,7 +33,7 @@ suite('what an image says of itself', () => {
     for (const [message, config] of refused) assert.throws(() => parse(config), { failure: 'unsupported', message })
   })
 
-  test('is text that the database can hold', () => {
+  test('texts of the configuration are limited to what the database can store', () => {
     assert.throws(() => parse({ Cmd: ['a\0b'] }), { failure: 'corrupted' })
     assert.deepEqual(parse({ Cmd: ['a\ud800b'] }).config.cmd, ['a\ufffdb'])
   })

@@ -1,5 +1,5 @@
-// What an image says of itself: index, manifest and configuration (OCI image-spec; Docker's schema 2 has the same fields).
-// All of it comes from strangers: what is not as it must be is refused, and what we do not need is not read.
+// Parses index, manifest and configuration of an image (OCI image-spec; Docker's schema 2 has the same fields). All of it comes
+// from strangers: invalid values are refused, and unneeded fields are ignored.
 import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 import { ImageFailed } from './image-failed.ts'
 import { digestShape } from './reference.ts'
@@ -12,23 +12,23 @@ type Platform = { os: string; architecture: string }
 
 type IndexEntry = Descriptor & { platform: Platform | undefined; isArtifact: boolean }
 
-/** What a definition has to know of the image that it builds on. */
+/** The part of an image's configuration that a definition needs from its base image. */
 export type ContainerConfig = {
   entrypoint: string[]
   cmd: string[]
   env: Record<string, string>
-  /** The user as it was written: a name or number, perhaps with a group behind a colon. */
+  /** The user as written: a name or number, perhaps with a group after a colon. */
   user: string
   workdir: string
-  /** What runs the commands of a definition that are no lists. Absent: `/bin/sh -c`. */
+  /** The shell for commands of a definition that are no lists. Absent: `/bin/sh -c`. */
   shell?: string[]
-  /** Instructions that run when a definition begins with it. */
+  /** Instructions that run when a definition begins with this image. */
   onbuild?: string[]
 }
 
 export type Described = Platform & { diffIds: string[]; config: ContainerConfig }
 
-/** Docker's own bound. */
+/** Docker's own limit of layers. */
 const mostLayers = 127
 const largestManifestBytes = 4 * 1024 * 1024
 
@@ -83,21 +83,21 @@ const layerKinds = [
   'application/vnd.docker.image.rootfs.diff.tar.zstd',
 ]
 
-/** Others are encrypted, or of Windows. */
+/** Throws for other kinds of layers: encrypted ones, or those of Windows. */
 const checkKind = (mediaType: unknown) => {
   if (layerKinds.includes(String(mediaType))) return
   const sentence = `A layer of the image is of a kind that is not supported (${String(mediaType).slice(0, 100)}).`
   throw new ImageFailed('unsupported', sentence)
 }
 
-/** An early Docker wrote the last of them. */
+/** Kinds of image configurations. An early Docker wrote the last kind. */
 const configKinds = [
   'application/vnd.oci.image.config.v1+json',
   'application/vnd.docker.container.image.v1+json',
   'application/octet-stream',
 ]
 
-/** Registries hold other things too, such as charts, signatures and models. Their configuration is of another kind. */
+/** Throws for things that are not images, such as charts, signatures and models. Their configuration is of another kind. */
 const checkIsImage = (fields: Fields) => {
   const config = isFields(fields['config']) ? fields['config'] : {}
   const kind = fields['artifactType'] ?? config['mediaType']
@@ -108,7 +108,7 @@ const checkIsImage = (fields: Fields) => {
   throw new ImageFailed('unsupported', sentence)
 }
 
-/** Reads the manifest of an image, or an index of images for several platforms. */
+/** Parses the manifest of an image, or an index of images for several platforms. */
 export const parseManifest = (text: string): { manifest: Manifest } | { index: IndexEntry[] } => {
   const fields = fieldsOf(text, 'its manifest')
   if (Array.isArray(fields['manifests'])) {
@@ -125,7 +125,7 @@ export const parseManifest = (text: string): { manifest: Manifest } | { index: I
   const layers = listOf(fields['layers'], 'its list of layers')
   for (const layer of layers) {
     checkKind(isFields(layer) ? layer['mediaType'] : undefined)
-    // Such a layer is fetched from wherever its author says.
+    // A layer with `urls` would be fetched from wherever its author says.
     if (isFields(layer) && layer['urls'] !== undefined)
       throw new ImageFailed('unsupported', 'The image has a layer that lies elsewhere than in its registry.')
   }
@@ -139,7 +139,7 @@ export const parseManifest = (text: string): { manifest: Manifest } | { index: I
   }
 }
 
-/** What this machine calls itself in images. */
+/** The name of this machine's architecture in images. */
 export const ownArchitecture = process.arch === 'x64' ? 'amd64' : process.arch
 
 const nameOf = ({ os, architecture }: Platform) => `${os}/${architecture}`.slice(0, 60)
@@ -152,7 +152,7 @@ const wrongArchitecture = (offered: readonly Platform[]) =>
     `The image is for ${offered.slice(0, 10).map(nameOf).join(', ') || 'no platform'}; this runner is linux/${ownArchitecture}.`,
   )
 
-/** An entry without a platform may be ours: its configuration tells. */
+/** Finds the entry for this platform. An entry without a platform may match; its configuration decides. */
 export const ourEntryOf = (index: readonly IndexEntry[]): Descriptor => {
   const images = index.filter(({ isArtifact }) => !isArtifact)
   const ours =
@@ -198,7 +198,7 @@ export const parseConfig = (text: string): Described => {
   return described
 }
 
-/** Throws where it says more than is passed on: of what no program could be given in any case. */
+/** Throws if the configuration is larger than what is passed on, which is as much as a program can be given. */
 export const checkConfig = (config: ContainerConfig): void => {
   const { entrypoint, cmd, env, user, workdir, shell = [], onbuild = [] } = config
   const { words, wordCharacters, nameCharacters, pathCharacters, characters } = imageConfigBounds
@@ -219,7 +219,7 @@ export const checkConfig = (config: ContainerConfig): void => {
   if (total > characters) refuse('its command and environment together are longer than 256 KiB')
 }
 
-/** The configuration as sandboxes need it: a user, perhaps with a group behind a colon, a directory, one command line. */
+/** The configuration that sandboxes need: user (perhaps with a group after a colon), directory and one command line. */
 export const imageConfigOf = ({ entrypoint, cmd, env, user, workdir }: ContainerConfig): ImageConfig => ({
   entrypoint: [...entrypoint, ...cmd],
   env,

@@ -1,7 +1,7 @@
-// How far a build is, from what mmdebstrap and the package tools say on standard error.
+// Computes the progress of a build from the output of mmdebstrap and the package tools on standard error.
 import type { Progress } from '#src/wire/runner-link.ts'
 
-/** `steps` is how many lines of the kind that counts each package writes in this phase. */
+/** `steps`: the number of counted lines that each package prints in this phase. */
 type Phase = { says: string; step: string; from: number; to: number; steps: number }
 
 const phases: readonly Phase[] = [
@@ -14,7 +14,7 @@ const phases: readonly Phase[] = [
   { says: 'creating tarball', step: 'packing', from: 88, to: 95, steps: 0 },
 ]
 
-/** Takes one line at a time; answers the progress if the line is one. Never goes back. */
+/** Takes one line at a time. Returns the progress if the line shows any. The progress never goes back. */
 export const createProgressReader = (): ((line: string) => Progress | undefined) => {
   let phase: Phase | undefined
   let packages = 0

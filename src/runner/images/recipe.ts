@@ -1,9 +1,9 @@
-// What the default image is made of. Everything that decides its content is in the recipe, and its hash names the result:
-// the same recipe is never built twice on a machine, and a changed one never passes for the old.
+// The recipe of the default image. It contains everything that decides the content, and its hash names the result. So the same
+// recipe is built once per machine, and a changed recipe never reuses an old image.
 import { createHash } from 'node:crypto'
 import { type AptSources, sourcesOfThisHost } from './apt-sources.ts'
 
-/** Ids inside the image are stored this much higher, once, because every sandbox maps its root to this id. */
+/** Ids in the image are stored with this offset, once, because every sandbox maps its root to this id. */
 export const ownerShift = 165_536
 
 export type ImageDescription = {
@@ -16,7 +16,7 @@ export type ImageDescription = {
 export type Recipe = {
   sources: AptSources
   packages: readonly string[]
-  /** Run with the root of the new system as `$1`, in this order. */
+  /** Scripts that run in this order with the root of the new system as `$1`. */
   steps: readonly string[]
   description: ImageDescription
 }
@@ -34,9 +34,9 @@ export const defaultRecipe = (sources: AptSources = sourcesOfThisHost()): Recipe
   packages,
   steps: [
     `chroot "$1" useradd --create-home --home-dir ${home} --shell /bin/bash --uid 1000 --user-group ${user}`,
-    // The sandbox is the environment: pip may install where Debian would ask for one more.
+    // Allows pip to install without a virtual environment, which Debian would refuse.
     'printf "[global]\\nbreak-system-packages = true\\n" > "$1/etc/pip.conf"',
-    // What belongs to the machine that builds.
+    // Removes what belongs to the building machine.
     ': > "$1/etc/machine-id"; : > "$1/etc/resolv.conf"; echo sandbox > "$1/etc/hostname"',
     'printf "127.0.0.1 localhost\\n" > "$1/etc/hosts"; chmod 644 "$1/etc/hosts" "$1/etc/hostname" "$1/etc/resolv.conf"',
     'rm -rf "$1"/var/cache/ldconfig/* "$1"/var/log/apt/* "$1"/var/log/*.log',
@@ -65,11 +65,11 @@ const mmdebstrapOptions = [
   '--format=tar',
   '--verbose',
   ...leftOut.map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
-  // Nothing here has to survive a power cut: a build that ends early is thrown away as a whole.
+  // No file has to survive a power cut: an interrupted build is discarded as a whole.
   '--dpkgopt=force-unsafe-io',
 ]
 
-/** The command that writes the new system as a tar stream to its standard output, with ids not yet shifted. */
+/** The command that writes the new system as a tar stream to standard output, with ids not shifted yet. */
 export const mmdebstrapCommand = ({ sources, packages: wanted, steps }: Recipe): string[] => [
   'mmdebstrap',
   ...mmdebstrapOptions,

@@ -7,7 +7,7 @@ const digest = `sha256:${'a'.repeat(64)}`
 const whole = (text: string) => formatReference(parseReference(text))
 
 suite('names of images', () => {
-  test('short ones are of Docker Hub, as people expect', () => {
+  test('short image names belong to Docker Hub, as in Docker', () => {
     const names = {
       alpine: 'docker.io/library/alpine:latest',
       'alpine:3.20': 'docker.io/library/alpine:3.20',
@@ -23,12 +23,12 @@ suite('names of images', () => {
     for (const [name, expected] of Object.entries(names)) assert.equal(whole(name), expected)
   })
 
-  test('a digest counts more than a tag, and pins', () => {
+  test('a digest wins over a tag, and pins the image', () => {
     assert.equal(whole(`alpine:3.20@${digest}`), `docker.io/library/alpine@${digest}`)
     assert.equal(formatReference(pinned(parseReference('a.b/c:1'), digest)), `a.b/c@${digest}`)
   })
 
-  test('what is no name is refused, and nothing in it is taken for an option or a path', () => {
+  test('an invalid name is refused, and nothing in it is taken for an option or a path', () => {
     const wrong = [
       ...['', ' ', '/', 'a/', '/a', 'a//b', '-a', '--tls-verify=false', 'A', 'a b', 'a\nb', 'a\0', 'a:', 'a:b:c', 'ü'],
       ...['a@', 'a@sha256:1', `a@sha512:${'a'.repeat(128)}`, `a@${digest}@${digest}`, '../a', 'a/../b', './a', '.a/b'],
@@ -37,7 +37,7 @@ suite('names of images', () => {
     for (const name of wrong) assert.throws(() => parseReference(name), ImageFailed, JSON.stringify(name))
   })
 
-  test('registries of this machine are known by any of their names', () => {
+  test('registries on this machine are recognized by all of their names', () => {
     for (const host of ['localhost', 'LOCALHOST:1', 'x.localhost:1', '127.1:1', '127.0.0.1:5000', '0.0.0.0:1'])
       assert.ok(isThisMachine(parseReference(`${host}/a`)), host)
     for (const host of ['docker.io', 'localhost.example', '10.0.0.1:5000', 'x127.0.0.1'])

@@ -1,11 +1,11 @@
-// Names of images in registries, read as people write them for Docker: `alpine` is `docker.io/library/alpine:latest`.
+// Parses names of images in registries as Docker does: `alpine` is `docker.io/library/alpine:latest`.
 import { ImageFailed } from './image-failed.ts'
 
 export type Reference = {
-  /** Host, and port where it is told. */
+  /** Host, and port if given. */
   registry: string
   repository: string
-  /** Where both are written the digest counts, as everywhere. */
+  /** If both are given, the digest is used. */
   version: { tag: string } | { digest: string }
 }
 
@@ -22,7 +22,7 @@ const refuse = (text: string, why: string): never => {
   throw new ImageFailed('invalid-reference', `"${text.slice(0, longest)}" is not the name of an image: ${why}.`)
 }
 
-/** Everything after the last `@`, then everything after a `:` behind the last slash. */
+/** Splits at the last `@`, then at a `:` behind the last slash. */
 const split = (text: string) => {
   const [, beforeDigest = text, digest] = /^([^@]*)@(.*)$/s.exec(text) ?? []
   const [, name = beforeDigest, tag] = /^(.*):([^/]*)$/s.exec(beforeDigest) ?? []
@@ -61,12 +61,12 @@ export const formatReference = ({ registry, repository, version }: Reference): s
 export const pinned = (reference: Reference, digest: string): Reference => ({ ...reference, version: { digest } })
 
 /**
- * Within it files and layers are shared: who may read one image of a repository may read them all. All callers pull with the
- * same credentials, so it is the same for every organization.
+ * The origin of an image. Files and layers are shared within an origin: a reader of one image of a repository may read all. All
+ * callers pull with the same credentials, so this holds for every organization.
  */
 export const originOf = ({ registry, repository }: Reference): string => `${registry}/${repository}`
 
-/** Programs of this machine itself, which not everybody who may name an image may speak to. */
+/** Whether the registry is a program on this machine itself, which not every caller may reach. */
 export const isThisMachine = ({ registry }: Pick<Reference, 'registry'>): boolean => {
   const host = (registry.split(':')[0] as string).toLowerCase()
   return host === 'localhost' || host.endsWith('.localhost') || /^(127|0)\./.test(host) || /^\d+$/.test(host)

@@ -11,11 +11,11 @@ import { cannotRun, file, layer, libraryRoom, noise, publicNetwork } from './tes
 import { digestOf, makeImage, writeLayout } from './testing/oci-image.ts'
 import { TestRegistry } from './testing/registry.ts'
 
-suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, () => {
+suite('image requests that are refused', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, fails, parts } = room
 
-  test('what does not exist', async () => {
+  test('an image that does not exist is refused', async () => {
     const reference = `${room.registry.host}/no/such:1`
     await fails(
       'not-found',
@@ -24,13 +24,13 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     )
   })
 
-  test('a registry that wants credentials', async () => {
+  test('a registry that requires credentials is reported', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [] }))
     room.registry.onRequest = (_path, answer) => ({ ...answer, status: 401, body: Buffer.from('{}') })
     await fails('refused', /wants credentials/, bring(open(), 'one', from(reference)))
   })
 
-  test('a registry that is down', async () => {
+  test('a registry that is down is reported', async () => {
     const { host } = room.registry
     const library = open()
     await room.registry[Symbol.asyncDispose]()
@@ -42,13 +42,13 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     room.registry = await TestRegistry.start()
   })
 
-  test('a registry that never answers', async () => {
+  test('a registry that never answers is reported', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [] }))
     room.registry.onRequest = () => new Promise(() => {})
     await fails('took-too-long', /within 1 s/, bring(open({ answerTimeoutMs: 1000 }), 'one', from(reference)))
   })
 
-  test('a registry that the operator has not listed, and one whose number is not public', async () => {
+  test('a registry that the operator has not listed, or with a private address, is refused', async () => {
     const registries = {
       plainRegistries: [room.registry.host],
       authFile: undefined,
@@ -63,7 +63,7 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     assert.ok(await bring(library, 'one', from(room.registry.put('x:1', makeImage({ layers: [] })))))
   })
 
-  test('a registry of this machine that nobody allowed', async () => {
+  test('a registry on this machine that the operator has not allowed is refused', async () => {
     const library = new Library({
       ...parts(),
       registries: { plainRegistries: [], authFile: undefined, publicNetwork },
@@ -77,7 +77,7 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     assert.deepEqual(room.registry.asked, [])
   })
 
-  test('a layer, a configuration or a manifest that is not what its digest says', async () => {
+  test('a layer, configuration or manifest that does not match its digest is refused', async () => {
     const image = makeImage({ layers: [layer(file('a', noise(5000)))] })
     const other = makeImage({ layers: [layer(file('b'))] })
     room.registry.put('x:1', image, other)
@@ -92,14 +92,14 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     }
   })
 
-  test('a layer that unpacks to something else than its configuration says', async () => {
+  test('a layer whose contents do not match the configuration is refused', async () => {
     const layers = [layer(file('a')), layer(file('b'))]
-    // What is unpacked has to be the one at its place, not one of them.
+    // Each unpacked layer must match the diff id at its own position, not any of them.
     const image = makeImage({ layers, diffIds: layers.map(digestOf).reverse() })
     await fails('corrupted', /could not be unpacked/, bring(open(), 'one', from(room.registry.put('x:1', image))))
   })
 
-  test('a manifest that is not one', async () => {
+  test('an invalid manifest is refused', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [] }))
     const type = 'application/vnd.oci.image.manifest.v1+json'
     for (const text of ['[]', '{', '{"config":{},"layers":[]}', '{"config":{"digest":"sha256:../../etc","size":1}}']) {
@@ -109,7 +109,7 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     }
   })
 
-  test('what cannot be unpacked here: other kinds of layers, users that sandboxes do not have', async () => {
+  test('other kinds of layers, and users that sandboxes do not have, are refused', async () => {
     const encrypted = makeImage({ layers: [layer(file('a'))], layerKind: 'layer.v1.tar+gzip+encrypted' })
     const reference = room.registry.put('x:1', encrypted)
     await fails('unsupported', /not supported \(.*encrypted\)/, bring(open(), 'one', from(reference)))
@@ -117,12 +117,12 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     await fails('unsupported', /users above 65535/, bring(open(), 'one', from(room.registry.put('x:2', high))))
   })
 
-  test('too many layers', async () => {
+  test('an image with too many layers is refused', async () => {
     const image = makeImage({ layers: Array.from({ length: 128 }, (_, at) => layer(file(`f${at}`))) })
     await fails('too-many-layers', /128 layers; 127/, bring(open(), 'one', from(room.registry.put('x:1', image))))
   })
 
-  test('what is too large packed, before it is downloaded', async () => {
+  test('an image that is too large when packed is refused before it is downloaded', async () => {
     const image = makeImage({ layers: [layer(file('a', noise(3_000_000)))] })
     const library = open({ largestBytes: 1000 })
     await fails(
@@ -133,7 +133,7 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     assert.ok(!room.registry.asked.some((path) => path.endsWith(image.layers[0] as string)))
   })
 
-  test('what is too large unpacked: one file, and many', async () => {
+  test('an image that is too large when unpacked is refused: one large file, or many small ones', async () => {
     const zeros = (count: number, bytes: number) =>
       makeImage({ layers: [layer(...Array.from({ length: count }, (_, at) => file(`z${at}`, '\0'.repeat(bytes))))] })
     const library = open({ largestBytes: 16 * 1024 * 1024 })
@@ -141,14 +141,14 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     await fails('too-large', /more than 16 MiB/, bring(library, 'one', from(room.registry.put('x:2', zeros(16, 4e6)))))
   })
 
-  test('too many files', async () => {
+  test('an image with too many files is refused', async () => {
     const entries = Array.from({ length: 6000 }, (_, at) => file(`d${at % 100}/${at}`, ''))
     const image = makeImage({ layers: [layer(...entries)] })
     const library = open({ mostFiles: 5000 })
     await fails('too-many-files', /more than 5000 files/, bring(library, 'one', from(room.registry.put('x:1', image))))
   })
 
-  test('more files than an image of its size may have', async () => {
+  test('an image with more files than its size allows is refused', async () => {
     const entries = Array.from({ length: 600 }, (_, at) => file(`d${at % 100}/${at}`, ''))
     const image = makeImage({ layers: [layer(...entries)] })
     const library = open({ filesPerGiB: 500 })
@@ -157,7 +157,7 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     assert.equal((await bring(library, 'two', source, { maxGiB: 2 })).image, 'two')
   })
 
-  test('images beyond the share of their organization, which others do not take from', async () => {
+  test('images beyond their organization’s share are refused; other organizations are not affected', async () => {
     const { blocks, bsize } = statfsSync(room.directory)
     const library = open({ shareOfOrganization: 5e6 / (blocks * bsize) })
     const image = (name: string) => makeImage({ layers: [layer(file(name, noise(3_000_000)))] })
@@ -183,13 +183,13 @@ suite('what is refused in a sentence and leaves nothing:', { skip: cannotRun }, 
     await bring(library, 'two', second, ours)
   })
 
-  test('names that are none', async () => {
+  test('invalid names are refused', async () => {
     for (const name of ['', 'UPPER', 'a b', 'x:', 'x@sha256:12', '../x', 'docker://x', '-x', 'a//b', 'x:1/../..'])
       await fails('invalid-reference', /is not the name of an image/, bring(open(), 'one', from(name)))
     await assert.rejects(bring(open(), '../one', from('x')), ImageFailed)
   })
 
-  test('files outside of the directory for them', async () => {
+  test('files outside the operator’s directory are refused', async () => {
     writeLayout(makeImage({ layers: [layer(file('a'))] }), join(room.directory, 'outside'))
     await symlink(join(room.directory, 'outside'), join(room.directory, 'in/link'))
     for (const path of ['../outside', 'link', join(room.directory, 'outside'), '.', '', 'none', 'a\0b', '/etc'])

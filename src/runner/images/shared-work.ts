@@ -1,11 +1,10 @@
-// Does work that several callers ask for at the same time once, for all of them. A caller may leave; when
-// all have left it is cancelled.
+// Runs work once for all callers that ask for it at the same time. A caller may leave; the work is cancelled when all have left.
 
 type Wanted<Said> = { onSaid: (said: Said) => void; signal?: AbortSignal | undefined }
 
 type Doing<Said, Result, Used> = {
   start: (say: (said: Said) => void, signal: AbortSignal) => Promise<Result>
-  /** For each who asked. */
+  /** Called for each caller. */
   use: (result: Result) => Promise<Used>
   /** Once, when the last `use` has ended. */
   release: (result: Result) => void
@@ -42,7 +41,7 @@ export class SharedWork<Said, Result> {
       if (--mine.wantedBy === 0) {
         mine.cancel.abort()
         if (this.#under.get(key) === mine) this.#under.delete(key)
-        // The next caller begins anew, and must not share work that is still ending.
+        // The next caller starts new work and must not share work that is still ending.
         await mine.result.then(release, () => {})
       }
     }
@@ -55,7 +54,7 @@ export class SharedWork<Said, Result> {
       for (const listener of listeners) listener(said)
     }
     const result = start(say, cancel.signal)
-    // A failure is for those who wait; later callers begin anew.
+    // A failure goes to the callers that wait; later callers start again.
     result.catch(() => {
       if (this.#under.get(key)?.result === result) this.#under.delete(key)
     })

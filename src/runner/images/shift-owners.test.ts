@@ -40,7 +40,7 @@ suite('shifting the owners of a tar stream', { skip: needsRoot }, () => {
   })
   after(() => rm(directory, { recursive: true, force: true }))
 
-  test('raises every id, keeps everything else, leaves devices out', async () => {
+  test('every id is raised, everything else is kept, and devices are left out', async () => {
     const target = join(directory, 'unpacked')
     await mkdir(target)
     execFileSync('tar', ['-x', '--numeric-owner', '-p', '-C', target], { input: await shifted(archive, 65_536) })
@@ -58,7 +58,7 @@ suite('shifting the owners of a tar stream', { skip: needsRoot }, () => {
     await assert.rejects(lstat(join(target, 'null')), { code: 'ENOENT' })
   })
 
-  test('the same bytes, however the stream is cut', async () => {
+  test('the output does not depend on how the stream is cut', async () => {
     const whole = await shifted(archive, archive.length)
     for (const size of [97, 511, 512, 513, 4096])
       assert.ok(whole.equals(await shifted(archive, size)), `cut at ${size}`)
@@ -69,7 +69,7 @@ suite('shifting the owners of a tar stream', { skip: needsRoot }, () => {
     for (const end of ends) await assert.rejects(shifted(archive.subarray(0, end), 512), /too early/)
   })
 
-  test('what is no tar stream is an error', async () => {
+  test('input that is not a tar stream is an error', async () => {
     await assert.rejects(shifted(Buffer.alloc(2048, 'z'), 512), /octal/)
   })
 })

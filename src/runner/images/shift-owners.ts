@@ -1,16 +1,16 @@
-// Raises every uid and gid of a tar stream, on its way, and leaves device nodes out: a sandbox gets its devices from the
-// runtime. Doing it here and not on disk keeps setuid bits, which a chown would take away.
+// Raises every uid and gid of a tar stream and leaves device nodes out, because a sandbox gets its devices from the runtime. This
+// happens in the stream and not on disk, because chown would remove setuid bits.
 import { Transform } from 'node:stream'
 
 const blockSize = 512
-/** Where the fields of a ustar header are: offset and length. */
+/** Position of fields in a ustar header: offset and length. */
 const uidAt = [108, 8] as const
 const gidAt = [116, 8] as const
 const sizeAt = [124, 12] as const
 const checksumAt = [148, 8] as const
 const typeAt = 156
 const deviceTypes = ['3', '4']
-/** Extended headers: what follows describes the next entry and has no owner of its own. */
+/** Extended headers: their content describes the next entry, and they have no owner of their own. */
 const extendedTypes = ['x', 'g', 'L', 'K']
 
 type Field = readonly [offset: number, length: number]
@@ -38,7 +38,7 @@ const writeChecksum = (header: Buffer) => {
 
 export const shiftOwners = (by: number): Transform => {
   let partial = Buffer.alloc(0)
-  /** Bytes of the current entry, padding included, that are still to pass. */
+  /** Bytes of the current entry, padding included, that are still to be passed on. */
   let toPass = 0
   let atEnd = false
 

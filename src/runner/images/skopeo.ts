@@ -1,8 +1,8 @@
-// Everything that is asked of registries and read from archives goes through skopeo, as a user without rights.
+// Asks registries and reads archives through skopeo, as a user without privileges.
 //
-// Who names an image chooses whom this host speaks to, and a registry may send skopeo on to anywhere. So it runs in a network
-// like that of a sandbox, where neither the host nor private or link-local addresses can be reached whatever a name leads to;
-// only for registries that the operator has named it has the network of the host.
+// Callers choose the registry, and a registry may redirect skopeo anywhere. So skopeo runs in a network like a sandbox's, which
+// cannot reach the host, private or link-local addresses. It uses the host's network only for registries that the operator has
+// named.
 import { chown, readFile, writeFile } from 'node:fs/promises'
 import { isIPv4 } from 'node:net'
 import { join } from 'node:path'
@@ -14,13 +14,13 @@ import { formatReference, isThisMachine, type Reference } from './reference.ts'
 import { type Outcome, runJob, TookTooLong, type View } from './workshop.ts'
 
 export type RegistrySettings = {
-  /** Registries, as host:port, that are spoken to without encryption. A registry of this machine has to be named here. */
+  /** Registries (host:port) that are contacted without encryption. A registry on this machine has to be listed here. */
   plainRegistries: readonly string[]
-  /** A file in the form of containers-auth.json(5) with credentials. */
+  /** A file with credentials, in the format of containers-auth.json(5). */
   authFile: string | undefined
-  /** Registries that images may come from; absent: any. */
+  /** Registries that images may come from. Absent: any. */
   registries?: readonly string[] | undefined
-  /** Registries that are reached through the network of the host, so that they may be anywhere. */
+  /** Registries that are reached through the host's network, so they may be private. */
   privateRegistries?: readonly string[] | undefined
   publicNetwork: () => Promise<PublicNetwork>
 }
@@ -35,13 +35,13 @@ export type Asking = {
 
 const credentialsAt = '/run/credentials.json'
 
-/** True for registries that the operator trusts to send us nowhere else. */
+/** True for registries that the operator trusts not to redirect elsewhere. */
 export const isOfOperator = (
   { registry }: Pick<Reference, 'registry'>,
   { plainRegistries, privateRegistries = [] }: RegistrySettings,
 ): boolean => plainRegistries.includes(registry) || privateRegistries.includes(registry)
 
-/** What a number says of itself; where a name leads to the network decides. */
+/** Whether the registry is given as a private address. For names, the network decides where they may lead. */
 export const isPrivate = (reference: Pick<Reference, 'registry'>): boolean => {
   const [host = ''] = reference.registry.split(':')
   return isThisMachine(reference) || (isIPv4(host) && !isPublicAddress(host))
@@ -71,12 +71,12 @@ export class Skopeo {
     return this.#inspect(reference, asking, ['--raw'])
   }
 
-  /** The exact bytes of the configuration of an image, which is that of this platform. */
+  /** The exact bytes of the configuration of the image for this platform. */
   config(reference: Reference, asking: Asking): Promise<Buffer> {
     return this.#inspect(reference, asking, ['--config', '--raw'])
   }
 
-  /** Writes an OCI layout to `<directory>/layout`, its parts to `<directory>/blobs`. */
+  /** Writes an OCI layout to `<directory>/layout` and its parts to `<directory>/blobs`. */
   async download(reference: Reference, directory: string, asking: Asking): Promise<void> {
     const options = this.#registryOptions(reference, 'src-')
     await this.#copy(sourceOf(reference), options, directory, [], { ...asking, reference })
@@ -102,7 +102,7 @@ export class Skopeo {
   ): Promise<void> {
     const argv = [
       ...['skopeo', '--insecure-policy', '--tmpdir', '/work/tmp', 'copy', '--quiet', '--remove-signatures'],
-      // umoci unpacks gzip only: other layers are packed anew on their way, and those of gzip stay as they are.
+      // umoci unpacks gzip only. Other layers are recompressed during the copy; gzip layers stay as they are.
       ...['--dest-compress-format', 'gzip'],
       ...[...options, '--dest-shared-blob-dir', '/work/blobs', from, 'oci:/work/layout:image'],
     ]
@@ -117,7 +117,7 @@ export class Skopeo {
     ]
   }
 
-  /** A copy that the one program may read; the operator's file stays closed. */
+  /** Makes a copy that only this program may read. The operator's file stays closed. */
   async #credentialsIn(scratch: string): Promise<View[]> {
     const { authFile } = this.#settings
     if (authFile === undefined) return []
@@ -139,7 +139,7 @@ export class Skopeo {
     await using network = await this.#networkFor(reference, scratch)
     const mayNotTell = reference !== undefined && !isOfOperator(reference, this.#settings)
     const begun = performance.now()
-    // Spans have room for the end of a program that took too long.
+    // A span is long enough for ending a program that took too long.
     const unreached = (cause?: unknown) => {
       const span = this.#settings.tellAfterMs + 1000
       const spans = Math.ceil((performance.now() - begun) / span)
@@ -178,7 +178,7 @@ type Complaint = readonly [
   sentence: (name: string, host: string) => string,
 ]
 
-/** Only the wording depends on what skopeo says: it exits with 1 for everything. */
+/** Only the wording of the error depends on skopeo's output: its exit code is always 1. */
 const complaints: readonly Complaint[] = [
   [
     /manifest unknown|name unknown|not known to registry|status 404/,

@@ -56,7 +56,7 @@ suite('the image store', { skip: needsRoot }, () => {
   const cached = () => join(directory, `cache/default-${hash}.tar.zst`)
   const namesInPool = (pool = 'pool') => readdir(join(directory, pool, 'images'))
 
-  test('makes the default image once; then it is listed, described and stays', async () => {
+  test('the default image is made once; then it is listed, described and stays', async () => {
     const store = open()
     assert.deepEqual([store.list(), store.rootfsOf('default'), store.describe('default')], [[], undefined, undefined])
     await Promise.all([store.ensureDefault(), store.ensureDefault()])
@@ -68,7 +68,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.deepEqual(await namesInPool(), ['default'])
   })
 
-  test('a second data directory takes it from the cache', async () => {
+  test('a second data directory takes the default image from the cache', async () => {
     await open().ensureDefault()
     const second = open({ poolDir: join(directory, 'second') })
     await second.ensureDefault()
@@ -76,7 +76,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.ok(existsSync(`${second.rootfsOf('default')}/etc/motd`))
   })
 
-  test('two servers at the same time build it once, and the later one says that it waits', async () => {
+  test('two servers at the same time build it once, and the second one reports that it waits', async () => {
     const steps: string[] = []
     const isBuilding = Promise.withResolvers<void>()
     const mayGoOn = Promise.withResolvers<void>()
@@ -98,7 +98,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.match(steps[0] as string, /^waiting for another server/)
   })
 
-  test('a torn or damaged cache file is noticed and built anew', async () => {
+  test('a cut or damaged cache file is noticed and built again', async () => {
     await open().ensureDefault()
     const size = (await stat(cached())).size
     const damage = [
@@ -121,7 +121,7 @@ suite('the image store', { skip: needsRoot }, () => {
     }
   })
 
-  test('a build that fails says why and leaves nothing that counts', async () => {
+  test('a failed build reports why and leaves nothing that counts', async () => {
     const failing = open({
       build: async ({ target }) => {
         await writeFile(target, 'half')
@@ -135,10 +135,10 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.equal(built, 1)
   })
 
-  test('killed while it unpacks, the next one starts over', async () => {
+  test('after a kill during unpacking the next runner starts over', async () => {
     await open().ensureDefault()
     await rm(join(directory, 'pool'), { recursive: true })
-    // A tar that never ends in place of the real one: the process hangs while it unpacks.
+    // A tar that never ends replaces the real one, so the process hangs while it unpacks.
     const program =
       `import { openImageStore } from ${JSON.stringify(import.meta.resolve('./store.ts'))}\n` +
       `import { silentLog } from ${JSON.stringify(import.meta.resolve('#src/kit/log.ts'))}\n` +
@@ -155,7 +155,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.equal(built, 1)
   })
 
-  test('unpacking anew has patience with what the tar that failed still holds', async () => {
+  test('a second unpacking waits for files that the failed tar still holds', async () => {
     await open().ensureDefault()
     await rm(join(directory, 'pool'), { recursive: true })
     await truncate(cached(), 100)
@@ -171,7 +171,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.deepEqual((await readdir(store.rootfsOf('default') as string)).sort(), ['etc', 'noise'])
   })
 
-  test('a name is never a way out of the pool', async () => {
+  test('a name never leads out of the pool', async () => {
     const store = open()
     await store.ensureDefault()
     await writeFile(join(directory, 'pool/image.json'), JSON.stringify({ recipe: '', description: recipe.description }))
@@ -186,7 +186,7 @@ const cannotBuild = needsRoot || (existsSync('/usr/bin/mmdebstrap') ? false : 'n
 test('the real default image has what a sandbox needs', { skip: cannotBuild, timeout: 1_500_000 }, async () => {
   const pool = await mkdtemp(join(tmpdir(), 'alcove-default-'))
   try {
-    // The machine's own cache: the same file that `up` uses.
+    // The machine's own cache: the file that `up` uses too.
     const store = openImageStore({
       poolDir: pool,
       cacheDir: '/var/cache/alcove',

@@ -1,8 +1,8 @@
-// The images of one runner: directories under `<poolDir>/images`, each complete or not there at all.
+// The images of one runner: directories under `<poolDir>/images`, each complete or absent.
 //
-// An image is immutable: sandboxes have its rootfs as their lowest layer for as long as they live. It is made under a name
-// that does not count and renamed once it is whole and on disk, so neither a kill nor a power cut leaves half of one.
-// The built-in image is made here; images that are brought are in `library.ts`.
+// An image is immutable, because its files are the lowest layer of sandboxes for their whole life. It is made under a temporary
+// name and renamed once it is whole and synced, so neither a kill nor a power cut leaves half an image. The built-in image is
+// made here; `library.ts` handles fetched images.
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
@@ -20,27 +20,27 @@ import { defaultRecipe, type ImageDescription, type Recipe, recipeHash } from '.
 import type { RegistrySettings } from './skopeo.ts'
 
 export type ImageStore = {
-  /** The names of the images that are whole. */
+  /** Names of the complete images. */
   list(): string[]
-  /** Root directory of the image, ids shifted; undefined if there is no such image. */
+  /** Root directory of the image, with shifted ids; undefined if there is no such image. */
   rootfsOf(image: string): string | undefined
   describe(image: string): ImageDescription | undefined
-  /** Makes the built-in image unless it is there: from the machine's cache, or by building it. */
+  /** Makes the built-in image unless it exists: from the machine's cache, or by building it. */
   ensureDefault(): Promise<void>
-  /** The image if it was brought; undefined for any other. */
+  /** The image if it was fetched; undefined for any other. */
   find(image: string): Brought | undefined
-  /** What an image says of the sandboxes made from it; undefined if there is no such image. */
+  /** The configuration for sandboxes of an image; undefined if there is no such image. */
   configOf(image: string): ImageConfig | undefined
-  /** Bytes of the image's files; undefined where that is not known. */
+  /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined
-  /** Throws `ImageFailed`, whose message is for the caller. It may be called twice, also at the same time. */
+  /** Fetches an image. Throws `ImageFailed`, whose message is for the caller. May be called twice, also concurrently. */
   bring(request: BringRequest): Promise<Brought>
-  /** What a definition begins with, under a name that counts for nothing until it is complete. */
+  /** Fetches the base of a definition. It is not listed until it is complete. */
   bringBase(request: BringRequest): Promise<Base>
   withWebFile: Library['withWebFile']
-  /** The definition that begins with it has been carried out. */
+  /** Completes a base after its definition was built. */
   complete(image: string, config: ContainerConfig): Promise<void>
-  /** An image that was brought; fine when it is gone. No sandbox may have it as its base any more. */
+  /** Removes a fetched image. No error if it is gone. No sandbox may use it as base any more. */
   remove(image: string): Promise<void>
 }
 
@@ -49,17 +49,17 @@ export type ImageStoreOptions = {
   cacheDir: string
   log: Logger
   onProgress: (progress: Progress) => void
-  /** Tests hand in smaller ones. */
+  /** Tests pass smaller recipes. */
   recipe?: Recipe
-  /** Where operators put images as files; absent: there are none. */
+  /** Directory where operators put image files. Absent: none. */
   filesDir?: string | undefined
-  /** Registries, as host:port, that are spoken to without encryption. */
+  /** Registries (host:port) that are contacted without encryption. */
   plainRegistries?: readonly string[]
-  /** With credentials for registries, in the form of containers-auth.json(5). */
+  /** File with credentials for registries, in the format of containers-auth.json(5). */
   registryAuthFile?: string | undefined
-  /** Registries that images may come from; absent: any. */
+  /** Registries that images may come from. Absent: any. */
   registries?: readonly string[] | undefined
-  /** Registries that may be elsewhere than on the public Internet. */
+  /** Registries that may have private addresses. */
   privateRegistries?: readonly string[]
   publicNetwork: RegistrySettings['publicNetwork']
   limits?: ImageLimits
@@ -115,7 +115,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
   }
 
   let defaultBytes: number | undefined
-  /** Nobody waits for it: until then it counts for nothing in the size of what is made of it. */
+  /** Not awaited: until it is measured, the default image counts 0 in the size of images made from it. */
   const measureDefault = async () => {
     try {
       defaultBytes ??= await bytesBelow(join(images, defaultImage, 'rootfs'))
@@ -183,7 +183,7 @@ const unpackDefault = async (options: ImageStoreOptions, recipe: Recipe, rootfs:
   const { cacheDir, log, onProgress } = options
   await mkdir(cacheDir, { recursive: true, mode: 0o755 })
   const cached = join(cacheDir, `${defaultImage}-${recipeHash(recipe)}.tar.zst`)
-  // Until it is unpacked, so that nobody takes the file away meanwhile.
+  // The lock is held until the file is unpacked, so that nobody removes the file meanwhile.
   using _lock = await waitForLock(`${cached}.lock`, {
     timeoutMs: buildTimeoutMs,
     onWait: () => onProgress({ step: 'waiting for another server that builds the same image', percent: 0 }),
@@ -214,7 +214,7 @@ const buildInto = async (cached: string, { onProgress, build = buildImage }: Ima
   }
 }
 
-/** zstd's own checksum and tar's end mark tell whether the file is whole. */
+/** zstd's checksum and tar's end mark show whether the file is whole. */
 const unpack = async (archive: string, rootfs: string) => {
   await rm(rootfs, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(rootfs, { recursive: true, mode: 0o755 })

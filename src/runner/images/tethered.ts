@@ -1,4 +1,7 @@
-/** Dies with this process, and takes everything it started along. Runs in mount and process namespaces of its own. */
+/**
+ * Wraps a command so that it dies with this process, together with everything it started. It runs in its own mount and pid
+ * namespaces.
+ */
 export const tethered = (argv: readonly string[]): string[] => [
   ...['setpriv', '--pdeathsig', 'KILL'],
   ...['unshare', '--mount', '--pid', '--fork', '--kill-child=KILL', '--mount-proc'],

@@ -1,5 +1,5 @@
-// The files of images, by what they are made of and where that came from: images of one origin with the same layers share one
-// directory. Each is whole or not there at all, and never changes.
+// The files of images, stored by origin and layers: images of one origin with the same layers share one directory. Each is
+// complete or absent, and never changes.
 import { createHash, randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, renameSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
@@ -10,8 +10,8 @@ import { bytesBelow, namesBelow, syncTree } from './files.ts'
 const nameShape = /^[0-9a-f]{64}$/
 
 /**
- * Part of every name, and another number once what was made before may not be used for new images: in those without one layers
- * of an image may be missing. An image that is recorded keeps the tree it was recorded with, as sandboxes lie over it.
+ * Part of every tree's name. It is raised when earlier trees must not be used for new images: trees before 2 may lack layers. An
+ * image keeps the tree it was recorded with, because sandboxes use it as their lowest layer.
  */
 const generation = 2
 
@@ -19,7 +19,7 @@ type Tree = { sizeBytes: number }
 
 export class Trees {
   readonly #directory: string
-  /** Trees that somebody is about to use, with the number of users. */
+  /** Trees that are about to be used, with the number of users. */
   readonly #held = new Map<string, number>()
 
   constructor(directory: string) {
@@ -27,11 +27,14 @@ export class Trees {
   }
 
   open(): Promise<unknown> {
-    // Sandboxes walk through here as nobody, but have nothing to list.
+    // Sandboxes pass through this directory as nobody, but cannot list it.
     return mkdir(this.#directory, { recursive: true, mode: 0o711 })
   }
 
-  /** Anybody may describe an image by the layers of another's: where it comes from has to have them too. */
+  /**
+   * The name of the tree of these layers. The origin is part of the name: anybody could describe an image by another image's
+   * layers.
+   */
   nameOf(origin: string, diffIds: readonly string[]): string {
     return createHash('sha256')
       .update(JSON.stringify([generation, origin, diffIds]))
@@ -50,7 +53,7 @@ export class Trees {
     }
   }
 
-  /** From now on it stays, if it is there or comes, until it is released as often. */
+  /** Keeps a tree, whether it exists or comes later, until it is released as often. */
   hold(name: string): void {
     this.#held.set(name, (this.#held.get(name) ?? 0) + 1)
   }
@@ -61,7 +64,7 @@ export class Trees {
     else this.#held.set(name, rest)
   }
 
-  /** Takes a directory of the same file system over. */
+  /** Moves a directory of the same file system into the tree. */
   async add(name: string, rootfs: string): Promise<Tree> {
     const unfinished = join(this.#directory, `.new-${randomBytes(4).toString('hex')}`)
     await mkdir(unfinished, { mode: 0o711 })
@@ -71,7 +74,7 @@ export class Trees {
       await writeFile(join(unfinished, 'tree.json'), JSON.stringify(tree))
       await syncTree(unfinished)
       await rename(unfinished, join(this.#directory, name)).catch((error: unknown) => {
-        // Somebody else has made the same meanwhile: theirs is as good.
+        // Another call made the same tree meanwhile; that one is used.
         if (this.find(name) === undefined) throw error
       })
       return tree
@@ -80,7 +83,9 @@ export class Trees {
     }
   }
 
-  /** Removes trees that nobody uses. The check by `used` and the loss of their names happen in one turn, so nothing comes between. */
+  /**
+   * Removes unused trees. The check by `used` and the renaming happen in one turn of the event loop, so nothing comes between.
+   */
   async sweep(used: () => ReadonlySet<string>): Promise<void> {
     const inUse = used()
     for (const name of readdirSync(this.#directory)) {
@@ -90,7 +95,7 @@ export class Trees {
     await this.#removeNamed('.old-')
   }
 
-  /** What a killed process left. */
+  /** Removes what a killed process left. */
   removeTorn(): Promise<void> {
     return this.#removeNamed('.')
   }

@@ -1,8 +1,8 @@
-// Makes the directory of an image's files out of its layers. umoci does it as the root of a user namespace that is the one
-// of sandboxes: owners come out shifted, no device can be made, and a hostile layer meets nothing but the directory.
+// Makes the directory of an image's files from its layers. umoci runs as root of a user namespace with the ids of sandboxes. So
+// owners come out shifted, no device can be made, and a hostile layer sees only the directory.
 //
-// umoci hashes every layer as it unpacks it, and fails where that is not the diff ID at its place in the configuration. So the
-// directory is what those diff IDs stand for, as long as there are as many of them as layers, which `fetch.ts` checks.
+// umoci hashes every layer while it unpacks, and fails if a hash differs from the diff id at its position in the configuration.
+// So the directory matches the diff ids if there are as many diff ids as layers, which `fetch.ts` checks.
 import { chown, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { uidBase, uidCount } from '../oci/ids.ts'
@@ -15,7 +15,7 @@ import { bytesWrittenBelow, runJob, TookTooLong } from './workshop.ts'
 
 export type Unpacking = {
   scratch: string
-  /** Descriptor of the manifest; everything that it names lies in `blobs`. */
+  /** Descriptor of the manifest. Everything that it names is in `blobs`. */
   manifest: Descriptor
   parts: readonly Descriptor[]
   mostBytes: number
@@ -27,7 +27,7 @@ export type Unpacking = {
 const GiB = 1024 ** 3
 const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
 
-/** Answers the new directory, below `scratch`. */
+/** Returns the new directory, which is below `scratch`. */
 export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): Promise<string> => {
   const { scratch, mostBytes, limits, signal, onWritten } = unpacking
   const layout = await makeLayout(blobs, unpacking)
@@ -73,7 +73,7 @@ export const tooLarge = (mostBytes: number) =>
 
 const tooManyFiles = (most: number) => new ImageFailed('too-many-files', `The image has more than ${most} files.`)
 
-/** With nothing but this image, readable for everybody. */
+/** Makes an OCI layout with only this image, readable for all users. */
 const makeLayout = async (blobs: BlobsOfOrigin, { scratch, manifest, parts }: Unpacking): Promise<string> => {
   const layout = join(scratch, 'layers')
   const names = join(layout, 'blobs/sha256')

@@ -1,5 +1,5 @@
-// Fetches the file that an ADD names, by curl: as a user that owns nothing, in the network that images are fetched in, so that
-// neither a name nor a redirect leads to the host or into a private network.
+// Fetches the file that an ADD names, by curl: as a user without privileges, in the network for fetching images. So neither a
+// name nor a redirect leads to the host or into a private network.
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
 import { chown, type FileHandle, mkdir, open } from 'node:fs/promises'
@@ -12,25 +12,27 @@ import { asSize, type ImageLimits } from './limits.ts'
 import { isOfOperator, isPrivate, type RegistrySettings } from './skopeo.ts'
 import { runJob, TookTooLong } from './workshop.ts'
 
-/** A file of the host's that a program without rights has written. */
+/** A file on the host that an unprivileged program has written. */
 export type WebFile = { file: FileHandle; size: number; modifiedSeconds: number }
 
 type Fetching = {
   settings: RegistrySettings
   limits: ImageLimits
-  /** An empty directory of root's. */
+  /** An empty directory that belongs to root. */
   scratch: string
   mostBytes: number
   signal: AbortSignal
 }
 
 const mostRedirects = 10
-/** curl: no such name, no connection, too slow, an empty answer, or one that broke off (curl(1), exit codes). */
+/**
+ * Exit codes of curl for an unreachable server: no such name, no connection, too slow, an empty or interrupted answer (curl(1)).
+ */
 const exitsUnreached = [5, 6, 7, 28, 45, 52, 55, 56]
 const exitTooLarge = 63
 const exitRefused = 22
 
-/** With the port, where one is written; registries are named so too. */
+/** Host with port, if one is written: registries are named in the same form. */
 const hostOf = (url: URL): string => url.host
 
 export const fetchWebFile = async (
@@ -85,9 +87,9 @@ export const fetchWebFile = async (
   return opened(join(directory, 'file'), checksum)
 }
 
-/** What was written there is read as root, and only if it is a file. */
+/** Opens as root what curl has written, if it is a regular file. */
 const opened = async (path: string, checksum: string | undefined): Promise<WebFile> => {
-  // curl writes no file where nothing came.
+  // curl writes no file if the answer is empty.
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
   const file = await open(path, flags).catch(() => open('/dev/null', constants.O_RDONLY))
   try {

@@ -10,7 +10,7 @@ import { runJob } from './workshop.ts'
 const cannotRun = needsRoot || (existsSync('/usr/bin/crun') ? false : 'needs crun')
 
 suite('the workshop', { skip: cannotRun }, () => {
-  test('a job has nothing to read, and nothing of the host becomes its user’s', async () => {
+  test('a job can read nothing of the host, and no file of the host becomes its user’s', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'alcove-workshop-'))
     const before = statSync('/dev/null').uid
     try {

@@ -1,6 +1,6 @@
-// Runs one program of this host on what a stranger made, such as an image, so that a fault in the program harms nothing:
-// in a user namespace without rights on the host, seeing read-only programs and the few paths it is handed, with bounds on
-// time, memory and the size of files. The runtime that confines sandboxes confines it. Nothing of it outlives its job or us.
+// Runs one program of this host on a stranger's data, such as an image, so that a fault in the program harms nothing. The program
+// runs in a user namespace without rights on the host, by the runtime that confines sandboxes. It sees read-only programs and the
+// paths it is given. Time, memory and file sizes are limited. It ends with its job and with us.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { lstatSync } from 'node:fs'
@@ -15,9 +15,9 @@ export type View = { from: string; at: string; writable?: boolean }
 
 export type Job = {
   argv: readonly string[]
-  /** What it sees besides the programs of this host: existing directories and files. */
+  /** Directories and files that the job sees besides the programs of this host. They must exist. */
   views: readonly View[]
-  /** Ids of the host that stand for the workshop's ids from 0 on. */
+  /** Host ids that the job's ids from 0 on map to. */
   ids: { base: number; count: number }
   capabilities?: readonly string[]
   /** The network of this host, one of its network namespaces, or none. */
@@ -25,11 +25,11 @@ export type Job = {
   largestFileBytes: number
   timeoutMs: number
   signal?: AbortSignal | undefined
-  /** Called again and again with the process that everything else is a child of; what it throws ends the job. */
+  /** Called at intervals with the pid of the job's topmost process. If it throws, the job ends. */
   watch?: (pid: number) => Promise<void>
 }
 
-/** How it ended. `stopped` is the reason why it was made to end; then nothing else counts. */
+/** How the job ended. If `stopped` is set, it is the reason for which we ended the job, and nothing else counts. */
 export type Outcome = { exitCode: number | null; stdout: Buffer; stderr: string; stopped?: unknown }
 
 export class TookTooLong extends Error {}
@@ -39,9 +39,9 @@ const memoryLimitBytes = 8 * 1024 ** 3
 const watchEveryMs = 150
 const filterAt = '/confine'
 
-// Runs as root in namespaces of its own. "$1" is an empty directory of ours; then come counts, each before what it counts:
-// mounts that the runtime must not see, symbolic links of the root, and views. The place is put together where we may
-// walk and moved to /mnt, since the runtime walks there as nobody, to whom our directories are closed.
+// A script that runs as root in its own namespaces. "$1" is an empty directory. Then come three lists, each after its count:
+// mounts to hide from the runtime, symbolic links in the root, and views. The root is built in our directory and moved to /mnt,
+// because the runtime enters it as nobody and our directories are closed to nobody.
 const enter = `set -e
 place=$1; shift
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done
@@ -60,7 +60,7 @@ mount --move "$place/view" /mnt
 cd /mnt
 exec nice -n 10 crun --root /mnt/state --cgroup-manager disabled run --bundle /mnt job`
 
-/** On most hosts `/lib` and the like are links into `/usr`. */
+/** On most hosts `/lib` and similar directories are links into `/usr`. */
 const systemDirectories = () => {
   const links: string[] = []
   const views: View[] = [{ from: '/usr', at: '/usr' }]
@@ -119,7 +119,7 @@ const configOf = (job: Job, views: readonly View[]) => {
   }
 }
 
-/** Collects output up to a bound; beyond it only the end is kept. */
+/** Collects output up to a limit, and keeps either its beginning or its end. */
 const heard = (from: Readable, keep: 'first' | 'last') => {
   let text = Buffer.alloc(0)
   from.on('data', (chunk: Buffer) => {
@@ -130,7 +130,7 @@ const heard = (from: Readable, keep: 'first' | 'last') => {
   return () => text
 }
 
-/** `scratch` is a directory of root's own, on any file system. */
+/** `scratch` is a directory that belongs to root, on any file system. */
 export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
   const system = systemDirectories()
   const views = [...system.views, { from: filterProgram, at: filterAt }, ...job.views]
@@ -158,7 +158,7 @@ export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
 const runWatched = (program: string, args: readonly string[], { timeoutMs, signal, watch }: Job): Promise<Outcome> =>
   new Promise((resolve, reject) => {
     const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8' }
-    // Pipes only: the runtime gives its standard files to the job's user, and nothing of the host may become a stranger's.
+    // Pipes only: the runtime gives standard files to the job's user, and no file of the host may become that user's.
     const child = spawn(program, args, { env, stdio: 'pipe' })
     child.stdin.on('error', () => {})
     child.stdin.end()
@@ -204,7 +204,7 @@ const runWatched = (program: string, args: readonly string[], { timeoutMs, signa
     })
   })
 
-/** Bytes that a process and all that it started have written by now. */
+/** Bytes that a process and all its descendants have written so far. */
 export const bytesWrittenBelow = async (pid: number): Promise<number> => {
   const text = (path: string) => readFile(path, 'utf8').catch(() => '')
   const own = Number(/^wchar: (\d+)$/m.exec(await text(`/proc/${pid}/io`))?.[1] ?? 0)

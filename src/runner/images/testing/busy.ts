@@ -1,14 +1,14 @@
-// For tests: what a killed runner left, where a program of it is still at work.
+// For tests: leftovers of a killed runner that a program of it still uses.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A directory that cannot be removed before somebody has tried to in vain. Needs root. */
+/** A directory whose first removal fails. Needs root. */
 export const makeBusy = (path: string): Disposable => {
   const [held, triedBefore] = [join(path, 'held'), join(path, 'there-until-tried')]
   mkdirSync(held, { recursive: true })
   writeFileSync(triedBefore, '')
-  // Nobody can remove what something is mounted on.
+  // A directory with a mount on it cannot be removed.
   execFileSync('mount', ['-t', 'tmpfs', 'alcove-test', held])
   let isHeld = true
   const letGo = () => {

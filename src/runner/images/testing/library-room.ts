@@ -1,4 +1,4 @@
-// A library of images in a directory of its own, and a registry on loopback: anew for each test of the suite that asks.
+// A library of images in its own directory, and a registry on loopback. Both are new for each test of the suite.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -66,7 +66,7 @@ class LibraryRoom {
 export const libraryRoom = (): LibraryRoom => {
   const room = new LibraryRoom()
   beforeEach(async () => {
-    // In memory where that is possible: other tests keep the disk busy, and each image is synced to it.
+    // In memory if possible: other tests keep the disk busy, and each image is synced.
     room.directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-library-'))
     await mkdir(join(room.directory, 'in'))
     room.registry = await TestRegistry.start()

@@ -1,4 +1,4 @@
-// For tests: images made byte by byte, so that they can be as wrong as a stranger's.
+// For tests: images made byte by byte, so that they can contain every error that a stranger's image may have.
 import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,14 +6,14 @@ import { gzipSync, zstdCompressSync } from 'node:zlib'
 
 export type TarEntry = {
   path: string
-  /** Type by the numbers of tar: 0 file, 1 hard link, 2 symbolic link, 3 and 4 devices, 5 directory. */
+  /** Type in tar's numbers: 0 file, 1 hard link, 2 symbolic link, 3 and 4 devices, 5 directory. */
   type?: '0' | '1' | '2' | '3' | '4' | '5'
   content?: Buffer | string
   target?: string
   mode?: number
   uid?: number
   gid?: number
-  /** Where it lies about how long it is. */
+  /** A false size in the header. */
   size?: number
   /** Extended attributes. */
   attributes?: Record<string, Buffer>
@@ -21,7 +21,7 @@ export type TarEntry = {
 
 const octal = (value: number, length: number) => `${value.toString(8).padStart(length - 1, '0')}\0`
 
-/** The largest id that a header has room for. A larger one stands in a record before it. */
+/** The largest id that fits into a header. Larger ids are in an extended header before it. */
 const largestId = 0o7777777
 
 const header = (entry: TarEntry, size: number) => {
@@ -57,7 +57,7 @@ const paxRecord = (name: string, value: Buffer) => {
   return Buffer.concat([Buffer.from(String(length)), rest])
 }
 
-/** What the header of an entry has no room for, as the content of an entry before. */
+/** Makes an entry for what does not fit into the header of the next entry. */
 const paxOf = ({ path, uid = 0, gid = 0, attributes = {} }: TarEntry): Buffer[] => {
   const ids = Object.entries({ uid, gid }).filter(([, id]) => id > largestId)
   const content = Buffer.concat([
@@ -75,7 +75,7 @@ export const tarOf = (entries: readonly TarEntry[]): Buffer => {
     const content = Buffer.from(entry.content ?? '')
     const own = [...paxOf(entry), header(entry, entry.size ?? content.length), content, padding(content)]
     if (entry.path.length <= 100) return own
-    // GNU tar writes a long name as the content of an entry before.
+    // GNU tar writes a long name as the content of a separate entry.
     const name = Buffer.from(`${entry.path}\0`)
     const before = header({ path: '././@LongLink' }, name.length)
     before.write('L', 156)
@@ -99,9 +99,9 @@ type ImageParts = {
   architecture?: string
   os?: string
   layerKind?: string
-  /** Instead of the digests of the layers. */
+  /** Diff ids to use in place of the layers' digests. */
   diffIds?: readonly string[]
-  /** Packs a layer, where that is not plain gzip or zstd. */
+  /** Compresses a layer in a way other than plain gzip or zstd. */
   pack?: (layer: Buffer) => Buffer
 }
 
@@ -134,7 +134,7 @@ export const makeImage = ({
 
 type IndexEntry = { image: TestImage; os?: string; architecture?: string; more?: Record<string, unknown> }
 
-/** A manifest of something that is no image, such as a chart or a signature. */
+/** A manifest of something other than an image, such as a chart or a signature. */
 export const makeArtifact = (fields: Record<string, unknown>): TestImage => {
   const blobs = new Map<string, Buffer>()
   const add = (bytes: Buffer, mediaType: string) => {
@@ -149,7 +149,7 @@ export const makeArtifact = (fields: Record<string, unknown>): TestImage => {
   return { digest: digestOf(manifest), manifest, blobs, layers: [empty.digest] }
 }
 
-/** An index of images, such as those of several platforms. */
+/** An index of images, such as those for several platforms. */
 export const makeIndex = (entries: readonly IndexEntry[]): TestImage => {
   const manifests = entries.map(({ image, os, architecture, more = {} }) => ({
     mediaType: 'application/vnd.oci.image.manifest.v1+json',

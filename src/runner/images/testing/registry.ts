@@ -1,4 +1,4 @@
-// For tests: a registry on 127.0.0.1 that serves what it is given (OCI distribution-spec, the reading part) and can be made
+// For tests: a registry on 127.0.0.1 that serves the given images (the reading part of the OCI distribution-spec) and can be made
 // to misbehave.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -10,7 +10,7 @@ export class TestRegistry {
   readonly #server: Server
   readonly #names = new Map<string, TestImage>()
   readonly #images = new Map<string, TestImage>()
-  /** Asked before anything is answered: a test may count, change the answer or wait. */
+  /** Called before each answer: a test may count, change the answer or wait. */
   onRequest: (path: string, answer: Answer, request: IncomingMessage) => Promise<Answer> | Answer = (_path, answer) =>
     answer
   readonly asked: string[] = []
@@ -28,14 +28,14 @@ export class TestRegistry {
     return registry
   }
 
-  /** `host:port`. */
+  /** The registry's address as `host:port`. */
   get host(): string {
     const address = this.#server.address()
     if (address === null || typeof address === 'string') throw new Error('the registry is closed')
     return `127.0.0.1:${address.port}`
   }
 
-  /** `name:tag`, which then stands for this image; answers the reference. */
+  /** Stores an image as `name:tag`. Returns the reference. */
   put(name: string, image: TestImage, ...others: TestImage[]): string {
     this.#names.set(name, image)
     for (const each of [image, ...others]) this.#images.set(each.digest, each)
