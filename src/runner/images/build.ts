@@ -7,10 +7,10 @@ import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
+import { endWithUs } from './end-with-us.ts'
 import { createProgressReader } from './progress.ts'
 import { mmdebstrapCommand, ownerShift, type Recipe } from './recipe.ts'
 import { shiftOwners } from './shift-owners.ts'
-import { tethered } from './tethered.ts'
 
 type BuildParts = {
   recipe: Recipe
@@ -46,7 +46,7 @@ export const buildImage = async ({ recipe, target, workDir, onProgress, timeoutM
   // The builder of a killed runner may still write for a moment, so the removal is retried.
   await rm(workDir, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(workDir, { recursive: true, mode: 0o755 })
-  const [program, ...args] = tethered(mmdebstrapCommand(recipe))
+  const [program, ...args] = endWithUs(mmdebstrapCommand(recipe))
   const builder = spawn(program as string, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { filtered, filterProgram } from '#src/kit/confined.ts'
 import { mountsToHide, readLayout } from '../cgroup/layout.ts'
-import { tethered } from './tethered.ts'
+import { endWithUs } from './end-with-us.ts'
 
 export type View = { from: string; at: string; writable?: boolean }
 
@@ -140,7 +140,7 @@ export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
   try {
     await writeFile(join(place, 'config.json'), JSON.stringify(configOf(job, views)))
     const counted = (items: readonly string[], each: number) => [String(items.length / each), ...items]
-    const [program, ...args] = tethered([
+    const [program, ...args] = endWithUs([
       ...['sh', '-c', enter, 'sh', place],
       ...counted(hidden, 1),
       ...counted(system.links, 2),
