@@ -132,7 +132,7 @@ export class Library {
   readonly #skopeo: Skopeo
   readonly #sharing = new SharedWork<Said, Made>()
   readonly #lanes: Lanes
-  /** One at a time, because unpacking keeps the disk busy and is limited by the space left on the disk. */
+  /** Images are unpacked one at a time: unpacking keeps the disk busy and is limited by the space left on it. */
   readonly #unpacking = new Lanes(1)
   readonly #recording = new Lanes(1)
   #waiting = 0
