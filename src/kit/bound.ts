@@ -9,21 +9,21 @@ type Most = {
 
 export const unbounded: Most = { each: Infinity, all: Infinity }
 
-export class Bound {
+export class Bound<Owner = string> {
   readonly #most: Most
-  readonly #counts = new Map<string, number>()
+  readonly #counts = new Map<Owner, number>()
   #all = 0
 
   constructor(most: Most) {
     this.#most = most
   }
 
-  has(key: string): boolean {
+  has(key: Owner): boolean {
     return this.#counts.has(key)
   }
 
   /** Returns false if there is no room. Each successful `take` needs exactly one `give`. */
-  take(key: string, amount = 1): boolean {
+  take(key: Owner, amount = 1): boolean {
     const count = (this.#counts.get(key) ?? 0) + amount
     const { each, all, sure = 0 } = this.#most
     if (count > each || (this.#all + amount > all && count > sure)) return false
@@ -32,7 +32,7 @@ export class Bound {
     return true
   }
 
-  give(key: string, amount = 1): void {
+  give(key: Owner, amount = 1): void {
     const count = (this.#counts.get(key) ?? 0) - amount
     if (count > 0) this.#counts.set(key, count)
     else this.#counts.delete(key)

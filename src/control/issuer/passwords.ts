@@ -1,7 +1,7 @@
 // Passwords of local accounts, hashed with Node's argon2id. Each hash contains its parameters, so they can be raised later.
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
-import { Lanes } from '#src/kit/lanes.ts'
+import { FairQueue } from '#src/kit/queue.ts'
 import { Problem } from '#src/problems.ts'
 import type { Sql } from '../storage/database.ts'
 
@@ -11,7 +11,7 @@ const passes = 2
 const tagLength = 32
 
 /** Each hash needs a thread and 19 MiB. Known browsers have a lane of their own, so they never wait behind new ones. */
-const lanes = { known: new Lanes(1), other: new Lanes(2) }
+const lanes = { known: new FairQueue({ atOnce: 1 }), other: new FairQueue({ atOnce: 2 }) }
 export type HashingLane = keyof typeof lanes
 
 const derive = promisify(argon2)

@@ -2,8 +2,8 @@
 //
 // Level-triggered, as the keeper of sandboxes is. What failed is tried again when control asks for it anew over the link; in
 // its list it only says so again. An image that something here needs is removed when nothing does any more.
-import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
+import { FairQueue } from '#src/kit/queue.ts'
 import { ImageFailed } from '#src/runner/images/image-failed.ts'
 import { reasonOf } from '#src/runner/machine/machine.ts'
 import type { ImageAssignment, ImageReport, Progress } from '#src/wire/runner-link.ts'
@@ -42,16 +42,16 @@ const progressEveryMs = 1000
 
 export class ImageKeeper implements Disposable {
   readonly #parts: Required<Omit<ImageKeeperParts, 'lanes'>>
-  readonly #short: Lanes
-  readonly #long: Lanes
+  readonly #short: FairQueue
+  readonly #long: FairQueue
   readonly #entries = new Map<string, Entry>()
   #isClosed = false
 
   constructor({ lanes, ...parts }: ImageKeeperParts) {
     const { long, longOfOne, short } = { ...standardLanes, ...lanes }
     this.#parts = { now: Date.now, ...parts }
-    this.#long = new Lanes(long, longOfOne)
-    this.#short = new Lanes(short)
+    this.#long = new FairQueue({ atOnce: long, ofOne: longOfOne })
+    this.#short = new FairQueue({ atOnce: short })
   }
 
   /** Control says what one image should be. */
@@ -91,14 +91,14 @@ export class ImageKeeper implements Disposable {
     const working = new AbortController()
     entry.working = working
     const { signal } = working
-    const key = entry.assignment.organizationId
+    const owner = entry.assignment.organizationId
     this.#lanesFor(entry.assignment)
-      .run(() => this.#perform(entry, signal), { key, signal })
+      .run(() => this.#perform(entry, signal), { owner, signal })
       .catch(() => undefined)
       .then((report) => this.#ended(entry, working, report))
   }
 
-  #lanesFor({ image, target, source }: ImageAssignment): Lanes {
+  #lanesFor({ image, target, source }: ImageAssignment): FairQueue {
     const isShort = target === 'absent' || source?.kind === 'sandbox' || this.#parts.images.find(image) !== undefined
     return isShort ? this.#short : this.#long
   }

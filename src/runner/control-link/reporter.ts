@@ -1,7 +1,7 @@
 // Delivers every report to control: at once over the link, and over HTTP if the link is down or control's list shows that a
 // report was not received. Only the last report of each sandbox is kept.
-import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
+import { FairQueue } from '#src/kit/queue.ts'
 import type { Report } from '#src/wire/runner-link.ts'
 import { idOf, isRead, type Listed, type Unread } from './assignment.ts'
 import type { Delivery } from './control-client.ts'
@@ -20,7 +20,7 @@ type Waiting = { report: Report; saidAt: number; isTelling: boolean; failures: n
 export class Reporter implements Disposable {
   readonly #parts: Required<ReporterParts>
   readonly #waiting = new Map<string, Waiting>()
-  readonly #lanes = new Lanes(8)
+  readonly #lanes = new FairQueue({ atOnce: 8 })
   #isClosed = false
 
   constructor(parts: ReporterParts) {

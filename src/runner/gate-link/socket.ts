@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { chmod, chown, rm } from 'node:fs/promises'
 import { createServer, type Socket } from 'node:net'
 import { Compile } from 'typebox/compile'
-import { Lanes } from '#src/kit/lanes.ts'
 import { BrokenStream, Frames, jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
 import type { Logger } from '#src/kit/log.ts'
+import { FairQueue } from '#src/kit/queue.ts'
 import { Problem } from '#src/problems.ts'
 import { GateRequest, type MemoryKillsHere, requestBytes } from '#src/wire/gate-link.ts'
 import type { ContextStore } from '../contexts/store.ts'
@@ -30,7 +30,7 @@ const requestMs = 5000
 const sourceMs = 10_000
 const sourceBytes = 1024 * 1024
 /** Compilers at a time: each may use half a GiB. One gate uses two, and several gates may ask. */
-const compilers = new Lanes(8)
+const compilers = new FairQueue({ atOnce: 8 })
 
 const isRequest = Compile(GateRequest)
 

@@ -5,8 +5,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { chown, mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { Lanes } from '#src/kit/lanes.ts'
 import type { Logger } from '#src/kit/log.ts'
+import { FairQueue } from '#src/kit/queue.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import type { ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
 import { uidBase } from '../oci/ids.ts'
@@ -131,10 +131,10 @@ export class Library {
   readonly #blobs: Blobs
   readonly #skopeo: Skopeo
   readonly #sharing = new SharedWork<Said, Made>()
-  readonly #lanes: Lanes
+  readonly #lanes: FairQueue
   /** Images are unpacked one at a time: unpacking keeps the disk busy and is limited by the space left on it. */
-  readonly #unpacking = new Lanes(1)
-  readonly #recording = new Lanes(1)
+  readonly #unpacking = new FairQueue({ atOnce: 1 })
+  readonly #recording = new FairQueue({ atOnce: 1 })
   #waiting = 0
   /** A removal of unused files that is under way. New images wait for it. */
   #sweeping: Promise<void> | undefined
@@ -148,7 +148,7 @@ export class Library {
     this.#trees = new Trees(join(parts.poolDir, 'image-trees'))
     this.#blobs = new Blobs(join(parts.poolDir, 'image-layers'))
     this.#skopeo = new Skopeo({ ...parts.registries, tellAfterMs: parts.limits.answerTimeoutMs })
-    this.#lanes = new Lanes(parts.limits.atOnce)
+    this.#lanes = new FairQueue({ atOnce: parts.limits.atOnce })
   }
 
   /** Makes the directories and removes what a killed process left. Only one runner uses the directory. */

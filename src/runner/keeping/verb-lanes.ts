@@ -1,5 +1,5 @@
 // Decides when verbs run: how many at a time, and what each waits for first. A verb that waits for another sandbox holds no lane.
-import { Lanes } from '#src/kit/lanes.ts'
+import { FairQueue } from '#src/kit/queue.ts'
 import type { Assignment, Target } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'
 
@@ -24,21 +24,21 @@ export const isFork = (assignment: Assignment): assignment is Assignment & { for
   assignment.target === 'started' && assignment.isNew === true && assignment.forkOf !== undefined
 
 /** A lane of which one organization gets at most a share, so that its long work does not make others wait. */
-const shared = (atOnce: number, share: number) => new Lanes(atOnce, Math.ceil(atOnce * share))
+const shared = (atOnce: number, share: number) => new FairQueue({ atOnce, ofOne: Math.ceil(atOnce * share) })
 
 type TurnsHost = Pick<Host, 'get' | 'copyParent' | 'stop' | 'cutShort'>
 
 export class VerbLanes {
   readonly #host: TurnsHost
-  readonly #work: Lanes
-  readonly #destroys: Lanes
-  readonly #stops: Lanes
-  readonly #archives: Lanes
-  readonly #restores: Lanes
+  readonly #work: FairQueue
+  readonly #destroys: FairQueue
+  readonly #stops: FairQueue
+  readonly #archives: FairQueue
+  readonly #restores: FairQueue
   /**
    * Lane for copies of disks. Each parent is copied for one fork at a time, because a copy waits for the parent's verb under way.
    */
-  readonly #forks: Lanes
+  readonly #forks: FairQueue
   /** Copies under way or queued, by the parent's id. */
   readonly #copies = new Map<string, Set<Promise<void>>>()
 
@@ -49,7 +49,7 @@ export class VerbLanes {
     this.#stops = shared(stops, 0.75)
     this.#archives = shared(transfers, 0.5)
     this.#restores = shared(transfers, 0.5)
-    this.#forks = new Lanes(work, 1)
+    this.#forks = new FairQueue({ atOnce: work, ofOne: 1 })
   }
 
   /**
@@ -59,7 +59,7 @@ export class VerbLanes {
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
     // A destroy waits for no other verb of the sandbox: such a verb may hold the very lane that the destroy needs.
     if (verb === 'destroy') this.#host.cutShort(assignment.sandboxId)
-    const begin = () => this.#lanesOf(verb, assignment).run(work, { key: assignment.organizationId })
+    const begin = () => this.#lanesOf(verb, assignment).run(work, { owner: assignment.organizationId })
     const first = this.#comesFirst(verb, assignment, isWanted)
     void (first === undefined ? begin() : first.then(begin))
   }
@@ -69,7 +69,7 @@ export class VerbLanes {
     await this.#work.run(work)
   }
 
-  #lanesOf(verb: Verb, { sandboxId, archive }: Assignment): Lanes {
+  #lanesOf(verb: Verb, { sandboxId, archive }: Assignment): FairQueue {
     if (verb === 'stop') return this.#stops
     if (verb === 'destroy') return this.#destroys
     if (verb === 'archive') return this.#archives
@@ -95,7 +95,7 @@ export class VerbLanes {
     const stop = async () => {
       if (isWanted()) await this.#host.stop(assignment)
     }
-    await this.#stops.run(stop, { key: assignment.organizationId }).catch(() => undefined)
+    await this.#stops.run(stop, { owner: assignment.organizationId }).catch(() => undefined)
   }
 
   /** Copies the parent's disk. Verbs that are assigned to the parent from now on run after the copy. */
@@ -107,7 +107,7 @@ export class VerbLanes {
     const all = this.#copies.get(forkOf) ?? new Set()
     this.#copies.set(forkOf, all)
     const copying = this.#forks
-      .run(copy, { key: forkOf })
+      .run(copy, { owner: forkOf })
       .catch(() => undefined)
       .finally(() => {
         all.delete(copying)

@@ -1,14 +1,14 @@
 // An agent serves 256 file operations at a time and refuses more. One client often asks for more at once, so calls wait here
 // until the agent has room.
 import { Bound } from '#src/kit/bound.ts'
-import { Lanes } from '#src/kit/lanes.ts'
+import { FairQueue } from '#src/kit/queue.ts'
 import { AgentRefused } from './connection.ts'
 
 /**
  * Parallel operations per sandbox. Writes have separate room: an upload may come from a file that is being read, so a writer must
  * never wait for readers.
  */
-const lanes = { write: new Lanes(Infinity, 64), read: new Lanes(Infinity, 128) }
+const lanes = { write: new FairQueue({ ofOne: 64 }), read: new FairQueue({ ofOne: 128 }) }
 /** Limits of waiting operations. */
 const places = new Bound({ each: 1000, all: 10_000, sure: 10 })
 const longestWaitMs = 30_000
@@ -26,7 +26,7 @@ export const takeTurn = async (kind: keyof typeof lanes, socketPath: string): Pr
         begin()
         return over
       }
-      lanes[kind].run(work, { key: socketPath, signal: AbortSignal.timeout(longestWaitMs) }).catch(giveUp)
+      lanes[kind].run(work, { owner: socketPath, signal: AbortSignal.timeout(longestWaitMs) }).catch(giveUp)
     })
   } catch {
     throw new AgentRefused('busy', 'EAGAIN')

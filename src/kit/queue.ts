@@ -1,0 +1,123 @@
+// A fair queue: so much work runs at once, so much of one owner, and the rest waits in order. The number of waiting pieces is bounded,
+// by the queue or by whoever calls it.
+import type { Bound } from './bound.ts'
+
+type Limits<Owner> = {
+  /** Maximum of running pieces. Default: no limit. */
+  atOnce?: number
+  /** Maximum of running pieces of one owner, so that other owners find a place. Default: no limit. */
+  ofOne?: number
+  /** Bounds the waiting pieces. `full` is the error of a piece that finds no place. Default: no bound. */
+  waiting?: { places: Bound<Owner | undefined>; full: (owner: Owner | undefined) => Error }
+  /** Which waiting piece runs next: the oldest, or the oldest of the owner with the fewest running pieces. Default: the oldest. */
+  pick?: 'oldest' | 'least served'
+}
+
+type Turn<Owner> = { owner?: Owner | undefined; signal?: AbortSignal | undefined }
+
+type Waiting = { place: number; begin: () => void }
+
+export class FairQueue<Owner = string> {
+  readonly #limits: Limits<Owner>
+  /** Number of running pieces by owner. */
+  readonly #running = new Map<Owner | undefined, number>()
+  /** Waiting pieces by owner, oldest first. */
+  readonly #waiting = new Map<Owner | undefined, Set<Waiting>>()
+  #all = 0
+  #lastPlace = 0
+
+  constructor(limits: Limits<Owner>) {
+    this.#limits = limits
+  }
+
+  /** Whether work of this owner runs or waits. */
+  has(owner: Owner): boolean {
+    return this.#running.has(owner) || this.#waiting.has(owner)
+  }
+
+  /**
+   * Runs `work` when it is its turn, at once if there is room. If `signal` aborts before that, the work is not run. Throws the error
+   * of a full queue, or the signal's reason.
+   */
+  async run<T>(work: () => Promise<T>, { owner, signal }: Turn<Owner> = {}): Promise<T> {
+    const waiting = this.#enter(owner, signal)
+    if (waiting) await waiting
+    try {
+      return await work()
+    } finally {
+      this.#end(owner)
+    }
+  }
+
+  /** Waits for a turn, which lasts until it is disposed of, exactly once. Throws as `run` does. */
+  async take(owner?: Owner, signal?: AbortSignal): Promise<Disposable> {
+    await this.#enter(owner, signal)
+    return { [Symbol.dispose]: () => this.#end(owner) }
+  }
+
+  /** Returns undefined if the turn begins at once. */
+  #enter(owner: Owner | undefined, signal: AbortSignal | undefined): Promise<void> | undefined {
+    signal?.throwIfAborted()
+    const { waiting } = this.#limits
+    if (this.#hasRoomFor(owner)) {
+      this.#count(owner, 1)
+      return undefined
+    }
+    if (waiting && !waiting.places.take(owner)) throw waiting.full(owner)
+    return this.#wait(owner, signal).finally(() => waiting?.places.give(owner))
+  }
+
+  #wait(owner: Owner | undefined, signal: AbortSignal | undefined): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const leave = () => {
+      this.#leave(owner, piece)
+      reject(signal?.reason)
+    }
+    const begin = () => {
+      signal?.removeEventListener('abort', leave)
+      resolve()
+    }
+    const piece = { place: ++this.#lastPlace, begin }
+    this.#waiting.set(owner, (this.#waiting.get(owner) ?? new Set()).add(piece))
+    signal?.addEventListener('abort', leave, { once: true })
+    return promise
+  }
+
+  #leave(owner: Owner | undefined, piece: Waiting): void {
+    const pieces = this.#waiting.get(owner)
+    pieces?.delete(piece)
+    if (pieces?.size === 0) this.#waiting.delete(owner)
+  }
+
+  /** Ends a turn. The next waiting piece gets the room before a new caller can take it. */
+  #end(owner: Owner | undefined): void {
+    this.#count(owner, -1)
+    let next: { owner: Owner | undefined; piece: Waiting; rank: number } | undefined
+    for (const [owner, [piece]] of this.#waiting) {
+      if (piece === undefined || !this.#hasRoomFor(owner)) continue
+      const rank = this.#limits.pick === 'least served' ? this.#runningOf(owner) : 0
+      const isNext = next === undefined || rank < next.rank || (rank === next.rank && piece.place < next.piece.place)
+      if (isNext) next = { owner, piece, rank }
+    }
+    if (next === undefined) return
+    this.#leave(next.owner, next.piece)
+    this.#count(next.owner, 1)
+    next.piece.begin()
+  }
+
+  #runningOf(owner: Owner | undefined): number {
+    return this.#running.get(owner) ?? 0
+  }
+
+  #hasRoomFor(owner: Owner | undefined): boolean {
+    const { atOnce = Infinity, ofOne = Infinity } = this.#limits
+    return this.#all < atOnce && this.#runningOf(owner) < ofOne
+  }
+
+  #count(owner: Owner | undefined, by: 1 | -1): void {
+    const count = this.#runningOf(owner) + by
+    this.#all += by
+    if (count === 0) this.#running.delete(owner)
+    else this.#running.set(owner, count)
+  }
+}
