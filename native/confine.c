@@ -1,4 +1,4 @@
-// Turns itself into a program without privileges, word by word, and then becomes that program.
+// Drops privileges word by word, in the order of its arguments, and then becomes the given program.
 //
 //   confine WORD ARGUMENTS… WORD ARGUMENTS… exec PROGRAM ARGUMENTS…
 //
@@ -6,7 +6,7 @@
 //   etc               shows the host's /etc, read-only
 //   hide PATH         covers a directory of the view with an empty one
 //   see FROM AT       shows a file or directory of the host in the view, read-only
-//   write FROM AT     the same, writable as far as the user may write there
+//   write FROM AT     like `see`, but writable as far as the user may write there
 //   no-network        a network namespace without any interface
 //   limit NAME VALUE  a resource limit: memory, data, cpu, files or filesize
 //   enter UID PORTS   the view becomes the root; from here on the user is UID, without capabilities and without a way to
@@ -15,7 +15,7 @@
 //   filter SOCKETS PROCESSES
 //                     the system call filter of filter.c. SOCKETS: none, unix or internet. PROCESSES: alone or many.
 //
-// `src/kit/confined.ts` is the only caller. A word that fails ends the program with 125 and one line on standard error.
+// `src/kit/confined.ts` is the only caller. If a word fails, the program exits with 125 and one line on standard error.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -39,8 +39,8 @@
 
 enum { failed = 125, path_limit = 4096 };
 
-// The new root is put together over /sys of the private mount namespace: that directory is on every host, and nothing that is
-// shown ever lies below it.
+// The new root is built on /sys of the private mount namespace: every host has that directory, and nothing that is shown is below
+// it.
 static const char *const place = "/sys";
 
 static const char *current_word = "arguments";
@@ -64,7 +64,7 @@ static unsigned long number(const char *text) {
   return value;
 }
 
-// The path in the new root; each call writes over the one before.
+// The path in the new root. Each call overwrites the result of the one before.
 static const char *inside(const char *path) {
   static char buffer[path_limit];
   if (path[0] != '/') refuse("a path must be absolute");
@@ -118,7 +118,7 @@ static void write_file(const char *path, const char *text) {
   close(file);
 }
 
-// On most hosts /lib and the like are links into /usr.
+// On most hosts /lib and similar directories are links into /usr.
 static void show_system(const char *path) {
   struct stat found;
   if (lstat(path, &found) < 0) return;
@@ -134,7 +134,7 @@ static void show_if_there(const char *path, unsigned long flags) {
   if (access(path, F_OK) == 0) show(path, path, 0, flags);
 }
 
-// Only the process itself: neither others of this user, nor settings of the kernel.
+// Shows only the process itself in /proc: no other processes of this user, and no kernel settings.
 static void show_own_process(void) {
   char own[32];
   snprintf(own, sizeof own, "/proc/%d", (int)getpid());
@@ -152,9 +152,9 @@ static void show_own_process(void) {
 static void make_view(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("a mount namespace");
-  // Nothing that is mounted here shows outside, and what ends outside is kept busy here no longer than until `enter`.
+  // Mounts made here are invisible outside. A mount that is removed outside stays busy here only until `enter`.
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
-  // While /sys is still there, since the new root covers it.
+  // Called while /sys still exists, because the new root covers it.
   mount_tmpfs(place, "mode=755,size=1m");
   for (const char *const *path = (const char *const[]){"/usr", "/bin", "/sbin", "/lib", "/lib64", NULL}; *path; path++)
     show_system(*path);
@@ -172,11 +172,11 @@ static void make_view(char **arg) {
   show_own_process();
 }
 
-// Whole, because name servers and certificates are replaced by renaming, which a view of one file would not see.
+// Shows all of /etc: name servers and certificates are replaced by renaming, which a view of a single file would miss.
 static void show_etc(char **arg) {
   (void)arg;
   show("/etc", "/etc", MS_REC, closed);
-  // Where links from /etc lead on most hosts.
+  // Directories that links in /etc point to on most hosts.
   for (const char *const *path = (const char *const[]){"/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager",
                                                        "/run/connman", NULL};
        *path; path++)
@@ -217,7 +217,7 @@ static void change_root(void) {
   if (syscall(SYS_pivot_root, ".", ".") == 0) {
     if (umount2(".", MNT_DETACH) < 0) fail("the host's root");
   } else {
-    // The root of an initial RAM disk cannot be exchanged. Without capabilities there is no way back from a chroot either.
+    // The root of an initial RAM disk cannot be exchanged. Without capabilities a chroot has no way back either.
     if (mount(".", "/", NULL, MS_MOVE, NULL) < 0) fail("the new root");
     if (chroot(".") < 0) fail("the new root");
   }
@@ -234,7 +234,7 @@ static void keep_bounding_set(unsigned long kept) {
   }
 }
 
-// The one right is inherited by the program although it is not root: an ambient capability.
+// Keeps one right as an ambient capability, which the program inherits although it is not root.
 static void keep_low_ports(void) {
   struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   const unsigned bit = 1u << CAP_NET_BIND_SERVICE;
@@ -248,14 +248,14 @@ static void enter(char **arg) {
   int low_ports = strcmp(arg[1], "any") == 0;
   if (user == 0 || user > 0x7fffffff) refuse("not a user without privileges");
   if (access(inside("/etc/passwd"), F_OK) < 0) {
-    // Some programs give up where their user has no name.
+    // Some programs fail if their user has no name.
     char text[128];
     snprintf(text, sizeof text, "alcove:x:%lu:%lu::/:/usr/sbin/nologin\n", user, user);
     write_file("/etc/passwd", text);
     snprintf(text, sizeof text, "alcove:x:%lu:\n", user);
     write_file("/etc/group", text);
   }
-  // A dump would hold the keys that the program was given.
+  // A core dump would contain the keys that the program was given.
   if (setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}) < 0) fail("no core dumps");
   change_root();
   keep_bounding_set(low_ports ? CAP_NET_BIND_SERVICE : (unsigned long)-1);
@@ -269,7 +269,7 @@ static void enter(char **arg) {
 
 static void tie(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, number(arg[0]), 0, 0, 0) < 0) fail(arg[0]);
-  // The parent may have ended just before.
+  // The parent may have ended just before this call.
   if (getppid() != parent) _exit(failed);
 }
 
@@ -278,13 +278,13 @@ static void install_filter(char **arg) {
   filter_system_calls(arg[0], arg[1]);
 }
 
-// Standard files and Node's channel to its parent are all that the program inherits.
+// The program inherits only the standard files and Node's channel to its parent.
 static void close_the_rest(void) {
   const char *channel = getenv("NODE_CHANNEL_FD");
   unsigned kept = channel ? (unsigned)number(channel) : 2;
   if (kept > 3) syscall(SYS_close_range, 3, kept - 1, 0);
   if (syscall(SYS_close_range, kept < 3 ? 3 : kept + 1, ~0u, 0) == 0) return;
-  // Before Linux 5.9.
+  // For Linux before 5.9.
   for (unsigned each = 3; each < 1024; each++)
     if (each != kept) close((int)each);
 }

@@ -46,19 +46,19 @@ void make_subvolume(char **arg) {
   close(parent);
 }
 
-// limit PATH BYTES: what the subvolume may hold, its snapshots' shared part included.
+// limit PATH BYTES: limits the data of a subvolume, including what it shares with snapshots.
 void limit_subvolume(char **arg) {
   int fd = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) fail(arg[0]);
   struct btrfs_ioctl_qgroup_limit_args args;
-  memset(&args, 0, sizeof args);  // qgroup 0: the one of the subvolume itself
+  memset(&args, 0, sizeof args); // qgroup 0 means that of the subvolume itself
   args.lim.flags = BTRFS_QGROUP_LIMIT_MAX_RFER;
   args.lim.max_rfer = number(arg[1], 10);
   if (ioctl(fd, BTRFS_IOC_QGROUP_LIMIT, &args) < 0) fail(arg[0]);
   close(fd);
 }
 
-// delete-subvolume PATH: gone at once for everybody; the kernel frees the space in the background.
+// delete-subvolume PATH: invisible at once; the kernel frees the space in the background.
 void delete_subvolume(char **arg) {
   const char *name;
   struct btrfs_ioctl_vol_args args;
@@ -75,14 +75,14 @@ void delete_subvolume(char **arg) {
   name_subvolume(&args, name);
   if (ioctl(parent, BTRFS_IOC_SNAP_DESTROY, &args) < 0 && errno != ENOENT) fail(arg[0]);
   if (known) {
-    // Newer kernels drop the quota group by themselves; older ones keep it for ever. A refusal costs nothing.
+    // Newer kernels remove the quota group themselves; older ones keep it forever. A refusal costs nothing.
     struct btrfs_ioctl_qgroup_create_args group = {.create = 0, .qgroupid = info.treeid};
     (void)ioctl(parent, BTRFS_IOC_QGROUP_CREATE, &group);
   }
   close(parent);
 }
 
-// snapshot FROM TO: a subvolume with the present content of another one. It takes the same time whatever the size.
+// snapshot FROM TO: a subvolume with the current content of another one. Its time does not depend on the size.
 void make_snapshot(char **arg) {
   const char *name;
   struct btrfs_ioctl_vol_args_v2 args;
@@ -104,17 +104,17 @@ static int remove_one(const char *path, const struct stat *status, int type, str
   return 0;
 }
 
-// remove-tree PATH: only for a tree that nobody else can reach.
+// remove-tree PATH: only for a tree that no other process can reach.
 void remove_tree(char **arg) {
   if (nftw(arg[0], remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT) fail(arg[0]);
 }
 
-// Whose ids a sandbox may have on the disk, for `disarm`.
+// The range of ids that a sandbox may have on the disk, for `disarm`.
 static uid_t first_id, id_count;
 
 static int is_of_sandbox(uid_t id) { return id >= first_id && id - first_id < id_count; }
 
-// Capabilities count where the user who is root of a user namespace is the one that they name (vfs_ns_cap_data).
+// A capability is harmless if it is valid only in a user namespace whose root is a user of the sandbox (vfs_ns_cap_data).
 static int is_harmless_capability(const uint32_t *data, ssize_t size) {
   const uint32_t version = 3;
   return size == 6 * sizeof *data && le32toh(data[0]) >> 24 == version && is_of_sandbox(le32toh(data[5]));
@@ -124,7 +124,7 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   (void)type;
   uint32_t data[16];
   const char *name = path + walk->base;
-  // The sandbox's directory of `upper` is named by a whole path, everything below it where we stand.
+  // The top directory is named by its whole path, everything below it relative to the current directory.
   if (walk->level == 0) name = path;
   ssize_t size = lgetxattr(name, "security.capability", data, sizeof data);
   if ((size >= 0 && !is_harmless_capability(data, size)) || (size < 0 && errno == ERANGE)) {
@@ -132,7 +132,7 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   } else if (size < 0 && errno != ENODATA && errno != EOPNOTSUPP) {
     fail(path);
   }
-  // An overlay stands for a removed file by a device 0, 0.
+  // A device 0, 0 is an overlay's mark of a removed file, so it stays.
   int is_device = S_ISBLK(status->st_mode) || (S_ISCHR(status->st_mode) && status->st_rdev != 0);
   if (is_device && unlink(name) < 0) fail(path);
   mode_t rights = status->st_mode & 07777;
@@ -142,16 +142,16 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   return 0;
 }
 
-// disarm PATH FIRST COUNT: takes from a tree that nobody else can reach what no sandbox with these ids could have made:
-// capabilities of other users, devices, and the right of a program to become another user.
+// disarm PATH FIRST COUNT: removes what no sandbox with these ids could have made: capabilities of other users, devices, and
+// set-id bits of other owners. Only for a tree that no other process can reach.
 void disarm(char **arg) {
   first_id = (uid_t)number(arg[1], 10);
   id_count = (uid_t)number(arg[2], 10);
   if (nftw(arg[0], disarm_one, 16, FTW_PHYS | FTW_MOUNT | FTW_CHDIR) < 0) fail(arg[0]);
 }
 
-// forget-file DIRECTORY PATH: removes one file below a directory that a sandbox filled. No link in it leads anywhere, and
-// what lies there instead of a file is left alone.
+// forget-file DIRECTORY PATH: removes one file below a directory that a sandbox filled. Follows no links, and removes nothing but
+// a file.
 void forget_file(char **arg) {
   struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
   char *slash = strrchr(arg[1], '/');

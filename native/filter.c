@@ -1,9 +1,9 @@
-// The system call filter of programs without privileges. It names what is forbidden: parts of the kernel that a server or a
-// decompressor never needs, and that have been a way to more rights again and again. Everything else the kernel judges by the
-// user and by the capabilities, of which there are none.
+// The system call filter of programs without privileges. It lists forbidden calls: parts of the kernel that a server or a
+// decompressor never needs, and that were often used to gain rights. For all other calls the kernel checks the user and its
+// capabilities, of which there are none.
 //
 //   SOCKETS    none: no socket at all. unix: unix sockets. internet: also IPv4, IPv6, and netlink to list interfaces.
-//   PROCESSES  alone: it starts threads but no process, and sends signals to itself only. many: no such bound.
+//   PROCESSES  alone: may start threads but no process, and signal only itself. many: no such limit.
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -27,7 +27,7 @@ static const unsigned architecture = AUDIT_ARCH_AARCH64;
 #error "no system call filter for this architecture"
 #endif
 
-// The numbers that the headers of Debian 12 may not know yet; from 424 on they are the same on all architectures.
+// Numbers that the headers of Debian 12 may lack. From 424 on they are equal on all architectures.
 enum {
   call_pidfd_send_signal = 424, call_io_uring_setup, call_io_uring_enter, call_io_uring_register, call_open_tree,
   call_move_mount, call_fsopen, call_fsconfig, call_fsmount, call_fspick, call_pidfd_open, call_clone3,
@@ -36,30 +36,30 @@ enum {
 };
 
 static const int forbidden[] = {
-    // Mounts and roots of its own.
+    // Mounts and changes of the root directory.
     SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, call_open_tree, call_open_tree_attr, call_move_mount, call_fsopen,
     call_fsconfig, call_fsmount, call_fspick, call_mount_setattr,
-    // Namespaces; `clone` is looked at below.
+    // Namespaces; `clone` is handled below.
     SYS_unshare, SYS_setns,
-    // Other processes' memory and descriptors.
+    // Memory and descriptors of other processes.
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, call_pidfd_getfd, call_process_madvise,
     call_process_mrelease,
-    // Code for the kernel.
+    // Loading code into the kernel.
     SYS_bpf, SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load,
 #ifdef SYS_kexec_file_load
     SYS_kexec_file_load,
 #endif
-    // Watching the machine.
+    // Observing the machine.
     SYS_perf_event_open, SYS_fanotify_init, SYS_fanotify_mark, SYS_syslog, SYS_acct, SYS_lookup_dcookie,
     // Key rings.
     SYS_add_key, SYS_request_key, SYS_keyctl,
-    // Deciding when the kernel's own access to memory goes on; system calls that no filter sees.
+    // Delaying the kernel's access to memory, and system calls that bypass the filter.
     SYS_userfaultfd, call_io_uring_setup, call_io_uring_enter, call_io_uring_register,
-    // Files past the directories that would forbid them.
+    // Opening files without passing the directories that may forbid it.
     SYS_open_by_handle_at, SYS_name_to_handle_at,
-    // Memory that not even the kernel reads.
+    // Memory that not even the kernel can read.
     call_memfd_secret,
-    // The machine's own settings.
+    // Settings of the machine.
     SYS_reboot, SYS_swapon, SYS_swapoff, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
     SYS_sethostname, SYS_setdomainname, SYS_vhangup, SYS_quotactl, call_quotactl_fd, SYS_nfsservctl,
     SYS_mbind, SYS_set_mempolicy, SYS_migrate_pages, SYS_move_pages, call_set_mempolicy_home_node,
@@ -85,7 +85,7 @@ static void if_equal_skip(unsigned value, unsigned char skipped) { add(BPF_JMP |
 static unsigned error(int number) { return SECCOMP_RET_ERRNO | (unsigned)number; }
 
 static void load_call(void) { load(offsetof(struct seccomp_data, nr)); }
-// The lower half: the kernel takes no more of an `int`, and of a flag of `clone` there is no more.
+// Loads the lower half of an argument: the kernel uses no more of an `int`, and the flags of `clone` have no more.
 static void load_argument(unsigned index) { load(offsetof(struct seccomp_data, args) + 8 * index); }
 
 static void forbid(int call, int number) {
@@ -93,7 +93,7 @@ static void forbid(int call, int number) {
   answer(error(number));
 }
 
-// Allowed with one of these values of an argument; the call is loaded again for what follows.
+// Allows a call only with these values of an argument, then loads the call's number again.
 static void allow_only(int call, unsigned argument, const unsigned *values, unsigned char count, int otherwise) {
   unless_equal_skip((unsigned)call, (unsigned char)(count + 3));
   load_argument(argument);
@@ -102,7 +102,7 @@ static void allow_only(int call, unsigned argument, const unsigned *values, unsi
   load_call();
 }
 
-// `clone` with one of these bits is refused, or without one of them.
+// Refuses `clone` if one of these bits is set, or if one is missing.
 static void judge_clone(unsigned bits, int refused_if_set) {
   unless_equal_skip(SYS_clone, 4);
   load_argument(0);
@@ -154,16 +154,16 @@ void filter_system_calls(const char *sockets, const char *processes) {
   answer(SECCOMP_RET_KILL_PROCESS);
   load_call();
 #ifdef __x86_64__
-  // The numbers of the x32 programs: a second table of the same calls.
+  // Numbers of x32 programs: a second table of the same calls.
   add(BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000);
   answer(error(ENOSYS));
 #endif
   for (size_t index = 0; index < sizeof forbidden / sizeof *forbidden; index++) forbid(forbidden[index], EPERM);
-  // The flags of clone3 lie in memory; libraries fall back to `clone`.
+  // The flags of clone3 are in memory, where a filter cannot read them. Libraries fall back to `clone`.
   forbid(call_clone3, ENOSYS);
   judge_clone(namespaces, 1);
   allow_only(SYS_personality, 0, (unsigned[]){0, 0xffffffff}, 2, EPERM);
-  // Typing for the terminal's other users.
+  // Typing input for other users of the terminal (TIOCSTI and similar).
   unless_equal_skip(SYS_ioctl, 4);
   load_argument(1);
   unless_equal_skip(TIOCSTI, 1);

@@ -4,10 +4,10 @@
 //   launch STEP ARGUMENTS… STEP ARGUMENTS… [exec PROGRAM ARGUMENTS…]
 //   launch serve [FILE]: see serve.c
 //
-// Every step is safe to repeat. The first that fails ends the program with 125 and one line on standard error that
-// names it. `runner/launch.ts` is the only caller; nothing in the arguments comes from inside a sandbox.
+// Every step is safe to repeat. If a step fails, the program exits with 125 and one line on standard error that names the step.
+// `runner/launch.ts` is the only caller; no argument comes from inside a sandbox.
 //
-// Steps about disks are in disk.c, those about namespaces and mounts in mounts.c, and the table of all is here.
+// disk.c has the steps about disks, mounts.c those about namespaces and mounts, and this file the table of all steps.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -52,14 +52,14 @@ static void rename_to(char **arg) {
   if (rename(arg[0], arg[1]) < 0) fail(arg[1]);
 }
 
-// sync PATH: what a file holds, or the names in a directory, outlives a power cut from here on.
+// sync PATH: when this returns, a file's contents, or a directory's names, survive a power cut.
 static void sync_to_disk(char **arg) {
   int fd = open(arg[0], O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0 || fsync(fd) < 0) fail(arg[0]);
   close(fd);
 }
 
-// directory PATH OWNER MODE: only for a disk that no sandbox has had yet; one half made is made whole.
+// directory PATH OWNER MODE: only for a disk that no sandbox has used yet. Completes a half-made directory.
 static void make_directory(char **arg) {
   uid_t owner = (uid_t)number(arg[1], 10);
   mode_t mode = (mode_t)number(arg[2], 8);
@@ -67,7 +67,7 @@ static void make_directory(char **arg) {
   if (chown(arg[0], owner, owner) < 0 || chmod(arg[0], mode) < 0) fail(arg[0]);
 }
 
-// Whether a file has exactly this text, owner and mode already.
+// Whether a file already has exactly this text, owner and mode.
 static int is_as_wanted(const char *path, uid_t owner, const char *text, size_t length) {
   char there[8192];
   struct stat found;
@@ -80,8 +80,8 @@ static int is_as_wanted(const char *path, uid_t owner, const char *text, size_t 
   return is_so;
 }
 
-// file PATH OWNER TEXT: written anew unless nothing in it differs, as writing is the slower by far. The directory of such files is
-// never reachable from inside.
+// file PATH OWNER TEXT: writes a file unless it is correct already, because writing is much slower than reading. The directory of
+// such files is never reachable from inside.
 static void write_file(char **arg) {
   uid_t owner = (uid_t)number(arg[1], 10);
   size_t length = strlen(arg[2]);
@@ -93,14 +93,14 @@ static void write_file(char **arg) {
   close(fd);
 }
 
-// new-file PATH OWNER TEXT: written only if there is nothing in it yet. A power cut may leave one that is empty.
+// new-file PATH OWNER TEXT: writes a file only if it is missing or empty. A power cut may leave an empty file.
 static void write_new_file(char **arg) {
   struct stat found;
   if (stat(arg[0], &found) < 0 || found.st_size == 0) write_file(arg);
 }
 
-// listen PATH GID: the runtime hands it on as descriptor 3. It accepts from now on, so nobody has to wait for PID 1. The group may
-// connect; nobody but us can write in the directory, so the name is the socket's until we are through.
+// listen PATH GID: opens the socket that the runtime passes on as descriptor 3. It accepts connections from now on, so no client
+// has to wait for PID 1. The group may connect. Only root can write in the directory, so nobody can replace the socket.
 static void listen_at(char **arg) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   if (strlen(arg[0]) >= sizeof address.sun_path) refuse("the path of the socket is too long");
@@ -120,16 +120,16 @@ static void listen_at(char **arg) {
   }
 }
 
-// child-of PID: dies with the runner that started it, and so does the runtime it becomes. A start that nobody waits for
-// any more must not go on behind the back of the next runner's clean-up.
+// child-of PID: dies with the runner that started it, and so does the runtime it becomes. A start that no runner waits for must
+// not continue during the next runner's clean-up.
 static void die_with(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail("parent");
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");
 }
 
-// What the kernel counts for whoever makes a user namespace, it counts for all sandboxes together: with the usual limits one could
-// take all timers and message queues of the others. Their memory counts as the sandbox's. Without the right to raise it
-// (CAP_SYS_RESOURCE) there are as many as our own hard limit says.
+// The kernel counts some resources per creator of a user namespace, so for all sandboxes together: with the usual limits one
+// sandbox could use up all timers and message queues. Their memory counts for the sandbox. Without CAP_SYS_RESOURCE the limit
+// stays at our own hard limit.
 static void raise_shared_limit(int resource) {
   struct rlimit most = {.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
   if (setrlimit(resource, &most) == 0 || getrlimit(resource, &most) < 0) return;
@@ -137,8 +137,8 @@ static void raise_shared_limit(int resource) {
   (void)setrlimit(resource, &most);
 }
 
-// When the whole host is short of memory, the kernel ends processes of sandboxes before those of the host. With the right to do
-// so (CAP_SYS_RESOURCE) this also sets the least that a process inside may choose for itself.
+// When the host runs out of memory, the kernel kills processes of sandboxes before those of the host. With CAP_SYS_RESOURCE this
+// also sets the lowest score that a process inside may choose.
 static void stand_first_in_line(void) {
   const char score[] = "200";
   int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -146,7 +146,7 @@ static void stand_first_in_line(void) {
   close(fd);
 }
 
-// exec PROGRAM ARGUMENTS…: the last step. What it starts inherits the socket and nothing else of ours.
+// exec PROGRAM ARGUMENTS…: the last step. The program inherits the socket and no other descriptor.
 static _Noreturn void become(char **arg) {
   int quiet = open("/dev/null", O_RDWR | O_CLOEXEC);
   int spare = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
@@ -157,7 +157,7 @@ static _Noreturn void become(char **arg) {
   stand_first_in_line();
   raise_shared_limit(RLIMIT_SIGPENDING);
   raise_shared_limit(RLIMIT_MSGQUEUE);
-  // What this program itself was handed by whoever started the runner goes no further either.
+  // Descriptors that this program inherited itself are not passed on either.
   (void)close_range(inherited_socket + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   execvp(arg[0], arg);
   fail(arg[0]);

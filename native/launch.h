@@ -1,20 +1,20 @@
-// The two ways to be asked: by arguments (launch.c), or by whoever holds the other end of a socket (serve.c).
+// Requests come in two ways: as arguments (launch.c), or over a socket (serve.c).
 #pragma once
 
 enum { failed = 125 };
 
-// Ends the process, with `failed`, at the first step that fails.
+// Runs the steps. At the first failed step the process exits with `failed`.
 void run_steps(int count, char **arg);
 
-// `warm` may be NULL. Returns when there is nobody to be asked by any more.
+// `warm` may be NULL. Returns when the caller's end of the socket is closed.
 int serve(const char *warm);
 
-// What every step uses. A step that fails ends the program with one line that names it.
+// Used by every step: ends the program with one line that names the failed step.
 _Noreturn void fail(const char *about);
 _Noreturn void refuse(const char *why);
 unsigned long long number(const char *text, int base);
 
-// The steps of disk.c and mounts.c; what each takes stands above it.
+// The steps of disk.c and mounts.c. The arguments of each are described above its function.
 void make_subvolume(char **arg);
 void limit_subvolume(char **arg);
 void delete_subvolume(char **arg);

@@ -1,4 +1,4 @@
-// Steps of a start that make what a sandbox sees: namespaces, and mounts that vanish with them.
+// Steps of a start that make what a sandbox sees: namespaces, and mounts that disappear with them.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -17,7 +17,7 @@
 
 #include "launch.h"
 
-// Values of <linux/mount.h>, which not every C library lets stand beside <sys/mount.h>.
+// Values of <linux/mount.h>, which conflicts with <sys/mount.h> in some C libraries.
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x80
 #endif
@@ -28,7 +28,7 @@ struct attributes {
 
 static int id_map = -1;
 
-// What a sandbox may have of /dev. The runtime binds these files of the /dev that it sees.
+// The devices in a sandbox's /dev. The runtime binds these files of the /dev that it sees.
 static const struct {
   const char *path;
   unsigned major, minor;
@@ -37,16 +37,16 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-// Where this host lets nobody make devices, its own are used. crun gives the files that it is started on to the sandbox's
-// root, who would then own the host's /dev/null, so that one is read-only.
+// If this host allows no process to make devices, the host's devices are used. crun gives its standard files to the sandbox's
+// root, which would then own the host's /dev/null, so that mount is read-only.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
   if (mount(NULL, "/dev/null", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev/null");
 }
 
-// Devices with inodes of their own: by those of the host, sandboxes could watch each other and lock files for each other.
-// Read-only, so that nobody comes to own one.
+// Makes separate devices. Over shared inodes sandboxes could watch each other and lock files for each other. Read-only, so that
+// no sandbox can own a device.
 static void make_devices(void) {
   const char *options = "mode=0755,size=64k,nr_inodes=16";
   if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, options) < 0) fail("/dev");
@@ -62,7 +62,7 @@ static void make_devices(void) {
   if (mount(NULL, "/dev", NULL, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev");
 }
 
-// private: mounts made from here on vanish with the sandbox and are never seen by the host.
+// private: later mounts disappear with the sandbox and are invisible to the host.
 void enter_private_mounts(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("mount namespace");
@@ -70,8 +70,8 @@ void enter_private_mounts(char **arg) {
   make_devices();
 }
 
-// sysfs NETNS PATH: mounts the /sys of a network namespace. Each has inodes of its own, and shows the network cards of that
-// namespace only.
+// sysfs NETNS PATH: mounts the /sys of a network namespace. Each mount has its own inodes, and shows only that namespace's
+// network cards.
 void mount_sysfs(char **arg) {
   int host = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
   int network = open(arg[0], O_RDONLY | O_CLOEXEC);
@@ -82,23 +82,23 @@ void mount_sysfs(char **arg) {
   close(host);
 }
 
-// own-time: programs started from here on have a time namespace of their own, with the clocks of the host. Otherwise sandboxes would
-// share the file in /proc that stands for the namespace.
+// own-time: later programs get their own time namespace, with the host's clocks. Otherwise sandboxes would share the file in
+// /proc that represents the namespace.
 void unshare_time(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWTIME) < 0 && errno != EINVAL) fail("time namespace");
 }
 
-// hide PATH: puts an empty directory before one mount (crun refuses a host with both cgroup versions). What crun makes
-// there is gone with it. Unmounting would do as well, but waits for every processor.
+// hide PATH: mounts an empty directory over a mount (crun refuses a host with both cgroup versions). What crun creates there
+// disappears with it. Unmounting would also work, but waits for every processor.
 void hide(char **arg) {
   const char *options = "mode=0700,size=64k,nr_inodes=64";
   if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);
 }
 
 // overlay OPTIONS PATH
-// nosuid: a program that has been given more capabilities than a sandbox may have (ping of Debian) starts without them.
-// Otherwise the kernel refuses to start it at all. Nothing is lost, as processes cannot gain privileges anyway.
+// nosuid lets programs with more capabilities than a sandbox may have (such as Debian's ping) start without them. Otherwise the
+// kernel would refuse to start them. Nothing is lost, because processes cannot gain privileges anyway.
 void mount_overlay(char **arg) {
   if (mount("overlay", arg[1], "overlay", MS_NODEV | MS_NOSUID, arg[0]) < 0) fail(arg[1]);
 }
@@ -114,8 +114,8 @@ static void write_to(const char *path, const char *text) {
   close(fd);
 }
 
-// ids MAP: how `bind-mapped` maps owners from now on, from those on the disk to those that are seen, in lines as of uid_map
-// (user_namespaces(7)). The kernel wants it as a user namespace, for which somebody has to be in it for a moment.
+// ids MAP: sets how later `bind-mapped` steps map owners, from those on the disk to those shown inside, in lines of uid_map
+// (user_namespaces(7)). The kernel takes the map as a user namespace, so a child process enters one for a moment.
 void make_id_map(char **arg) {
   int until[2];
   if (pipe2(until, O_CLOEXEC) < 0) fail("pipe");
@@ -140,7 +140,7 @@ void make_id_map(char **arg) {
     if (errno != EINTR) fail("user namespace");
 }
 
-// bind-mapped FROM TO: as `bind`, with owners as `ids` said (mount_setattr(2)). An owner without a place there is nobody.
+// bind-mapped FROM TO: like `bind`, with owners mapped as `ids` said (mount_setattr(2)). Unmapped owners appear as nobody.
 void mount_mapped(char **arg) {
   if (id_map < 0) refuse("ids come first");
   struct attributes mapped = {.set = attribute_idmap, .user_namespace = (uint64_t)id_map};
@@ -151,7 +151,7 @@ void mount_mapped(char **arg) {
   close(tree);
 }
 
-// Whether two names in /proc mean the same namespace.
+// Whether two paths in /proc refer to the same namespace.
 static int is_same_namespace(const char *one, const char *other) {
   struct stat a, b;
   if (stat(one, &a) < 0) fail(one);
@@ -159,8 +159,8 @@ static int is_same_namespace(const char *one, const char *other) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// shm PID BYTES: the size of /dev/shm of a sandbox, seen as its first process sees it. Nobody inside may mount, nor move
-// what a mount lies on, so the name means there what it meant when the sandbox was started. Fails where more is in use.
+// shm PID BYTES: sets the size of /dev/shm in the mount namespace of a sandbox's first process. Processes inside cannot mount
+// anything, so the path means the same as at the start. Fails if more is in use.
 void resize_shared_memory(char **arg) {
   const char *place = "/dev/shm";
   char namespace[64], options[64];

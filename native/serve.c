@@ -1,16 +1,15 @@
-// Starts programs and carries out steps for a runner, because a large process takes milliseconds to start another, and can
-// do nothing else meanwhile; this small one takes a fraction of one. Asked on descriptor 0, answers on descriptor 1:
+// Starts programs and carries out steps for a runner. A large process needs milliseconds to start another one and can do nothing
+// else meanwhile; this small process needs a fraction of one. Requests come on descriptor 0, answers go to descriptor 1:
 //
-//   question: length | id | flags | seconds | count, 32 bits each; then `count` arguments, each with its NUL; then the input
-//   answer:   length | id | exit code, or minus the signal | length of output; then the output, then what was complained
+// question: length | id | flags | seconds | count, 32 bits each; then `count` arguments, each with its NUL; then the input
+// answer:   length | id | exit code, or minus the signal | length of output; then the output, then the error output
 //
-// `length` counts what comes after it. Input and output are files in memory, so nothing here waits for a reader: a child's
-// output is what it had written when it ended, and a child that writes more than is allowed meets an error.
+// `length` counts the bytes after it. Input and output are files in memory, so nothing here waits for a reader. A child's output
+// is what it had written when it ended; a child that writes too much gets an error.
 //
-// `serve FILE`: the kernel takes some milliseconds to move a process between cgroups, unless one was moved just before. While
-// a child with that flag runs, a helper writes itself into FILE, the cgroup where it is anyway, and so keeps the way open. A
-// question with the flag for one that comes soon has no arguments and no answer: the helper begins, so that the wait is over
-// sooner.
+// `serve FILE`: moving a process between cgroups takes the kernel some milliseconds, unless another process was moved just
+// before. So while a child with that flag runs, a helper repeatedly writes itself into FILE, its own cgroup. A question with that
+// flag but without arguments announces such a child: the helper begins early, and there is no answer.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -91,7 +90,7 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (dup2(input, 0) < 0 || dup2(self->output, 1) < 0 || dup2(self->complaints, 2) < 0) _exit(failed);
   if (question->flags & are_steps) {
-    // What nobody waits for any more must not go on behind the back of the next runner's clean-up.
+    // A step that no runner waits for must not continue during the next runner's clean-up.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != server) _exit(failed);
     (void)close_range(3, ~0U, 0);
     run_steps((int)question->count, arg);
@@ -102,7 +101,7 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   _exit(127);
 }
 
-// What was written: the place in the file is shared with whoever wrote.
+// Returns the written bytes. The child shares the file's offset, so the current offset is the length.
 static char *contents(int fd, uint32_t *length) {
   off_t end = lseek(fd, 0, SEEK_CUR);
   if (end < 0) give_up("output");
@@ -161,7 +160,7 @@ static void reap(int signals) {
       }
 }
 
-// Kills whoever is late; answers the milliseconds until the next one is.
+// Kills children that are past their deadline. Returns the milliseconds until the next deadline.
 static int watch_deadlines(void) {
   int64_t now = now_ms(), next = -1;
   for (int i = 0; i < child_count; i++) {
@@ -194,7 +193,7 @@ static void ask_child(char *body, size_t length, int warmer) {
   start_child(&question, arg, at, (size_t)(end - at));
 }
 
-// Answers as soon as it was asked; asks no more than one thing of the kernel.
+// The helper of `serve FILE`: when asked, it writes itself into FILE at intervals for a while.
 static _Noreturn void keep_warm(int asked, const char *path) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   int file = open(path, O_WRONLY | O_CLOEXEC);
@@ -238,7 +237,7 @@ int serve(const char *warm) {
   int signals = signalfd(-1, &ended, SFD_CLOEXEC | SFD_NONBLOCK);
   if (signals < 0) give_up("signals");
   for (;;) {
-    // Whoever asks for more than this waits, in the socket.
+    // With the maximum of children, further requests wait in the socket.
     struct pollfd ready[] = {{.fd = signals, .events = POLLIN}, {.fd = child_count < most_children ? 0 : -1, .events = POLLIN}};
     if (poll(ready, 2, watch_deadlines()) < 0 && errno != EINTR) give_up("poll");
     if (ready[0].revents) reap(signals);

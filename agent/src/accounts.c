@@ -1,6 +1,4 @@
-/*
- * Lines of fields between colons. The name in the first and the id in the third is the same in both files.
- */
+/* Parses lines of fields separated by colons. In both files the first field is the name and the third is the id. */
 #include "accounts.h"
 
 #include <fcntl.h>
@@ -17,12 +15,12 @@ bool parse_id(const char *text, uint32_t *id) {
   if (*text < '0' || *text > '9' || strlen(text) > 10) return false;
   char *end;
   unsigned long long value = strtoull(text, &end, 10);
-  if (*end || value >= UINT32_MAX) return false; /* -1 means "nobody at all" to the kernel */
+  if (*end || value >= UINT32_MAX) return false; /* the kernel reads -1 as "no user" */
   *id = (uint32_t)value;
   return true;
 }
 
-/* Memory of its own for a file of usual length, so that starting a program maps none. No two files are open at once. */
+/* A static buffer for files of usual length, so that starting a program maps no memory. Only one file is open at a time. */
 static char usual[BYTES_AT_FIRST + 1]; /* and a NUL behind the last line */
 
 static bool read_text(struct accounts *accounts, int fd) {
@@ -38,7 +36,7 @@ static bool read_text(struct accounts *accounts, int fd) {
     if (!accounts->longer) memcpy(more, usual, size);
     accounts->longer = text = more;
   }
-  if (size == BYTES_MAX) { /* half a line may hold half an id */
+  if (size == BYTES_MAX) { /* the last line is incomplete and may contain half an id */
     const char *last = memrchr(text, '\n', size);
     size = last ? (size_t)(last + 1 - text) : 0;
   }
@@ -47,7 +45,7 @@ static bool read_text(struct accounts *accounts, int fd) {
   return true;
 }
 
-/* What is no plain file, such as one that never answers, is none. */
+/* Anything but a regular file (such as a fifo that never answers) is treated as missing. */
 bool accounts_open(struct accounts *accounts, const char *path) {
   *accounts = (struct accounts){0};
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -1,6 +1,4 @@
-/*
- * ATTACH: the output of a job from an offset on, then as it comes, then how it ended.
- */
+/* ATTACH: sends a job's output from an offset on, then new output as it comes, then how the job ended. */
 #include <errno.h>
 
 #include "job.h"

@@ -1,6 +1,7 @@
 /*
- * Accepting, framing and bounding. Nothing that a peer sends can make this read, allocate or wait without a limit:
- * so many connections, so large a frame, so large a request, so many bytes of requests in all, so long to send one.
+ * Accepts, frames and limits connections. Nothing that a peer sends can make the agent read, allocate or wait without a limit.
+ * There are limits for the number of connections, the size of a frame and of a request, the bytes of all requests together, and
+ * the time for sending one request.
  */
 #include "connection.h"
 
@@ -19,7 +20,7 @@
 #define READ_ROOM 65536u
 #define HELD_MAX 64u
 #define OUT_ROOM(chunk) (FRAME_HEADER + (chunk) + 2048u)
-#define REQUESTS_MAX (64u * 1024u * 1024u) /* bytes of all requests being gathered or kept */
+#define REQUESTS_MAX (64u * 1024u * 1024u) /* bytes of all requests that are being received or kept */
 #define REQUEST_MILLISECONDS 30000u
 #define ENDING_MILLISECONDS 10000u
 #define ACCEPT_AGAIN_MILLISECONDS 200u
@@ -54,7 +55,7 @@ void connection_flush(struct connection *connection) {
   if (connection->socket.fd < 0) return;
   if (connection->out_start == connection->out_end) {
     connection->out_start = connection->out_end = 0;
-    /* Closing now would break a peer that is still sending, before it read why; so it is the one who closes. */
+    /* Closing now could destroy the reason before a peer that still sends has read it, so the peer has to close. */
     if (connection->ending) shutdown(connection->socket.fd, SHUT_WR);
   }
   watch(connection);
@@ -70,7 +71,7 @@ size_t connection_widen(struct connection *connection) {
   if (!out) return CHUNK;
   connection->out = out;
   connection->out_room = OUT_ROOM(LONG_CHUNK);
-  /* The kernel cuts this to what it allows. The less often the peer is woken for a piece, the less each byte costs. */
+  /* The kernel caps this value. A large buffer wakes the peer less often, which makes each byte cheaper. */
   setsockopt(connection->socket.fd, SOL_SOCKET, SO_SNDBUF, &(int){2 * LONG_CHUNK}, sizeof(int));
   return LONG_CHUNK;
 }
@@ -93,7 +94,7 @@ bool connection_send_pipe(struct connection *connection, int pipe, size_t size) 
   for (; moved > 0 && (size_t)sent < size; sent += moved > 0 ? moved : 0)
     moved = splice(pipe, NULL, connection->socket.fd, NULL, size - (size_t)sent, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if ((size_t)sent == size) return true;
-  /* What the peer has no room for waits as always; why not, is told by sending it. */
+  /* Bytes that the peer has no room for wait as usual. The next send reports why. */
   ssize_t left = read(pipe, connection->out, size - (size_t)sent);
   if (sent + left == (ssize_t)size) {
     connection->out_end = (size_t)left;
@@ -107,7 +108,7 @@ bool connection_send_pipe(struct connection *connection, int pipe, size_t size) 
 void connection_hold(struct connection *connection, uint8_t kind, const void *payload, uint32_t size) {
   if (connection->socket.fd < 0 || connection->ending) return;
   if (connection->out_end + FRAME_HEADER + size > connection->out_room) {
-    connection_close(connection); /* cannot happen while operations keep to their bound */
+    connection_close(connection); /* cannot happen while operations respect their limits */
     return;
   }
   if (size) memcpy(connection_chunk(connection), payload, size);
@@ -213,7 +214,7 @@ static void parse(struct connection *connection) {
       return;
     }
     if (connection->in_size - connection->in_at - FRAME_HEADER < size) {
-      /* Room for the whole frame; pages of it cost nothing until the rest comes. */
+      /* Reserves room for the whole frame. Unused pages cost nothing until the rest arrives. */
       if (make_room(connection, connection->in_at + FRAME_HEADER + size)) break;
       connection_fail(connection, STAGE_BUSY, ENOMEM);
       return;
@@ -243,7 +244,7 @@ static void on_readable(struct connection *connection) {
   parse(connection);
 }
 
-/* Whatever still comes behind the end is of no interest. */
+/* Drops bytes that arrive after the end of the request. */
 static void discard(struct connection *connection) {
   ssize_t got = recv(connection->socket.fd, connection->in, connection->in_room, 0);
   if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) connection_close(connection);
@@ -329,7 +330,7 @@ static void open_connection(int fd) {
   }
   timer_set(&connection->deadline, REQUEST_MILLISECONDS, give_up);
   watch(connection);
-  on_ready(&connection->socket, EPOLLIN); /* the request is usually there already */
+  on_ready(&connection->socket, EPOLLIN); /* the request has usually arrived already */
 }
 
 static void on_connection(struct source *source, uint32_t events) {
@@ -342,7 +343,7 @@ static void on_connection(struct source *source, uint32_t events) {
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno != EAGAIN) {
-      /* Out of descriptors or memory: look again later instead of being told in a loop. */
+      /* Out of descriptors or memory: try again later, because epoll would report the same error in a loop. */
       source_watch(source, 0);
       timer_set(&accept_again, ACCEPT_AGAIN_MILLISECONDS, accept_more);
     }

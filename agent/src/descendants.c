@@ -1,6 +1,6 @@
 /*
- * One pass over /proc gives who is whose parent; the rest is marking until nothing new is marked. A process that forks
- * while we look is missed by this pass, which is why killers look again until nobody is found.
+ * A pass over /proc finds each process's parent; then processes are marked until no new one is found. A process that forks during
+ * the pass is missed, so killers repeat the pass until it finds none.
  */
 #include "descendants.h"
 
@@ -18,11 +18,11 @@
 
 struct process {
   pid_t pid, parent, session;
-  unsigned long long started; /* in clock ticks since the machine was */
+  unsigned long long started; /* in clock ticks since boot */
   bool marked;
 };
 
-/* "pid (anything, also parentheses) S ppid pgrp session …"; when it started is the 20th behind the parentheses. */
+/* Parses "pid (name, maybe with parentheses) S ppid pgrp session …". The start time is the 20th field after the parentheses. */
 static bool read_process(const char *pid, struct process *process) {
   char path[32], text[512];
   snprintf(path, sizeof path, "/proc/%.10s/stat", pid);
@@ -62,7 +62,7 @@ static struct process *list(size_t *count) {
   return processes;
 }
 
-/* /proc lists by rising pid, so the parent is found by halving. */
+/* /proc lists processes by rising pid, so the parent is found by binary search. */
 static bool is_marked(const struct process *processes, size_t count, pid_t pid) {
   size_t low = 0, high = count;
   while (low < high) {

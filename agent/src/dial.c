@@ -1,6 +1,6 @@
 /*
- * DIAL: a connection to a port inside the sandbox, which then carries raw bytes both ways with each direction ending on
- * its own. Nothing is buffered but what one read got and the other side had no room for.
+ * DIAL: connects to a port inside the sandbox, then relays raw bytes in both directions. Each direction ends separately. Only the
+ * bytes of one read that the other side has no room for are buffered.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,16 +18,16 @@
 
 enum { PEER, PORT };
 
-/* What came from one end and has to go to the other. */
+/* Bytes that came from one end and must go to the other. */
 struct stream {
   uint8_t *pending;
   size_t start, end;
   bool ended;
-  bool dropped; /* the other end takes nothing any more */
+  bool dropped; /* the other end accepts nothing any more */
 };
 
 struct tunnel {
-  struct connection *connection; /* until the port answered */
+  struct connection *connection; /* until the port has answered */
   struct timer deadline;
   struct source end[2];
   struct stream from[2];
@@ -49,8 +49,8 @@ static void tunnel_close(struct tunnel *tunnel) {
 }
 
 /*
- * A server that answers and closes in the middle of what it is sent: the rest of that is dropped, and its answer is heard.
- * False when the tunnel is gone.
+ * A server may answer and close while it still receives. The unsent rest is then dropped, and the answer is relayed. Returns
+ * false if the tunnel is closed.
  */
 static bool send_failed(struct tunnel *tunnel, int from) {
   if (from == PORT) {
@@ -63,7 +63,7 @@ static bool send_failed(struct tunnel *tunnel, int from) {
 
 static bool is_waiting(const struct stream *stream) { return stream->start < stream->end; }
 
-/* False when the tunnel is gone. */
+/* Returns false if the tunnel is closed. */
 static bool send_pending(struct tunnel *tunnel, int from) {
   struct stream *stream = &tunnel->from[from];
   while (is_waiting(stream)) {
@@ -115,7 +115,7 @@ static void watch(struct tunnel *tunnel) {
     uint32_t events = 0;
     if (!tunnel->from[i].ended && !is_waiting(&tunnel->from[i])) events |= EPOLLIN;
     if (is_waiting(&tunnel->from[!i])) events |= EPOLLOUT;
-    /* An end that has nothing more to say may still go away entirely: errors and hang-ups are always told. */
+    /* An end that has sent everything may still close completely: epoll always reports errors and hang-ups. */
     if (!events && tunnel->from[i].ended) events = EPOLLERR;
     source_watch(&tunnel->end[i], events);
   }
@@ -163,7 +163,7 @@ static int connect_to(uint16_t port, bool second_try) {
 static void on_answer(struct source *, uint32_t events);
 static void try_connect(struct tunnel *);
 
-/* 127.0.0.1, then ::1. What the first said is what a caller is told. */
+/* Tries 127.0.0.1, then ::1. The caller gets the first error. */
 static void connect_failed(struct tunnel *tunnel, int reason) {
   if (reason == ECONNREFUSED && !tunnel->second_try) {
     tunnel->second_try = true;

@@ -1,11 +1,10 @@
 /*
- * EXEC: one command that lives with its connection. Its output is read only as fast as the peer takes it, its input is
- * taken only as far as the peer was given credit. When the first process has ended, what lies in the pipes is sent,
- * then EXIT; children in the background keep running. If the connection goes first, the group is killed.
- *
- * Most commands end at once, so each wake-up of ours or of the peer is a good part of what they cost. The agent keeps a
- * writing end of each output pipe, so that a program that ends is one event and not three; and OK waits a few
- * milliseconds for company, unless input follows it.
+ * EXEC: one command that lives with its connection. Its output is read only as fast as the peer takes it, and its input is
+ * accepted only within the credit given to the peer. After the first process has ended, what is left in the pipes is sent, then
+ * EXIT. Background children keep running. If the connection closes first, the process group is killed.
+ * Most commands end at once, so each wake-up of the agent or the peer is a large part of their cost. So the agent keeps a writing
+ * end of each output pipe, which makes the end of a program one event and not three. And OK waits a few milliseconds to be sent
+ * with other frames, unless input follows.
  */
 #include <errno.h>
 #include <signal.h>
@@ -28,14 +27,14 @@ struct command {
   struct child child;
   pid_t group;
   struct source report, input, output[2]; /* output: standard output, standard error */
-  int kept[2];                            /* the writing ends of the same */
-  struct timer silence;                   /* after it OK goes out on its own */
-  uint8_t *pending;                       /* input that the command has not taken yet, at most INPUT_WINDOW */
+  int kept[2];                            /* the writing ends of these pipes */
+  struct timer silence;                   /* when it fires, OK is sent alone */
+  uint8_t *pending;                       /* input that the command has not read yet, at most INPUT_WINDOW */
   uint32_t pending_start, pending_end;
-  uint32_t window_used, credit_owed; /* what the peer sent without credit for it yet; what of that was taken */
+  uint32_t window_used, credit_owed; /* bytes sent by the peer that have no new credit yet; the part that was read */
   bool started, input_ended, exited, told;
   int status;
-  uint32_t left[2]; /* after the exit: how much of what was in the pipe then is still there */
+  uint32_t left[2]; /* after the exit: bytes that were in the pipe then and are still unread */
 };
 
 static bool is_alive(const struct command *command) { return command->connection->socket.fd >= 0; }
@@ -53,7 +52,7 @@ static void watch_report(struct timer *silence) {
   source_watch(&owner_of(silence, struct command, silence)->report, EPOLLIN);
 }
 
-/* Says OK or FAILED as soon as the report is there. With `more_follows` OK goes out with what the caller sends next. */
+/* Sends OK or FAILED once the report has arrived. With `more_follows`, OK goes out with the next frame that the caller sends. */
 static void hear_report(struct command *command, bool more_follows) {
   uint8_t payload[5];
   ssize_t got = read(command->report.fd, payload, sizeof payload);
@@ -86,7 +85,7 @@ static void finish(struct command *command) {
   connection_end(command->connection);
 }
 
-/* Reads one chunk straight into its frame. */
+/* Reads one chunk directly into its frame. */
 static void forward(struct command *command, int which, uint32_t at_most) {
   struct source *pipe = &command->output[which];
   ssize_t got = read(pipe->fd, connection_chunk(command->connection), at_most < CHUNK ? at_most : CHUNK);
@@ -104,7 +103,7 @@ static void forward(struct command *command, int which, uint32_t at_most) {
   connection_send_chunk(command->connection, which == 0 ? KIND_STDOUT : KIND_STDERR, (uint32_t)got);
 }
 
-/* Goes on with whatever the peer has room for. */
+/* Continues with as much as the peer has room for. */
 static void pump(struct command *command) {
   if (!command->started || command->told) return;
   while (command->exited && connection_is_drained(command->connection)) {
@@ -156,7 +155,7 @@ static void drop_pending(struct command *command) {
   command->pending_start = command->pending_end = 0;
 }
 
-/* How much the command took; a command that closed its input "takes" everything. */
+/* Returns how many bytes the command took. A command that closed its input "takes" everything. */
 static uint32_t write_input(struct command *command, const uint8_t *bytes, uint32_t size) {
   if (command->input.fd < 0) return size;
   ssize_t written = write(command->input.fd, bytes, size);

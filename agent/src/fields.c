@@ -1,6 +1,4 @@
-/*
- * Little-endian fields, taken one by one from bytes that nobody vouches for.
- */
+/* Little-endian fields, read one by one from untrusted bytes. */
 #include "fields.h"
 
 #include <stdlib.h>
@@ -60,7 +58,7 @@ char *take_string(struct fields *fields) {
 
 char **take_strings(struct fields *fields, uint32_t *count) {
   *count = take_u32(fields);
-  /* Each string takes at least five bytes, so a lying count cannot make us allocate more than the request did. */
+  /* Each string takes at least five bytes, so a false count cannot allocate more than the size of the request. */
   if (fields->bad || *count > (size_t)(fields->end - fields->at) / 5) {
     fields->bad = true;
     return NULL;

@@ -1,6 +1,4 @@
-/*
- * FILE_MKDIR, FILE_MOVE, FILE_REMOVE, FILE_PERMISSIONS: changing what names and rights there are.
- */
+/* FILE_MKDIR, FILE_MOVE, FILE_REMOVE, FILE_PERMISSIONS: change names and permissions of files. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +27,7 @@ static bool is_directory(const char *path) {
   return fstatat(AT_FDCWD, path, &stat, 0) == 0 && S_ISDIR(stat.st_mode);
 }
 
-/* 0, EEXIST when the directory was there, ENOTDIR when something else is. */
+/* Returns 0, EEXIST if the directory exists, or ENOTDIR if something else has the name. */
 static int make_directory(const char *path) {
   if (mkdir(path, 0755) == 0) return 0;
   int reason = errno;
@@ -74,7 +72,7 @@ static void serve_move(struct fields *request) {
   struct stat there;
   long moved = overwrite ? rename(from, to) : syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
   if (moved < 0 && !overwrite && (errno == EINVAL || errno == ENOSYS)) {
-    /* This file system cannot promise it, so it is only looked at first. */
+    /* This file system has no atomic "do not replace", so the target is checked first. */
     if (fstatat(AT_FDCWD, to, &there, AT_SYMLINK_NOFOLLOW) == 0) peer_fail(STAGE_FILE, EEXIST);
     moved = rename(from, to);
   }
@@ -109,7 +107,7 @@ static void remove_contents(int fd, int depth) {
   closedir(directory);
 }
 
-/* A link is never followed: what is opened is a directory at this very place or nothing. */
+/* Never follows a link: it opens a directory at exactly this place, or nothing. */
 static void remove_tree(int at, const char *name, int depth) {
   for (int pass = 0; pass < PASSES_MAX; pass++) {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -120,7 +118,7 @@ static void remove_tree(int at, const char *name, int depth) {
       note_error();
     }
     if (unlinkat(at, name, AT_REMOVEDIR) == 0) return;
-    if (errno != ENOTEMPTY || first_error) break; /* else: somebody put something in meanwhile */
+    if (errno != ENOTEMPTY || first_error) break; /* otherwise another process has added a file meanwhile */
   }
   note_error();
 }
@@ -148,7 +146,7 @@ static void serve_remove(struct fields *request) {
 /* ---- rights ---- */
 
 static uint32_t find_id(const char *file, const char *name) {
-  uint32_t id = UINT32_MAX; /* means "as it is" to chown */
+  uint32_t id = UINT32_MAX; /* chown leaves the id unchanged */
   if (*name && !account_id(file, name, &id)) peer_fail(STAGE_FILE, EINVAL);
   return id;
 }
@@ -161,7 +159,7 @@ static void serve_permissions(struct fields *request) {
   if (mode != KEEP_MODE && mode > 07777) peer_fail(STAGE_PROTOCOL, EPROTO);
   uid_t uid = find_id("/etc/passwd", owner);
   gid_t gid = find_id("/etc/group", group);
-  /* Changing the owner takes the set-uid bits away, so the mode comes last. */
+  /* Changing the owner clears the set-uid bits, so the mode is set last. */
   if ((*owner || *group) && chown(path, uid, gid) < 0) peer_fail(STAGE_FILE, errno);
   if (mode != KEEP_MODE && chmod(path, mode) < 0) peer_fail(STAGE_FILE, errno);
   if (!*owner && !*group && mode == KEEP_MODE && access(path, F_OK) < 0) peer_fail(STAGE_FILE, errno);

@@ -1,6 +1,4 @@
-/*
- * FILE_STAT, FILE_LIST, FILE_READ: looking at files.
- */
+/* FILE_STAT, FILE_LIST, FILE_READ: read files and directories. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +15,7 @@
 #define DEPTH_MAX 64u
 #define RELATIVE_MAX 16384u
 #define NAME_ROOM 256u
-#define WITHOUT_SIZE_MAX (1024u * 1024u) /* of a file that does not know its size, as in /proc */
+#define WITHOUT_SIZE_MAX (1024u * 1024u) /* limit for files without a known size, as in /proc */
 
 /* ---- describing ---- */
 
@@ -33,7 +31,7 @@ static uint8_t *put_account(uint8_t *at, const char *file, uint32_t id) {
   return put_string(at, name, strnlen(name, NAME_ROOM));
 }
 
-// In milliseconds. A file may be of any second that 64 bits can count.
+// Modification time in milliseconds, capped: a file may have any second of 64 bits.
 static int64_t modified_at(const struct timespec *time) {
   static const int64_t most = INT64_MAX / 1000 - 1;
   int64_t seconds = time->tv_sec > most ? most : time->tv_sec < -most ? -most : time->tv_sec;
@@ -72,7 +70,7 @@ static void serve_stat(struct fields *request) {
 
 static char relative[RELATIVE_MAX];
 
-/* Takes the directory. What cannot be entered further down is listed and not entered. */
+/* Lists a directory and closes it. Subdirectories that cannot be opened are listed but not entered. */
 static void list_directory(int fd, size_t prefix, uint32_t depth) {
   DIR *directory = fdopendir(fd);
   if (!directory) {
@@ -111,8 +109,8 @@ static void serve_list(struct fields *request) {
 /* ---- reading ---- */
 
 /*
- * What a file says of its size is no promise: those of sysfs are shorter, those of proc longer, and any may be cut while it
- * is read. So the beginning is read before a size is told, and where the file ends in it, that is its size.
+ * A file's reported size is unreliable: sysfs reports too much, proc too little, and a file may be cut while it is read. So the
+ * beginning is read before a size is sent. If the file ends within it, the bytes read are the size.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 
@@ -123,7 +121,7 @@ static void say_length(uint64_t size, uint64_t length) {
   peer_flush();
 }
 
-/* Sends what there is; the peer finds out if it was less than announced. */
+/* Sends the contents. The peer notices if they are shorter than announced. */
 static void send_contents(int fd, off_t offset, uint64_t length) {
   static uint8_t bytes[CHUNK];
   while (length > 0) {
@@ -138,7 +136,7 @@ static void send_contents(int fd, off_t offset, uint64_t length) {
   }
 }
 
-/* Goes on behind what it has, until there is that much or the file is at its end. */
+/* Reads on after the bytes it has, until `most` bytes are read or the file ends. */
 static size_t read_on(int fd, size_t have, size_t most) {
   while (have < most) {
     ssize_t got = read(fd, beginning + have, most - have);
@@ -153,7 +151,7 @@ static void serve_read(struct fields *request) {
   const char *path = take_string(request);
   uint64_t offset = take_u64(request), length = take_u64(request);
   check_complete(request);
-  /* A fifo or a device would wait here; asking first and opening then would be a race. */
+  /* Opening a fifo or a device would wait. Checking before opening would be a race, so the file is opened non-blocking. */
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   struct stat stat;
   if (fd < 0) peer_fail(STAGE_FILE, errno == ENXIO ? EINVAL : errno);

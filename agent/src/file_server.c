@@ -1,6 +1,6 @@
 /*
- * Forking and the blocking half of the connection. SIGTERM interrupts, so that half an upload can be cleared away
- * before the agent's grace is over.
+ * Forks the process for a file operation, and reads and writes the connection with blocking calls there. SIGTERM interrupts these
+ * calls, so that a half-received upload is removed within the agent's grace period.
  */
 #include "file_server.h"
 
@@ -21,7 +21,7 @@
 #include "user.h"
 
 #define SERVERS_MAX 256
-#define PATIENCE_SECONDS 600 /* with a peer that neither takes nor gives */
+#define PATIENCE_SECONDS 600 /* with a peer that neither reads nor writes */
 #define FAREWELL_SECONDS 10
 
 struct file_server {
@@ -30,7 +30,7 @@ struct file_server {
 
 static unsigned servers;
 
-/* Nothing is in it; a byte of it stands for a file that is written. The servers inherit it, and nobody else has it. */
+/* An empty file. A locked byte of it stands for a file that is being written. Only the file servers inherit it. */
 static int locks = -1;
 
 /* ---- in the server ---- */
@@ -129,7 +129,7 @@ _Noreturn static void serve_as_user(int peer, struct fields *request, void (*ser
   setup_child();
   if (dup2(peer, PEER) < 0) _exit(1);
   close_from(locks >= 0 && dup2(locks, LOCKS) == LOCKS ? LOCKS + 1 : LOCKS);
-  fcntl(PEER, F_SETFL, fcntl(PEER, F_GETFL) & ~O_NONBLOCK); /* the agent closes its own descriptor of it */
+  fcntl(PEER, F_SETFL, fcntl(PEER, F_GETFL) & ~O_NONBLOCK); /* the agent closes its own descriptor of the connection */
   wait_at_most(PATIENCE_SECONDS);
   signal(SIGPIPE, SIG_IGN);
   sigaction(SIGTERM, &(struct sigaction){.sa_handler = interrupt}, NULL);
@@ -159,7 +159,7 @@ static void on_ended(struct child *child, int status) {
 
 void file_server_start(struct connection *connection, struct fields *request, void (*serve)(struct fields *)) {
   if (connection->in_size > connection->in_at) {
-    connection_fail(connection, STAGE_PROTOCOL, EPROTO); /* what was read here could not be given to the server */
+    connection_fail(connection, STAGE_PROTOCOL, EPROTO); /* bytes read here could not be passed on to the server */
     return;
   }
   if (locks < 0) locks = memfd_create("locks", MFD_CLOEXEC);

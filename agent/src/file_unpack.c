@@ -1,6 +1,6 @@
 /*
- * FILE_UNPACK: many files, directories and links, as records of one stream, each made as soon as it is there. What is no
- * directory and lies in the way is replaced; a directory that is there already stays as it is.
+ * FILE_UNPACK: receives many files, directories and links as records of one stream and creates each as soon as it arrives.
+ * Existing files and links in the way are replaced; existing directories stay as they are.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static uint32_t frame_left;
 static uid_t owner;
 static gid_t group;
 
-/* 0 at the end of the stream. */
+/* Returns 0 at the end of the stream. */
 static size_t take_some(uint8_t *into, size_t size) {
   while (frame_left == 0) {
     uint8_t header[FRAME_HEADER];
@@ -47,7 +47,7 @@ static size_t take_some(uint8_t *into, size_t size) {
   return got;
 }
 
-/* False at the end of the stream, which is nowhere but between records. */
+/* Returns false at the end of the stream, which may come only between records. */
 static bool take_whole(uint8_t *into, size_t size) {
   for (size_t have = 0, got; have < size; have += got) {
     got = take_some(into + have, size - have);
@@ -87,7 +87,7 @@ static bool take_entry(struct entry *entry) {
   return true;
 }
 
-/* After something was there already: whether it is worth another try. */
+/* Called after EEXIST: removes what is in the way, if another try is worthwhile. */
 static void make_room(const char *path) {
   struct stat there;
   if (errno != EEXIST) peer_fail(STAGE_FILE, errno);
@@ -122,7 +122,7 @@ static void make_file(const struct entry *entry) {
   if (fd < 0) peer_fail(STAGE_FILE, errno);
   receive_file(fd, entry->size);
   struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = entry->modified}};
-  /* Changing the owner takes the set-uid bits away, so the mode comes behind it. */
+  /* Changing the owner clears the set-uid bits, so the mode is set after it. */
   if (fchown(fd, entry->uid, entry->gid) < 0 || fchmod(fd, entry->mode) < 0 || futimens(fd, times) < 0 || close(fd) < 0)
     peer_fail(STAGE_FILE, errno);
 }

@@ -1,11 +1,10 @@
 /*
- * FILE_WRITE: a file is received as a whole before anything is changed. What comes goes into a file without a name; if the
- * peer goes first, the kernel removes it.
- *
- * A new file then gets its name. An old one is written in place, as a shell would write it: it keeps its inode, its other
- * names and everybody who watches it. It is opened with the rights of the user and without following a link, so that
- * whoever exchanges it meanwhile gains nothing. Where the file system can, the old file takes over the new contents at
- * once (FICLONE); elsewhere they are copied, but not before there is room for them.
+ * FILE_WRITE: receives a whole file before anything is changed. The data goes into a file without a name, which the kernel
+ * removes if the peer disconnects.
+ * A new file then gets its name. An existing file is written in place, as a shell would do: it keeps its inode, its other names
+ * and its watchers. It is opened with the user's rights and without following a link, so that exchanging it meanwhile gains
+ * nothing. If the file system supports it, the old file takes over the new contents at once (FICLONE). Otherwise they are copied,
+ * after space was reserved.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,13 +26,13 @@
 
 #define PIECE (256u * 1024u)
 
-#define SHARE_CONTENTS _IOW(0x94, 9, int) /* FICLONE of <linux/fs.h>, which does not stand beside every C library */
+#define SHARE_CONTENTS _IOW(0x94, 9, int) /* FICLONE of <linux/fs.h>, which conflicts with the headers of some C libraries */
 #define LARGEST_BLOCK 65536
 #define WRITTEN_AT_ONCE (8 * 1024 * 1024)
 #define LINKS_MAX 40
 
 static struct {
-  /* The path's directory, and where a file lies until it has its name: watchers of the first need not hear of that. */
+  /* The path's directory, and another directory for the file without a name, so that watchers of the first see nothing of it. */
   int directory, elsewhere, fd;
   bool has_name;
   int parents_made;
@@ -54,20 +53,20 @@ static void open_parent(const char *path) {
   if (file.directory < 0) peer_fail(STAGE_FILE, errno);
 }
 
-/* Where the last part of the path leads; NULL when it is no link. */
+/* Returns the target if the last part of the path is a link; otherwise NULL. */
 static char *follow_link(const char *path) {
   char target[PATH_MAX], *parent = strdup(path), *followed;
   ssize_t length = readlinkat(file.directory, file.name, target, sizeof target - 1);
   if (length < 0) return NULL;
   target[length] = 0;
-  /* The kernel knows whether the user may follow it (fs.protected_symlinks), and whether it leads round in a circle. */
+  /* The kernel decides whether the user may follow the link (fs.protected_symlinks), and detects loops. */
   if (faccessat(file.directory, file.name, F_OK, 0) < 0 && errno != ENOENT) peer_fail(STAGE_FILE, errno);
   if (!parent || asprintf(&followed, "%s%s%s", *target == '/' ? "" : dirname(parent), *target == '/' ? "" : "/", target) < 0)
     peer_fail(STAGE_FILE, ENOMEM);
   return followed;
 }
 
-/* A link is written through, also one whose target is still to be made. */
+/* Follows links, also to a target that does not exist yet. */
 static void find_place(char *path, bool makes_parents) {
   for (int links = 0; path; links++) {
     if (links > LINKS_MAX) peer_fail(STAGE_FILE, ELOOP);
@@ -80,8 +79,8 @@ static void find_place(char *path, bool makes_parents) {
 }
 
 /*
- * In a sticky directory, such as /tmp, a file of another user may lie there to get what is meant for one of one's own. Many
- * kernels do not let a shell write it either (fs.protected_regular).
+ * In a sticky directory such as /tmp another user may place a file in order to receive data meant for the caller's own file. Many
+ * kernels forbid a shell to write such a file too (fs.protected_regular).
  */
 static bool is_trap(const struct stat *old) {
   struct stat directory;
@@ -90,20 +89,20 @@ static bool is_trap(const struct stat *old) {
   return (directory.st_mode & S_ISVTX) && self != 0 && old->st_uid != self && directory.st_uid != self;
 }
 
-/* False when there is nothing yet. */
+/* Returns false if the file does not exist yet. */
 static bool look_at_old(struct stat *old) {
   if (fstatat(file.directory, file.name, old, AT_SYMLINK_NOFOLLOW) < 0) {
     if (errno != ENOENT) peer_fail(STAGE_FILE, errno);
     return false;
   }
   if (!S_ISREG(old->st_mode)) peer_fail(STAGE_FILE, S_ISDIR(old->st_mode) ? EISDIR : EINVAL);
-  /* Found out before all is received. */
+  /* Checked before the data is received. */
   if (faccessat(file.directory, file.name, W_OK, 0) < 0) peer_fail(STAGE_FILE, errno);
   if (is_trap(old)) peer_fail(STAGE_FILE, EPERM);
   return true;
 }
 
-/* Before Linux 6.3 an overlay takes no file without a name. */
+/* Before Linux 6.3 an overlay does not support files without a name. */
 static bool open_named(void) {
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = (uint64_t)getpid();
@@ -115,7 +114,7 @@ static bool open_named(void) {
   return true;
 }
 
-/* True if the directory gives its group, or an access list: only files made in it get them. */
+/* True if the directory passes on its group or an access list, which only files created inside it get. */
 static bool directory_gives_rights(const struct stat *directory) {
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", file.directory);
@@ -123,8 +122,8 @@ static bool directory_gives_rights(const struct stat *directory) {
 }
 
 /*
- * Whoever watches a directory would hear of a file without a name, too, as `#123`. So it is made in another one of the same
- * mount. Directories are compared, as an overlay may say that a file is on another disk than its directory.
+ * Watchers of a directory see a file without a name as `#123`. So it is created in another directory of the same mount. The
+ * directories are compared, because an overlay may report another device for a file than for its directory.
  */
 static void find_elsewhere(bool exists) {
   struct stat here, there;
@@ -136,7 +135,7 @@ static void find_elsewhere(bool exists) {
   else close(fd);
 }
 
-/* False, with errno, where the directory takes no new file. */
+/* Returns false with errno if the directory accepts no new file. */
 static bool open_new(bool exists) {
   if (!exists && faccessat(file.directory, ".", W_OK | X_OK, 0) < 0) return false;
   find_elsewhere(exists);
@@ -163,8 +162,8 @@ static void read_whole(uint8_t *into, size_t size) {
 }
 
 /*
- * Has the disk begin with what has come, so that it does not have everything to do at the end. Where an overlay lies between,
- * sync_file_range() does nothing. What is not on the disk yet stays in memory.
+ * Starts writing the received data to the disk, so that less is left at the end. On an overlay sync_file_range() has no effect.
+ * Data that is not on the disk yet stays in memory.
  */
 static void begin_writing(off_t from, off_t to) { posix_fadvise(file.fd, from, to - from, POSIX_FADV_DONTNEED); }
 
@@ -188,7 +187,7 @@ static void receive(void) {
   }
 }
 
-/* The new name is as durable as the contents, and so are new directories above it, where they may be read at all. */
+/* Makes the new name as durable as the contents, and new directories above it too, if they can be opened for reading. */
 static void sync_directory(void) {
   int fd = openat(file.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   for (int left = file.parents_made; fd >= 0; left--) {
@@ -205,20 +204,20 @@ static bool name_it(int directory, const char *name) {
   return linkat(AT_FDCWD, descriptor, directory, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
-/* Whoever waits for files that are complete (IN_CLOSE_WRITE) hears of this one by its name. */
+/* Notifies watchers that wait for complete files (IN_CLOSE_WRITE), by the file's final name. */
 static void tell_watchers(void) {
   int fd = openat(file.directory, file.name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (fd >= 0) close(fd);
 }
 
-/* The directory is on this disk, but mounted a second time: the file is written in place. */
+/* The directory is on the same disk but in another mount, so the file is written in place. */
 static void keep_name(void) {
   int fd = openat(file.directory, file.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0 && errno != EEXIST) peer_fail(STAGE_FILE, errno);
   if (fd >= 0) close(fd);
 }
 
-/* False when there is one of this name now, which is to be written. */
+/* Returns false if a file of this name exists by now; that file must be written. */
 static bool become_new(uint32_t mode) {
   if (fchmod(file.fd, mode == KEEP_MODE ? 0644 : mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
   if (!name_it(file.directory, file.name)) {
@@ -231,10 +230,10 @@ static bool become_new(uint32_t mode) {
   return true;
 }
 
-/* A program that runs cannot be written, so a new one takes its place. */
+/* A running program cannot be written, so a new file replaces it. */
 static void replace_program(const struct stat *old, uint32_t mode) {
   if (mode == KEEP_MODE) mode = old->st_mode & 07777;
-  /* Only root may give files away; otherwise it is now the user's, without the rights that came with the old owner. */
+  /* Only root may give files away. Otherwise the file now belongs to the user, without the special mode bits of the old owner. */
   if (fchown(file.fd, old->st_uid, old->st_gid) < 0) mode &= 0777;
   if (fchmod(file.fd, mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
   if (!file.has_name) {
@@ -249,18 +248,18 @@ static void replace_program(const struct stat *old, uint32_t mode) {
   sync_directory();
 }
 
-/* A full disk must not be found out in the middle; a file system that cannot promise room is only tried. */
+/* Reserves space, so that a full disk is noticed before the copy. If the file system cannot reserve, the copy is simply tried. */
 static void keep_room(int fd, off_t size, off_t old_size) {
   if (size == 0 || fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size) == 0) return;
   int reason = errno;
   if (reason != ENOSPC && reason != EDQUOT && reason != EFBIG) return;
-  if (ftruncate(fd, old_size) < 0) reason = errno; /* some of it may be taken already */
+  if (ftruncate(fd, old_size) < 0) reason = errno; /* some space may be taken already */
   peer_fail(STAGE_FILE, reason);
 }
 
 /*
- * Whoever reads meanwhile finds the old contents or the new ones, never none. A longer file takes over whole blocks only,
- * so it is cut afterwards. False where this file system cannot.
+ * Readers see either the old contents or the new ones. Only whole blocks can be shared with a longer file, so that file is cut
+ * afterwards. Returns false if the file system cannot share.
  */
 static bool share_contents(int fd, off_t size, off_t old_size) {
   bool is_longer = old_size > size;
@@ -292,15 +291,15 @@ static void write_in_place(uint32_t mode) {
   if (fd < 0) peer_fail(STAGE_FILE, errno == ENXIO ? EINVAL : errno);
   if (fstat(fd, &there) < 0) peer_fail(STAGE_FILE, errno);
   if (!S_ISREG(there.st_mode)) peer_fail(STAGE_FILE, EINVAL);
-  /* Two uploads of one file come after each other, or it would be a mixture of both. */
+  /* Two uploads of one file run one after the other, because together they would mix their contents. */
   if (!peer_lock(there.st_ino)) peer_fail(STAGE_FILE, errno);
   off_t size = lseek(file.fd, 0, SEEK_END);
   if (size < 0 || fstat(fd, &there) < 0) peer_fail(STAGE_FILE, errno);
   if (mode != KEEP_MODE && mode != (there.st_mode & 07777) && fchmod(fd, mode) < 0) peer_fail(STAGE_FILE, errno);
   if (!share_contents(fd, size, there.st_size)) copy_contents(fd, size, there.st_size);
-  /* EINVAL: nothing of this file is on a disk. */
+  /* EINVAL: this file is not stored on a disk at all. */
   if (ftruncate(fd, size) < 0 || (fsync(fd) < 0 && errno != EINVAL)) peer_fail(STAGE_FILE, errno);
-  close(fd); /* whoever waits for that hears of it before the caller does */
+  close(fd); /* watchers that wait for the close see it before the caller gets its answer */
 }
 
 static void serve_write(struct fields *request) {

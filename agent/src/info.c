@@ -1,6 +1,4 @@
-/*
- * Who is speaking: the version of the protocol and an identity that changes each time the agent starts.
- */
+/* INFO: returns the version of the protocol and an identity that changes each time the agent starts. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>

@@ -1,6 +1,6 @@
 /*
- * INPUT, CLOSE_INPUT, RESIZE, SIGNAL: what is done to a running job. Input is written straight from the request; until
- * the job has taken it all the connection waits, and so do those behind it. OK means that the kernel has every byte.
+ * INPUT, CLOSE_INPUT, RESIZE, SIGNAL: act on a running job. Input is written directly from the request. The connection waits
+ * until the job has taken all of it, and later inputs queue behind. OK means that the kernel has every byte.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void unlink_wait(struct input_wait *wait) {
     }
 }
 
-/* The connection may live on until its peer closes it, but waits for nothing any more. */
+/* The connection may stay open until its peer closes it, but no longer waits for anything. */
 static struct connection *finish(struct input_wait *wait) {
   struct connection *connection = wait->connection;
   unlink_wait(wait);
@@ -127,7 +127,7 @@ void close_input_start(struct connection *connection, struct fields *request) {
   }
   struct job *job = job_named(connection, id);
   if (!job) return;
-  if (job->is_terminal) connection_fail(connection, STAGE_JOB, ENOTTY); /* a terminal's end of input is a character */
+  if (job->is_terminal) connection_fail(connection, STAGE_JOB, ENOTTY); /* the end of a terminal's input is a character */
   else if (job->state == JOB_ENDED) connection_fail(connection, STAGE_JOB, ESRCH);
   else enqueue(connection, job, NULL, 0, true);
 }

@@ -1,6 +1,6 @@
 /*
- * The table of jobs and the life of each: started, running, ended, removed. What its processes write is read as soon as it is
- * there, whether anybody follows or not, and goes on being kept when the first process has ended.
+ * The table of jobs and their life: started, running, ended, removed. Output is read as soon as it arrives, with or without
+ * followers, and is still kept after the first process has ended.
  */
 #include "job.h"
 
@@ -33,13 +33,13 @@ struct job *job_named(struct connection *connection, const char *id) {
 
 /* ---- output ---- */
 
-/* Reads a source once into the ring. False when there is nothing now. */
+/* Reads a source once into the ring. False if there is no data now. */
 static bool collect(struct job *job, int which, size_t at_most) {
   static uint8_t bytes[CHUNK];
   struct source *source = &job->output[which];
   ssize_t got = read(source->fd, bytes, at_most < sizeof bytes ? at_most : sizeof bytes);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-  if (got <= 0) { /* a terminal says EIO when nobody has it open any more */
+  if (got <= 0) { /* a terminal reports EIO when no process has it open any more */
     source_close(source);
     return false;
   }
@@ -59,7 +59,7 @@ static void on_stderr(struct source *source, uint32_t events) {
   if (collect(job, 1, CHUNK)) record_wake(&job->record);
 }
 
-/* What the first process left behind. A background child may write on, so there is a limit to "what is there". */
+/* Collects what the first process left in the pipe. A background child may write on, so the amount is limited. */
 static void collect_last(struct job *job, int which) {
   int waiting = 0;
   if (job->output[which].fd < 0) return;
@@ -121,7 +121,7 @@ static void end(struct job *job, int status) {
   record_end(&job->record, exit);
 }
 
-/* A line of its error output, where nothing else will ever come. */
+/* Writes a line to the job's error output, where nothing else will ever come. */
 static void explain(struct job *job, enum stage stage, int error_number) {
   const char *what = stage == STAGE_USER ? "its user" : stage == STAGE_CWD ? "its working directory" : "the program";
   char text[192];
@@ -141,7 +141,7 @@ static void on_report(struct source *source, uint32_t events) {
   if (spawner) spawner->state = NULL;
   if (got == (ssize_t)sizeof payload) {
     if (spawner) connection_fail(spawner, payload[0], (int)get_u32(payload + 1));
-    if (job->keeps_failed) { /* its process is about to end by itself, with 127 */
+    if (job->keeps_failed) { /* its process is about to exit with 127 */
       explain(job, payload[0], (int)get_u32(payload + 1));
       job->state = JOB_RUNNING;
       return;

@@ -1,6 +1,6 @@
 /*
- * Jobs: processes that outlive the connection that started them, and the runner. Each keeps its output in a ring until
- * it is removed. The table of jobs, their life, and what the operations on them share.
+ * Jobs: processes that outlive their connection and the runner. A job's output is kept in a ring until the job is removed.
+ * Declares the table of jobs, their life, and what operations on jobs share.
  */
 #ifndef ALCOVE_JOB_H
 #define ALCOVE_JOB_H
@@ -11,7 +11,7 @@
 
 struct input_wait;
 
-/* A connection that waits until a job is gone. */
+/* A connection that waits until a job is removed. */
 struct remove_wait {
   struct connection *connection;
   struct remove_wait *next;
@@ -26,39 +26,39 @@ struct job {
   int status;
   struct child child;
   pid_t group;
-  struct source report, input, output[2]; /* a terminal's master is output[0], and again input */
+  struct source report, input, output[2]; /* a terminal's master is output[0] and also input */
   struct record record;
   uint8_t *metadata;
   uint32_t metadata_size;
-  struct connection *spawner; /* waits to hear whether it runs */
+  struct connection *spawner; /* waits for the report whether the program runs */
   struct input_wait *inputs;
   struct remove_wait *removers;
   struct job *next;
 };
 
-/* In the order in which they were started. */
+/* In the order of their start. */
 extern struct job *jobs;
 
 struct job *job_find(const char *id);
-/* Finds a job; NULL: the connection has been told that there is none. */
+/* Finds a job. On NULL the connection has received "no such job". */
 struct job *job_named(struct connection *, const char *id);
 
-/* 1 to JOB_ID_MAX printable ASCII characters without space. */
+/* A valid id has 1 to JOB_ID_MAX printable ASCII characters without space. */
 bool job_may_be_called(const char *id);
 bool jobs_are_full(void);
-/* To the shells of all terminals, as when a terminal is closed: interactive ones do not listen to TERM. */
+/* Hangs up the shells of all terminals, as when a terminal is closed: interactive shells ignore TERM. */
 void jobs_hang_up(void);
 void job_enlist(struct job *);
-/* Takes over the process and its descriptors (see launch.h) and listens to them from now on. */
+/* Takes over the process and its descriptors (see launch.h) and watches them from now on. */
 void job_started(struct job *, pid_t, uint32_t ring_bytes, bool keeps_beginning, const int ours[3], int report);
 
-/* input.c: room in the job's input; and that there will never be again (errno). */
+/* input.c: called when the job's input has room again, or never will have (errno). */
 void inputs_continue(struct job *);
 void inputs_fail(struct job *, int error_number);
-/* remove.c: the job's first process has been reaped. */
+/* remove.c: called when the job's first process has been reaped. */
 void removers_continue(struct job *);
 
-/* Frees a job that was taken off the list, once nobody follows it any more. */
+/* Frees a job that is off the list, once it has no followers. */
 void job_release(struct job *);
 
 #endif

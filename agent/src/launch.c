@@ -1,6 +1,6 @@
 /*
- * The order in the new process matters: session and descriptors first, then the user, and only with that user's rights
- * the working directory and the program.
+ * The order in the new process matters: session and descriptors first, then the user. The working directory and the program
+ * follow, with that user's rights only.
  */
 #include "launch.h"
 
@@ -51,7 +51,7 @@ bool streams_open(bool merge_output, int ours[3], int theirs[3]) {
     ours[i] = ends[i == 0 ? 1 : 0];
     theirs[i] = ends[i == 0 ? 0 : 1];
     if (fcntl(ours[i], F_SETFL, O_NONBLOCK) < 0) return false;
-    /* They are root's, and a program may want to open /dev/stdout; whoever may not look into it cannot get there. */
+    /* The pipes belong to root, and a program may open /dev/stdout. Those who may not look into /proc cannot reach them. */
     if (fchmod(theirs[i], i == 0 ? 0444 : 0222) < 0) return false;
   }
   return true;
@@ -98,12 +98,12 @@ static char **environment(const struct program *program, const struct user *user
 
 static void enter(const char *cwd, const char *home) {
   bool at_home = chdir(home) == 0;
-  if (*cwd == 0 && !at_home) at_home = chdir("/") == 0; /* nobody asked for a home that is not there */
+  if (*cwd == 0 && !at_home) at_home = chdir("/") == 0; /* a missing home is no error unless the caller named it */
   if (*cwd != '/' && !at_home) report_failure(STAGE_CWD, errno);
   if (*cwd != 0 && chdir(cwd) < 0) report_failure(STAGE_CWD, errno);
 }
 
-/* Names the directory as a shell would have done. */
+/* Sets PWD to the directory as a shell would. */
 static void tell_directory(void) {
   char *here = getcwd(NULL, 0);
   if (here && !getenv("PWD")) putenv(variable("PWD", here));

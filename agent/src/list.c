@@ -1,7 +1,4 @@
-/*
- * LIST: every job, one frame each, written as fast as the peer reads. Jobs that come or go meanwhile may or may not be
- * among them.
- */
+/* LIST: sends one frame per job, as fast as the peer reads. Jobs that come or go meanwhile may or may not be included. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

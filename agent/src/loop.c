@@ -1,7 +1,7 @@
 /*
- * epoll with three habits that keep its callers simple: a source that is not wanted is taken out entirely (a hang-up
- * would otherwise be told for ever), a source that the kernel refuses to watch is polled instead (a neighbour of the
- * same uid can use up max_user_watches), and memory is freed between rounds.
+ * An epoll loop with three rules that keep its callers simple. A source that nobody wants is removed completely, because a
+ * hang-up would be reported again and again. A source that the kernel refuses to watch is polled (a neighbour with the same uid
+ * can use up max_user_watches). Memory is freed between rounds.
  */
 #include "loop.h"
 
@@ -95,12 +95,12 @@ void timer_clear(struct timer *timer) {
   timer->at = 0;
 }
 
-/* The memory itself must stay as it is: that its descriptor is -1 is what a late look at it finds out. */
+/* The memory must stay unchanged until then: a late event sees in it that its descriptor is -1. */
 void bury(void *memory) {
   if (!memory) return;
   if (grave_count == grave_room) {
     void **more = realloc(graves, (grave_room + ROUND) * sizeof *more);
-    if (!more) return; /* lost for good, which is better than used too soon */
+    if (!more) return; /* the memory is leaked, which is better than a use after free */
     graves = more;
     grave_room += ROUND;
   }
@@ -117,7 +117,7 @@ static int next_timeout(void) {
   return wait == UINT64_MAX ? -1 : wait > 60000 ? 60000 : (int)wait;
 }
 
-/* Firing may set or clear any timer, so the walk starts again after each. */
+/* A firing timer may set or clear any timer, so the walk restarts after each. */
 static void fire_timers(void) {
   if (!timers) return;
   uint64_t now = now_milliseconds();

@@ -1,6 +1,6 @@
 /*
- * The event loop: descriptors that become ready, timers, and memory that is freed only when nobody can still be
- * looking at it. One thread; a callback never waits.
+ * The event loop: ready descriptors, timers, and memory that is freed only when no event can refer to it. One thread; a callback
+ * never waits.
  */
 #ifndef ALCOVE_LOOP_H
 #define ALCOVE_LOOP_H
@@ -10,12 +10,12 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
-/* A descriptor that the loop watches. Embedded in its owner; `owner_of` finds the way back. */
+/* A descriptor that the loop watches. It is embedded in its owner; `owner_of` returns that owner. */
 struct source {
   int fd; /* -1 when closed */
   uint32_t watched;
   void (*ready)(struct source *, uint32_t events);
-  bool polled; /* the kernel refused to watch it, so the loop looks by itself */
+  bool polled; /* the kernel refused to watch it, so the loop polls it */
   struct source *next_polled;
 };
 
@@ -30,21 +30,21 @@ struct timer {
 void loop_start(void);
 _Noreturn void loop_run(void);
 
-/* Takes the descriptor; nothing is watched yet. */
+/* Takes over the descriptor. Nothing is watched yet. */
 void source_open(struct source *, int fd, void (*ready)(struct source *, uint32_t));
-/* 0 stops watching entirely: not even a hang-up is told, so that a full peer does not make the loop spin. */
+/* 0 stops watching completely: not even a hang-up is reported, so that a full peer does not make the loop spin. */
 void source_watch(struct source *, uint32_t events);
-/* Stops watching and gives the descriptor back. */
+/* Stops watching and returns the descriptor. */
 int source_release(struct source *);
 void source_close(struct source *);
 
 uint64_t now_milliseconds(void);
-/* Since 1970. */
+/* Milliseconds since 1970. */
 uint64_t wall_milliseconds(void);
 void timer_set(struct timer *, uint64_t after_milliseconds, void (*fire)(struct timer *));
 void timer_clear(struct timer *);
 
-/* Frees after the current round of events, in which the kernel may still name this memory. */
+/* Frees memory after the current round, in which an event may still refer to it. */
 void bury(void *memory);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * alcove-agent: PID 1 of a sandbox. It answers one peer, the runner, on a listening socket that it inherited as
- * descriptor 3, and holds the processes and terminals of the sandbox so that they outlive the runner.
+ * alcove-agent: PID 1 of a sandbox. It answers requests on a listening socket that it inherits as descriptor 3. It owns the
+ * sandbox's processes and terminals, so that they outlive the runner.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,4 @@
-/*
- * mkdir -p.
- */
+/* Like mkdir -p. */
 #ifndef ALCOVE_MAKE_DIRECTORIES_H
 #define ALCOVE_MAKE_DIRECTORIES_H
 

@@ -1,6 +1,6 @@
 /*
- * They lie in a directory with a random name that only root may list or change, on a file system without a disk, so
- * that a full disk stops nobody. Should it be removed by the sandbox's root, the next meeting makes another one.
+ * The named pipes are in a directory with a random name that only root may list or change, on an in-memory file system, so that a
+ * full disk has no effect. If the sandbox's root removes the directory, the next meeting makes another one.
  */
 #include "meeting.h"
 
@@ -20,9 +20,9 @@ static char directory[DIRECTORY_PATH];
 static unsigned long long last_name;
 static pid_t maker;
 
-/* Nothing outlives PID 1; an agent in a test leaves nothing behind either. */
+/* Removes the directory at exit. PID 1 needs no cleanup; an agent in a test does. */
 static void remove_directory(void) {
-  DIR *entries = getpid() == maker ? opendir(directory) : NULL; /* a forked process leaves it alone */
+  DIR *entries = getpid() == maker ? opendir(directory) : NULL; /* a forked process leaves the directory alone */
   if (!entries) return;
   for (struct dirent *entry; (entry = readdir(entries));) unlinkat(dirfd(entries), entry->d_name, 0);
   closedir(entries);
@@ -65,7 +65,7 @@ bool meeting_open(char path[MEETING_PATH], enum meeting_use use, int *reading, i
   if (!make_pipe(path)) return false;
   *reading = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   *writing = *reading >= 0 ? open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;
-  /* By mode and not by owner, so that a program under another user may open /dev/stdout too. */
+  /* Access is granted by mode, not by owner, so that a program of another user can open /dev/stdout too. */
   if (*writing >= 0 && is_pipe(*reading) && fchmod(*reading, use == SANDBOX_READS ? 0444 : 0222) == 0) return true;
   int reason = errno;
   if (*reading >= 0) close(*reading);

@@ -1,6 +1,6 @@
 /*
- * Named pipes on which a shell of the sandbox meets the agent: the one way to give descriptors to a process that runs
- * already. Whoever knows a name may open it; it exists only while the command that it is for runs.
+ * Named pipes between the agent and a shell of the sandbox: the only way to give descriptors to a running process. Anyone who
+ * knows a name may open it. The name exists only while its command runs.
  */
 #ifndef ALCOVE_MEETING_H
 #define ALCOVE_MEETING_H
@@ -10,15 +10,15 @@
 
 #define MEETING_PATH 64
 
-/* Which way the sandbox's side of it goes. */
+/* The direction, from the sandbox's side. */
 enum meeting_use { SANDBOX_READS, SANDBOX_WRITES };
 
 /*
- * Makes a new one and opens both of its ends, not blocking, so that neither the shell's opening waits nor a reader sees
- * the end before the writing end here is closed. False: errno.
+ * Makes a named pipe and opens both ends without blocking. So the shell's open does not wait, and a reader sees no end of file
+ * before our writing end is closed. Returns false with errno.
  */
 bool meeting_open(char path[MEETING_PATH], enum meeting_use, int *reading, int *writing);
-/* Takes the name away; who has it open keeps it. */
+/* Removes the name. Open descriptors stay valid. */
 void meeting_close(const char *path);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * From the kind of a request to the function that does it.
- */
+/* Maps the kind of a request to the function that carries it out. */
 #include "operations.h"
 
 #include <errno.h>

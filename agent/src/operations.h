@@ -1,6 +1,6 @@
 /*
- * Every operation that a request can name. Each start function decodes the whole request before it acts, and either
- * answers at once or leaves an operation behind on the connection.
+ * All operations that a request can name. A start function decodes the whole request before it acts. It either answers at once or
+ * leaves an operation on the connection.
  */
 #ifndef ALCOVE_OPERATIONS_H
 #define ALCOVE_OPERATIONS_H

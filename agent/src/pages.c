@@ -1,7 +1,6 @@
 /*
- * Two pipes, empty after each use: one for what was taken, and one twice as large for its double, so that a header and as
- * many pages always fit. They are closed while nobody needs them, since the kernel counts what pipes may hold against the
- * user, who is the same in all sandboxes.
+ * Two pipes that are empty after each use: one for the data taken, and one twice as large for its copy with a header. They are
+ * closed while unused, because the kernel counts the capacity of pipes per user, and all sandboxes may share that user.
  */
 #include "pages.h"
 
@@ -38,7 +37,7 @@ bool pages_ready(void) {
   if (refused || taken[0] >= 0) return !refused;
   if (open_pipe(taken, LONG_CHUNK) && open_pipe(doubled, 2 * LONG_CHUNK)) return true;
   close_both();
-  refused = true; /* by what else the user has; each further attempt would cost */
+  refused = true; /* the user's other pipes use up the limit; each further attempt would cost time */
   return false;
 }
 

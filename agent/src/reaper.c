@@ -1,6 +1,4 @@
-/*
- * signalfd for SIGCHLD and SIGTERM; a small hash table from pid to whoever started the process.
- */
+/* A signalfd for SIGCHLD and SIGTERM, and a small hash table from pid to the owner of the process. */
 #include "reaper.h"
 
 #include <errno.h>
@@ -47,7 +45,7 @@ bool reaper_knows(pid_t pid) {
 static void tell(pid_t pid, int status) {
   for (struct child *child = *bucket(pid); child; child = child->next)
     if (child->pid == pid) {
-      /* While members are left the kernel does not give this number to anybody else. */
+      /* While members of the group are left, the kernel does not reuse this number. */
       child->group_left = kill(-pid, 0) == 0;
       reaper_forget(child);
       child->ended(child, status);
@@ -66,8 +64,7 @@ bool reaper_reap(void) {
 }
 
 /*
- * As PID 1 only somebody outside the sandbox may end it: a sender from inside has a pid that we can see. SIGINT and
- * SIGTERM mean the same.
+ * Only a process outside the sandbox may end PID 1. A sender inside has a pid that we can see. SIGINT and SIGTERM mean the same.
  */
 static bool may_end_us(const struct signalfd_siginfo *info) {
   return getpid() != 1 || (info->ssi_code == SI_USER && info->ssi_pid == 0);
@@ -104,7 +101,7 @@ void exit_payload(uint8_t payload[5], int status) {
 bool child_signal_group(struct child *child, pid_t group, int signal_number) {
   if (!child->pid && !child->group_left) return false;
   child->group_left = kill(-group, signal_number) == 0;
-  /* In the instant before it has its own session it is in our group, and would miss that. */
+  /* Right after the fork the process is still in our group and would miss the group's signal. */
   if (child->pid) kill(child->pid, signal_number);
   return child->pid || child->group_left;
 }

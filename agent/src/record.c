@@ -1,6 +1,4 @@
-/*
- * Followers are woken with every piece of output, and each takes as much as its peer has room for.
- */
+/* Followers are woken at every piece of output, and each gets as much as its peer has room for. */
 #include "record.h"
 
 #include <errno.h>
@@ -9,14 +7,14 @@
 
 #include "pages.h"
 
-/* Whoever has taken nothing for so long is not waited for. */
+/* Output does not wait for a follower that has taken nothing for this long. */
 #define TAKING_MILLISECONDS 250u
 
 struct follower {
   struct record *record;
   struct connection *connection;
-  uint64_t offset, goal; /* what it was sent up to; where it is told how it stands */
-  uint64_t taken_at; /* when its peer last had room for more; milliseconds of the monotonic clock */
+  uint64_t offset, goal; /* bytes sent so far; the offset at which the status is sent */
+  uint64_t taken_at; /* when its peer last had room; milliseconds of the monotonic clock */
   bool follows;
   struct follower *next;
 };
@@ -37,7 +35,7 @@ static void say_end(struct follower *follower) {
 
 static const uint8_t kinds[] = {[FROM_STDOUT] = KIND_STDOUT, [FROM_STDERR] = KIND_STDERR};
 
-/* Whatever is sent is sent to who has room for it. */
+/* Updates a follower after `size` bytes were sent to it. */
 static void passed(struct follower *follower, size_t size) {
   follower->offset += size;
   follower->taken_at = now_milliseconds();
@@ -118,7 +116,7 @@ void record_wake(struct record *record) {
   }
 }
 
-/* Somebody to whom the next bytes may be sent as soon as they are there. */
+/* Finds a follower that can be sent the next bytes as soon as they arrive. */
 static struct follower *find_ready(const struct record *record) {
   for (struct follower *follower = record->followers; follower; follower = follower->next)
     if (follower->follows && follower->offset == record->ring.end && connection_is_drained(follower->connection) &&
@@ -127,7 +125,7 @@ static struct follower *find_ready(const struct record *record) {
   return NULL;
 }
 
-/* False: not all of it can be read, as the sandbox may have put things into its pipe that fail later. */
+/* False if not everything can be read: the sandbox may have put pages into its pipe whose reading fails. */
 static bool keep_pages(struct ring *ring, enum origin origin, size_t size) {
   while (size > 0) {
     ssize_t got = ring_take(ring, origin, pages_taken(), size);
@@ -147,7 +145,7 @@ ssize_t record_take(struct record *record, enum origin origin, int pipe, size_t 
   size_t size = (size_t)got;
   uint8_t header[FRAME_HEADER];
   put_u32(header, (uint32_t)size)[0] = kinds[origin];
-  /* Less is not worth it, and would hold more memory in pages than it has bytes. */
+  /* Fewer bytes are not worth it: their pages would take more memory than the data. */
   bool is_double = size >= CHUNK;
   bool is_well = !is_double || pages_double(header, size);
   is_well &= keep_pages(&record->ring, origin, size);

@@ -1,6 +1,6 @@
 /*
- * REMOVE: kills everything of a job that can be found, waits until its first process is reaped, and frees it. Those
- * who follow it are told its end first.
+ * REMOVE: kills all processes of a job that can be found, waits until its first process is reaped, and frees the job. Its
+ * followers get its end first.
  */
 #include <errno.h>
 #include <signal.h>
@@ -61,9 +61,9 @@ void remove_start(struct connection *connection, struct fields *request) {
   job->removing = true;
   connection->operation = &remove_operation;
   connection->state = job;
-  /* Stopped first, so that it starts nobody new while the others are looked for. */
+  /* Stopped first, so that the leader starts no new process during the search. */
   child_signal_group(&job->child, job->group, SIGSTOP);
-  /* The number of an ended leader may have gone to another process that we started; its session is not ours then. */
+  /* If the leader has ended, its number may belong to another process that we started, whose session is not this job's. */
   if (job->child.pid || !reaper_knows(job->group)) descendants_signal(job->group, SIGKILL);
   child_signal_group(&job->child, job->group, SIGKILL);
   if (job->state == JOB_ENDED) removers_continue(job);

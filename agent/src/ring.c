@@ -1,6 +1,6 @@
 /*
- * A file used round and round, and beside it the list of stretches, so that a replay tells both streams in the order in
- * which they were heard.
+ * A circular file, and beside it a list of runs (stretches of one stream), so that a replay tells both streams in the order in
+ * which they were read.
  */
 #include "ring.h"
 
@@ -15,13 +15,13 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define RUNS_MAX 32768u /* 256 KiB; streams that alternate more often than that lose their oldest output sooner */
+#define RUNS_MAX 32768u /* 256 KiB; streams that alternate more often lose their oldest output sooner */
 #define TMPFS 0x01021994
 #define TAKE_MAX (256u * 1024u)
-#define HEAD_PART 16u /* of the capacity */
-#define HEAD_RUNS_MAX 1024u /* streams that alternate more often have a shorter beginning */
+#define HEAD_PART 16u /* part of the capacity that keeps the beginning */
+#define HEAD_RUNS_MAX 1024u /* streams that alternate more often keep a shorter beginning */
 
-/* -1 with errno. A file system in memory does not count. */
+/* Returns -1 with errno. A file system in memory does not count. */
 static int open_hidden(const char *directory) {
   int at = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (at < 0) return -1;
@@ -44,7 +44,7 @@ static int open_hidden(const char *directory) {
   return fd;
 }
 
-/* Memory only where no disk can be written at all; a full one has room again one day. */
+/* Uses memory only if no disk can be written at all. A full disk may have room again later. */
 int ring_storage(void) {
   static const char *const directories[] = {"/var/tmp", "/tmp", "/"};
   bool is_full = false;
@@ -71,31 +71,31 @@ static int file_of(const struct ring *ring) { return ring->shared ? *ring->share
 
 static uint64_t run_start(const struct ring *ring, uint32_t i) { return ring->runs[i] >> 2; }
 
-/* The first `head` bytes stay where they are; all others go round and round in the rest. */
+/* The first `head` bytes keep their place. All others use the rest in a circle. */
 static uint64_t place_of(const struct ring *ring, uint64_t offset) {
   return offset < ring->head ? offset : ring->head + (offset - ring->head) % (ring->capacity - ring->head);
 }
 
-/* How many bytes lie side by side from this offset on, before the place is another. */
+/* Number of contiguous bytes from this offset on. */
 static uint64_t beside(const struct ring *ring, uint64_t offset) {
   return (offset < ring->head ? ring->head : ring->capacity) - place_of(ring, offset);
 }
 
-/* The oldest ones, behind those of the beginning. */
+/* Drops the oldest runs after those of the beginning. */
 static void drop_runs(struct ring *ring, uint32_t count) {
   uint64_t *first = ring->runs + ring->head_runs;
   ring->run_count -= count;
   memmove(first, first + count, (ring->run_count - ring->head_runs) * sizeof *ring->runs);
 }
 
-/* The runs that lie before `start` altogether. Dropped by many at a time, so that the moving does not add up. */
+/* Drops the runs that are completely before `start`, many at a time, because each drop moves the list. */
 static void forget_before_start(struct ring *ring) {
   uint32_t first = ring->head_runs, last = first;
   while (last + 1 < ring->run_count && run_start(ring, last + 1) <= ring->start) last++;
   if (last - first > ring->run_count / 4) drop_runs(ring, last - first);
 }
 
-/* While nothing has gone, what is there is the beginning, as far as it is kept. */
+/* While nothing was overwritten, the stored data is the beginning, up to the size that is kept. */
 static void grow_head(struct ring *ring) {
   if (ring->start > ring->head_end || ring->head_end == ring->head) return;
   uint32_t runs = ring->head_runs;
@@ -144,7 +144,7 @@ static bool store(struct ring *ring, const uint8_t *bytes, size_t size) {
 
 static void count(struct ring *ring, enum origin origin, bool stored, size_t size) {
   if (!begin_run(ring, stored ? origin : LOST)) {
-    /* Without memory for the list nothing that is there can be told apart any more. */
+    /* Without memory for the list, stored bytes can no longer be assigned to a stream. */
     ring->start = ring->end + size;
     ring->run_count = ring->head_runs = 0;
     ring->head_end = 0;
@@ -173,7 +173,7 @@ void ring_append(struct ring *ring, enum origin origin, const uint8_t *bytes, si
 
 void ring_lose(struct ring *ring, size_t size) { count(ring, LOST, false, size); }
 
-/* Only what fits pages can be mapped, and the file must be as long as the mapping. */
+/* The offset must be aligned to pages, and the file must be as long as the mapping. */
 static bool map(struct ring *ring) {
   int *file = ring->shared ? ring->shared : &ring->fd;
   if (*file < 0) *file = ring_storage();
@@ -182,7 +182,7 @@ static bool map(struct ring *ring) {
   if (*file < 0 || fstat(*file, &stat) < 0 || (stat.st_size < needed && ftruncate(*file, needed) < 0)) return false;
   void *mapped = mmap(NULL, ring->capacity, PROT_READ | PROT_WRITE, MAP_SHARED, *file, (off_t)ring->base);
   if (mapped == MAP_FAILED) return false;
-  madvise(mapped, ring->capacity, MADV_DONTFORK); /* what is forked here becomes a user's process */
+  madvise(mapped, ring->capacity, MADV_DONTFORK); /* a forked child becomes a user's process */
   ring->map = mapped;
   return true;
 }

@@ -1,6 +1,6 @@
 /*
- * The table of sessions and the life of each shell. The shell reads its commands from its standard input, one pipe,
- * and says how each has ended on another, which the commands themselves do not have open.
+ * The table of sessions and the life of each shell. The shell reads commands from its standard input, a pipe. It reports the end
+ * of each command on another pipe, which the commands themselves do not have open.
  */
 #include "session.h"
 
@@ -70,7 +70,7 @@ void session_release(struct session *session) {
 
 /* ---- talking to the shell ---- */
 
-/* bash takes a number that scripts hardly use; a plain sh knows one digit only. */
+/* bash uses a descriptor number that scripts hardly use. A plain sh supports one digit only. */
 int session_answer_fd(const struct session *session) { return session->flags & SESSION_BASH ? 251 : 9; }
 
 static void write_line(struct session *session) {
@@ -81,7 +81,7 @@ static void write_line(struct session *session) {
       source_watch(&session->lines, EPOLLOUT);
       return;
     }
-    if (written < 0) source_close(&session->lines); /* it does not read any more; its end will tell the rest */
+    if (written < 0) source_close(&session->lines); /* the shell reads no more; its end will be reported */
     else session->line_at += (size_t)written;
   }
   source_watch(&session->lines, 0);
@@ -92,7 +92,7 @@ static void write_line(struct session *session) {
 
 bool session_say(struct session *session, uint8_t *line, size_t size) {
   size_t unsaid = session->line_size - session->line_at;
-  if (unsaid) { /* somebody else has answered in place of the shell */
+  if (unsaid) { /* another process has answered in place of the shell */
     uint8_t *both = malloc(unsaid + size);
     if (both) {
       memcpy(both, session->line + session->line_at, unsaid);
@@ -116,7 +116,7 @@ static void on_lines_room(struct source *source, uint32_t events) {
   write_line(owner_of(source, struct session, lines));
 }
 
-/* "serial exit-code". Only about the command that runs, whoever else may have written here. */
+/* Parses "serial exit-code". Accepts it only for the running command, because any process may have written here. */
 static void hear(struct session *session, const char *answer) {
   char *end;
   unsigned long long serial = strtoull(answer, &end, 10);
@@ -148,7 +148,7 @@ static void on_answers(struct source *source, uint32_t events) {
 
 /* ---- life ---- */
 
-/* The shell was started with the two pipes as its input and output; its commands are to have neither. */
+/* The shell starts with the two pipes as its input and output. Its commands must have neither. */
 static void say_opening(struct session *session) {
   char *line = NULL;
   int size = asprintf(&line, "exec %d>&1 >/dev/null\n", session_answer_fd(session));
@@ -166,7 +166,7 @@ static void on_report(struct source *source, uint32_t events) {
   session->opener = NULL;
   if (opener) opener->state = NULL;
   if (got == (ssize_t)sizeof payload) {
-    /* What could not start does not exist. */
+    /* A session whose shell could not start does not exist. */
     session->state = JOB_ENDED;
     if (opener) connection_fail(opener, payload[0], (int)get_u32(payload + 1));
     session_commands_never_run(session);

@@ -1,6 +1,6 @@
 /*
- * Sessions: shells that keep their state from one command to the next, each with a queue of commands of which one runs
- * at a time. A command has pipes, and a record, of its own; what it leaves in the background keeps writing there.
+ * Sessions: shells that keep their state between commands. Each has a queue of commands, of which one runs at a time. A command
+ * has its own pipes and its own record; its background processes keep writing there.
  */
 #ifndef ALCOVE_SESSION_H
 #define ALCOVE_SESSION_H
@@ -17,23 +17,23 @@ struct session_command {
   char id[JOB_ID_MAX + 1];
   uint64_t serial, created_at, ended_at; /* milliseconds since 1970 */
   uint8_t state, flags;
-  bool is_wide[2]; /* that pipe has been made larger */
-  uint8_t *text; /* NULL: it lies in the session's file */
+  bool is_wide[2]; /* whether that pipe has been enlarged */
+  uint8_t *text; /* NULL: the text is in the session's file */
   uint32_t text_size;
   struct record record;
   struct source output[2], input;
-  struct timer pace; /* set while nothing is read, for the sake of who follows */
-  int held[3]; /* the sandbox's ends of them all, until the command has ended */
+  struct timer pace; /* set while reading pauses so that followers keep up */
+  int held[3]; /* the sandbox's ends of these pipes, until the command has ended */
   char meetings[3][MEETING_PATH];
-  uint8_t *pending; /* input that was not taken yet */
+  uint8_t *pending; /* input that the command has not taken yet */
   uint32_t pending_start, pending_end;
   bool input_closing;
   struct session_command *next;
 };
 
-/* A connection that waits until a session is gone. */
+/* A connection that waits until a session is removed. */
 struct session_removal {
-  struct connection *connection; /* NULL: it has gone itself */
+  struct connection *connection; /* NULL: the connection has closed */
   struct timer timer;
   uint64_t kill_at, give_up_at;
   struct process_mark *tree;
@@ -48,18 +48,18 @@ struct session {
   struct child child;
   pid_t group;
   struct source report, lines, answers;
-  uint8_t *line; /* what is being written to the shell */
+  uint8_t *line; /* the line that is being written to the shell */
   size_t line_at, line_size;
   char answer[64];
   size_t answer_size;
-  int file; /* the records of all commands, and long texts; -1 until there is something */
+  int file; /* holds the records of all commands, and long texts; -1 until needed */
   uint32_t ring_bytes;
   struct session_command *commands, *running;
   unsigned command_count, waiting_count;
   size_t waiting_bytes;
-  struct connection *opener; /* waits to hear whether it runs */
+  struct connection *opener; /* waits for the report whether the shell runs */
   struct session_removal removal;
-  bool unlisted, settled; /* settled: the shell has ended, and everybody was told */
+  bool unlisted, settled; /* settled: the shell has ended, and all waiters were told */
   struct session *next;
 };
 
@@ -67,43 +67,43 @@ struct session {
 extern struct session *sessions;
 
 struct session *session_find(const char *id);
-/* Finds a session; NULL: the connection has been told that there is none. */
+/* Finds a session. On NULL the connection has received "no such session". */
 struct session *session_named(struct connection *, const char *id);
 bool sessions_are_full(void);
 void session_enlist(struct session *);
-/* Takes over the process and its descriptors and listens to them from now on. */
+/* Takes over the process and its descriptors and watches them from now on. */
 void session_started(struct session *, pid_t, int lines, int answers, int report);
-/* Takes it off the list, so that its id is free. */
+/* Takes the session off the list, so that its id is free again. */
 void session_unlist(struct session *);
-/* Frees one that is off the list and has ended, once nobody follows one of its commands. */
+/* Frees an ended session that is off the list, once none of its commands has a follower. */
 void session_release(struct session *);
-/* Where in the shell it answers how a command has ended. */
+/* The shell's descriptor on which it reports the end of a command. */
 int session_answer_fd(const struct session *);
-/* Writes to the shell as soon as it takes it; the buffer is freed then. False: no memory. */
+/* Writes to the shell as soon as it reads, then frees the buffer. False: out of memory. */
 bool session_say(struct session *, uint8_t *line, size_t size);
 
 /* session_command.c */
 struct session_command *session_command_find(const struct session *, const char *id);
-/* NULL: errno. ENOBUFS: so much waits already that no more is taken. */
+/* NULL with errno. ENOBUFS: too much is queued already. */
 struct session_command *session_command_add(struct session *, const char *id, uint8_t flags, const uint8_t *text,
                                             uint32_t size);
-/* Starts the next one if none runs. */
+/* Starts the next command if none runs. */
 void session_continue(struct session *);
-/* The running one has ended; or, with NEVER_RAN, all that wait. */
+/* The running command has ended; with NEVER_RAN, all queued commands have. */
 void session_command_ended(struct session_command *, uint8_t how, uint32_t code);
 void session_commands_never_run(struct session *);
-/* What the command takes of it waits in a pipe, then here. False: more than that. */
+/* Queues input for the command, in its pipe and then in memory. False: too much is queued. */
 bool session_command_input(struct session_command *, const uint8_t *bytes, uint32_t size, bool closes);
 void session_command_close(struct session_command *);
 void session_command_free(struct session_command *);
-/* A copy to be freed, of `text_size` bytes; NULL: errno. */
+/* Returns a copy of `text_size` bytes that the caller frees. NULL with errno. */
 uint8_t *session_command_text(const struct session_command *);
 
-/* session_memory.c: keeps what is left of ended commands within its bounds. */
+/* session_memory.c: keeps the records of ended commands within their limits. */
 void session_forget_old(struct session *);
 void session_command_settle_text(struct session_command *);
 
-/* session_remove.c: the shell has been reaped. */
+/* session_remove.c: called when the shell has been reaped. */
 void session_removal_continue(struct session *);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The life of one command: it waits, it is handed to the shell with pipes of its own, and it ends when the shell says
- * so, or ends itself. What comes through its pipes afterwards is its background's, and is still kept.
+ * The life of a command. It is queued, then handed to the shell with its own pipes. It ends when the shell reports its end or
+ * ends itself. Later output in its pipes comes from background processes, and is still kept.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ struct session_command *session_command_find(const struct session *session, cons
 
 /* ---- output ---- */
 
-/* Nothing more will come. */
+/* Call this when no more output is expected. */
 static void rest(struct session_command *command) {
   ring_rest(&command->record.ring);
   if (command->is_wide[0] || command->is_wide[1]) pages_drop();
@@ -41,7 +41,7 @@ static bool collect(struct session_command *command, int which, size_t at_most) 
                                         : ring_take(&command->record.ring, origin, source->fd, at_most);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got >= (ssize_t)CHUNK && !command->is_wide[which]) {
-    /* It filled the pipe that it was given. A larger one has both sides wait for each other less often. */
+    /* The output filled the pipe. With a larger pipe both sides wait for each other less often. */
     command->is_wide[which] = true;
     fcntl(source->fd, F_SETPIPE_SZ, LONG_CHUNK);
   }
@@ -65,9 +65,8 @@ static void on_eased(struct record *record) {
 }
 
 /*
- * A command that writes faster than a follower takes would only overwrite what that one is about to get, and leave the
- * caches before it is read. It waits a moment for each piece then, which still lets it write tens of megabytes per second
- * whoever follows.
+ * Slows down a command that writes faster than a follower reads: it would only overwrite data that the follower is about to get.
+ * The command waits a moment for each piece, which still allows tens of megabytes per second.
  */
 static void pace(struct session_command *command, uint64_t size) {
   if (!record_is_pressed(&command->record)) return;
@@ -93,7 +92,7 @@ static void on_stderr(struct source *source, uint32_t events) {
   hear(owner_of(source, struct session_command, output[1]), 1);
 }
 
-/* What the command left in the pipe, and no more: its background may write on and on. */
+/* Collects what is in the pipe at the command's end and no more, because background processes may write forever. */
 static void collect_last(struct session_command *command, int which) {
   int waiting = 0;
   if (command->output[which].fd < 0 || ioctl(command->output[which].fd, FIONREAD, &waiting) < 0) return;
@@ -221,8 +220,8 @@ static uint8_t *append(uint8_t *at, const void *bytes, size_t size) {
 }
 
 /*
- * `eval` of a quoted text cannot be left open by whatever the text is, and `command` before it keeps an error in it from
- * ending the shell. The answer is said by the shell itself when the redirections are over.
+ * The text is quoted for `eval`, so that no text can leave the shell in an open construct. `command` before it keeps an error
+ * from ending the shell. The shell itself reports the exit code, after the redirections end.
  */
 static uint8_t *wrap(const struct session_command *command, size_t *size) {
   const struct session *session = command->session;
@@ -230,7 +229,7 @@ static uint8_t *wrap(const struct session_command *command, size_t *size) {
   for (uint32_t i = 0; i < command->text_size; i++) quotes += command->text[i] == '\'';
   uint8_t *line = malloc(command->text_size + 3 * quotes + WRAPPING_MAX), *at = line;
   if (!line) return NULL;
-  if (session->flags & SESSION_BASH) at = append(at, "LINENO=1\n", 9); /* complaints name no line of ours */
+  if (session->flags & SESSION_BASH) at = append(at, "LINENO=1\n", 9); /* error messages name no line of this wrapper */
   at = append(at, "command eval '", 14);
   for (uint32_t i = 0; i < command->text_size; i++) {
     if (command->text[i] == '\'') at = append(at, "'\\''", 4);

@@ -1,6 +1,4 @@
-/*
- * SESSION_EXEC, COMMAND_ATTACH, COMMAND_INPUT, COMMAND_SHOW: what is asked about one command of a session.
- */
+/* SESSION_EXEC, COMMAND_ATTACH, COMMAND_INPUT, COMMAND_SHOW: requests about one command of a session. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +13,7 @@ static void answer(struct connection *connection) {
   connection_end(connection);
 }
 
-/* NULL: the connection has been told why. */
+/* Finds a command. On NULL the connection has received the reason. */
 static struct session_command *command_named(struct connection *connection, const char *session_id, const char *id) {
   struct session *session = session_named(connection, session_id);
   if (!session) return NULL;
@@ -41,7 +39,7 @@ void session_exec_start(struct connection *connection, struct fields *request) {
   else if (!(command = session_command_add(session, id, flags & COMMAND_FLAGS, text, size)))
     connection_fail(connection, STAGE_BUSY, errno);
   if (!command) return;
-  /* Before it runs, so that it cannot be over and forgotten by then. */
+  /* Followed before it runs, so that it cannot be finished and forgotten first. */
   if (flags & EXEC_FOLLOWS) record_follow(connection, &command->record, 0, true);
   else answer(connection);
   session_continue(session);

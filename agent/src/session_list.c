@@ -1,6 +1,6 @@
 /*
- * SESSION_LIST: one session or all, each followed by its commands in their order, written as fast as the peer reads.
- * What comes or goes meanwhile may or may not be among them.
+ * SESSION_LIST: sends one session or all, each followed by its commands in order, as fast as the peer reads. Sessions and
+ * commands that come or go meanwhile may or may not be included.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "session_frames.h"
 
 struct listing {
-  uint64_t session, command; /* serials of what was told last */
-  uint64_t only;             /* 0: all */
+  uint64_t session, command; /* serials of the last session and command that were sent */
+  uint64_t only;             /* serial of the only wanted session; 0: all */
 };
 
 uint32_t command_describe(const struct session_command *command, uint32_t text_max, uint8_t *payload) {
@@ -81,7 +81,7 @@ void session_list_start(struct connection *connection, struct fields *request) {
     return;
   }
   const struct session *only = NULL;
-  if (*id && !(only = session_named(connection, id))) return; /* where that was told, and failed, `id` is gone as well */
+  if (*id && !(only = session_named(connection, id))) return; /* after a failure `id` is freed, so nothing may use it */
   struct listing *listing = calloc(1, sizeof *listing);
   if (!listing) {
     connection_fail(connection, STAGE_BUSY, ENOMEM);

@@ -1,6 +1,6 @@
 /*
- * What ended commands leave behind would grow as long as a session lives. Their output is kept on disk up to a sum, their
- * records up to a number, and long texts move to the disk; the oldest go first. Of output that went, ATTACH says so.
+ * Limits what ended commands leave behind in a long session. Their output on disk is limited in total, their records in number,
+ * and long texts are moved to the disk. The oldest go first. ATTACH reports missing output as lost.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ void session_command_settle_text(struct session_command *command) {
   if (command->text_size <= SHORT_TEXT) return;
   if (session->file < 0) session->file = ring_storage();
   ssize_t written = pwrite(session->file, command->text, command->text_size, text_place(command));
-  if (written != (ssize_t)command->text_size) return; /* then it stays where it is */
+  if (written != (ssize_t)command->text_size) return; /* the text then stays in memory */
   free(command->text);
   command->text = NULL;
 }
@@ -50,14 +50,14 @@ static size_t memory_bytes(const struct session_command *command) {
          command->record.ring.run_room * sizeof *command->record.ring.runs;
 }
 
-/* Gives back the place of its output, and of its text. */
+/* Frees the disk space of the command's output and text. */
 static void drop(struct session_command *command) {
   ring_drop(&command->record.ring);
   if (!command->text)
     fallocate(command->session->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, text_place(command), COMMAND_TEXT_MAX);
 }
 
-/* Nobody looks at it any more, and nothing of it writes any more. */
+/* True if the command has no followers and none of its processes can write any more. */
 static bool is_over(const struct session_command *command) {
   return command->state == COMMAND_ENDED && !command->record.followers && command->output[0].fd < 0 &&
          command->output[1].fd < 0;

@@ -1,7 +1,7 @@
 /*
- * SESSION_REMOVE: the session is gone from the list at once. SIGTERM to everything of it, and SIGKILL after five seconds
- * to what is still there; whoever asked hears when all of it is gone. Those that leave the tree in that time are still
- * known, because they were written down at its beginning.
+ * SESSION_REMOVE: the session leaves the list at once. All its processes get SIGTERM, and after five seconds SIGKILL. The caller
+ * is told when all are gone. Processes that leave the tree meanwhile are still known, because the tree was recorded at the
+ * beginning.
  */
 #include <errno.h>
 #include <signal.h>
@@ -15,10 +15,10 @@
 #define LOOK_AGAIN_MILLISECONDS 20u
 #define ROUNDS 8
 
-/* The shell's number may have gone to another process that we started; its session is not this one then. */
+/* If the shell has ended, its number may belong to another process that we started, whose session is not this one. */
 static bool is_number_ours(const struct session *session) { return session->child.pid || !reaper_knows(session->group); }
 
-/* True when there are more than were known. */
+/* Returns true if more processes were found than were known. */
 static bool find_tree(struct session *session) {
   struct session_removal *removal = &session->removal;
   size_t before = removal->tree_size;
@@ -36,7 +36,7 @@ static void signal_tree(const struct session *session, int number) {
     if (process_lives(&removal->tree[i])) kill(removal->tree[i].pid, number);
 }
 
-/* Stopped first, so that nobody starts somebody new, or loses its parent, while the others are looked for. */
+/* All are stopped first, so that none starts a new process or loses its parent during the search. */
 static void kill_tree(struct session *session) {
   for (int round = 0; round < ROUNDS; round++) {
     signal_tree(session, SIGSTOP);
@@ -58,7 +58,7 @@ static void finish(struct session *session) {
   struct session_removal *removal = &session->removal;
   struct connection *connection = removal->connection;
   timer_clear(&removal->timer);
-  if (session->child.pid) { /* even SIGKILL has not ended it yet */
+  if (session->child.pid) { /* even SIGKILL has not ended the shell yet */
     reaper_forget(&session->child);
     if (session->running) session_command_ended(session->running, KILLED, SIGKILL);
     session_commands_never_run(session);
@@ -79,7 +79,7 @@ static void look(struct timer *timer) {
   struct session_removal *removal = &session->removal;
   uint64_t now = now_milliseconds();
   if (!is_anybody_left(session)) {
-    find_tree(session); /* those that were started while the others ended */
+    find_tree(session); /* finds processes that were started while the others ended */
     if (!removal->tree_size) {
       finish(session);
       return;

@@ -1,6 +1,4 @@
-/*
- * Dumpable off means that neither tracing nor /proc/<agent>/{mem,fd,environ,…} is open to the sandbox's root.
- */
+/* Sets the agent up. It is not dumpable, so the sandbox's root can neither trace it nor read /proc/<agent>/{mem,fd,environ,…}. */
 #include "setup.h"
 
 #include <fcntl.h>
@@ -27,7 +25,7 @@
 
 static struct rlimit files_at_start;
 static int agent_score, child_score;
-static int process_limit = -1; /* the file that says it, where it counts for the sandbox */
+static int process_limit = -1; /* file with the limit of processes, if it counts per sandbox */
 
 void close_from(int first) {
   if (syscall(SYS_close_range, (unsigned)first, ~0u, 0u) == 0) return;
@@ -55,7 +53,8 @@ static int read_score(void) {
   return size > 0 ? atoi(text) : 0;
 }
 
-/* Lowering takes a right that the agent mostly lacks; then the commands stand higher instead. Raising is always free. */
+/* Lowering the score needs a right that the agent mostly lacks. Then the scores of commands are raised instead, which is
+ * always allowed. */
 static void choose_scores(void) {
   write_score(-1000);
   agent_score = read_score();
@@ -63,20 +62,20 @@ static void choose_scores(void) {
   if (child_score > 1000) child_score = 1000;
 }
 
-/* The limit of the sandbox's control group, of either version. Kept open, as each new process asks. */
+/* Opens the limit of the sandbox's control group, v1 or v2. It stays open, because each new process reads it. */
 static int open_process_limit(void) {
   int fd = open("/sys/fs/cgroup/pids.max", O_RDONLY | O_CLOEXEC);
   return fd < 0 ? open("/sys/fs/cgroup/pids/pids.max", O_RDONLY | O_CLOEXEC) : fd;
 }
 
-/* 0 where there is none. */
+/* Returns 0 if there is no limit. */
 static rlim_t read_process_limit(void) {
   char text[24] = {0};
   ssize_t size = pread(process_limit, text, sizeof text - 1, 0);
-  return size > 0 ? strtoul(text, NULL, 10) : 0; /* "max" is none */
+  return size > 0 ? strtoul(text, NULL, 10) : 0; /* "max" means no limit */
 }
 
-/* Before Linux 5.14 this counts for an id of the host, and sandboxes may share their ids. */
+/* Before Linux 5.14 the limit counts per host id, and sandboxes may share their ids. */
 static bool counts_for_sandbox(void) {
   struct utsname kernel;
   int major, minor;
@@ -85,8 +84,8 @@ static bool counts_for_sandbox(void) {
 }
 
 /*
- * Tells programs how many processes they may have (`ulimit -u`), by the limit as it is now: it follows a resize. It is one more
- * than that of the control group, which the kernel asks last and which counts what it refuses.
+ * Sets the limit of processes that programs see (`ulimit -u`) to the current limit, which a resize may change. It is one higher
+ * than the control group's limit, so that the control group refuses first and counts the refusal.
  */
 static void show_process_limit(void) {
   struct rlimit limit;
@@ -109,13 +108,13 @@ static void bring_loopback_up(void) {
   close(fd);
 }
 
-/* A descriptor of ours must never land on 0, 1 or 2, where children look for their streams. */
+/* Descriptors of the agent must never be 0, 1 or 2, which children use as their standard streams. */
 static void fill_standard_streams(void) {
   for (int fd = 0; fd <= 2; fd++)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) abort();
 }
 
-/* Whoever started us may have had some ignored, which programs would inherit from us. Handlers they do not inherit. */
+/* Resets ignored signals, which programs would inherit from us. Handlers are not inherited. */
 static void ignore_no_signals(void) {
   struct sigaction action;
   for (int number = 1; number < NSIG; number++)
@@ -143,7 +142,7 @@ void setup_agent(void) {
 
 void setup_child(void) {
   setsid();
-  signal(SIGPIPE, SIG_DFL); /* the only one that the agent ignores */
+  signal(SIGPIPE, SIG_DFL); /* the only signal that the agent ignores */
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);

@@ -1,6 +1,6 @@
 /*
- * Two timers: one until KILL, one until the agent stops waiting for what even KILL cannot end (uninterruptible sleep;
- * as PID 1 the kernel then ends the rest with us).
+ * Two timers: until SIGKILL, and until the agent stops waiting for processes that even SIGKILL cannot end (uninterruptible
+ * sleep). As PID 1, the agent's exit ends those too.
  */
 #include "shutdown.h"
 
@@ -28,7 +28,7 @@ static void leave(struct timer *timer) {
   exit(0);
 }
 
-/* PID 1 may name everybody; a test's agent may only name its own. */
+/* PID 1 can signal every process. An agent in a test may signal only its own. */
 static void signal_all(int signal_number) {
   if (getpid() == 1) kill(-1, signal_number);
   else descendants_signal(getpid(), signal_number);
@@ -40,7 +40,7 @@ static void kill_all(struct timer *timer) {
   timer_set(&next_step, AFTER_KILL_MILLISECONDS, leave);
 }
 
-/* Again and again: readline keeps one signal only, so that a HUP next to the TERM may be lost to its shell. */
+/* Repeated, because readline keeps only one signal: a HUP next to the TERM may not reach its shell. */
 static void hang_up(struct timer *timer) {
   jobs_hang_up();
   timer_set(timer, HANG_UP_AGAIN_MILLISECONDS, hang_up);
@@ -49,7 +49,7 @@ static void hang_up(struct timer *timer) {
 void shutdown_begin(uint32_t grace_milliseconds) {
   if (grace_milliseconds > GRACE_MAX_MILLISECONDS) grace_milliseconds = GRACE_MAX_MILLISECONDS;
   if (begun) {
-    /* Asking again may only shorten the wait. */
+    /* A second request may only shorten the wait. */
     if (next_step.fire == kill_all && next_step.at > now_milliseconds() + grace_milliseconds)
       timer_set(&next_step, grace_milliseconds, kill_all);
     return;
@@ -64,7 +64,7 @@ void shutdown_begin(uint32_t grace_milliseconds) {
 
 bool shutdown_has_begun(void) { return begun; }
 
-/* What the last commands said is still on its way out. */
+/* Waits a moment for the last output to be sent. */
 void shutdown_nobody_left(void) {
   bool is_leaving = next_step.fire == leave && next_step.at <= now_milliseconds() + LAST_WORDS_MILLISECONDS;
   if (begun && !is_leaving) timer_set(&next_step, LAST_WORDS_MILLISECONDS, leave);

@@ -1,6 +1,6 @@
 /*
- * The orderly end: TERM to everybody, time to finish, KILL, and the agent exits. Commands that end in that time are
- * still told as usual.
+ * The orderly shutdown: TERM to all processes, a grace period, KILL, then the agent exits. Commands that end meanwhile are
+ * reported as usual.
  */
 #ifndef ALCOVE_SHUTDOWN_H
 #define ALCOVE_SHUTDOWN_H
@@ -10,7 +10,7 @@
 
 void shutdown_begin(uint32_t grace_milliseconds);
 bool shutdown_has_begun(void);
-/* The reaper found that no child is left. */
+/* Called by the reaper when no child is left. */
 void shutdown_nobody_left(void);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * A bounded number of pipes is read and thrown away; one more, and the pipe is closed after all.
- */
+/* Reads and discards a limited number of pipes. Beyond that limit a pipe is closed after all. */
 #include "sink.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * SPAWN: decoding what is wanted, opening its pipes or terminal, and starting it as a job. Whoever asked hears whether
- * it runs; if they are gone by then, it runs all the same.
+ * SPAWN: decodes the request, opens its pipes or terminal, and starts a job. The caller is told whether it runs. If the caller
+ * has gone by then, the job runs anyway.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static bool take_spawn(struct spawn_request *spawn, struct fields *request) {
          (!(spawn->flags & SPAWN_TERMINAL) || (spawn->cols && spawn->rows));
 }
 
-/* ours: input, output, error output; theirs: what becomes 0, 1, 2. All -1 before; what was opened is in there. */
+/* ours: input, output, error output. theirs: 0, 1, 2. All must be -1 before. Opened ones are filled in. */
 static bool open_terminal(const struct spawn_request *spawn, int ours[3], int theirs[3]) {
   if (!terminal_open(spawn->cols, spawn->rows, &ours[1], &theirs[0])) {
     ours[1] = theirs[0] = -1;
@@ -79,7 +79,7 @@ static struct job *new_job(const struct spawn_request *spawn) {
   return job;
 }
 
-/* 0, or why not. */
+/* Returns 0 or an errno. */
 static int spawn_job(struct connection *connection, const struct spawn_request *spawn) {
   int ours[3] = {-1, -1, -1}, theirs[3] = {-1, -1, -1}, report = -1;
   struct job *job = new_job(spawn);

@@ -1,6 +1,4 @@
-/*
- * The slave is asked of the master itself (TIOCGPTPEER), not opened by a path: /dev belongs to the sandbox.
- */
+/* The slave is opened through the master (TIOCGPTPEER) and not by a path, because /dev belongs to the sandbox. */
 #include "terminal.h"
 
 #include <errno.h>
@@ -21,7 +19,7 @@ bool terminal_resize(int master, uint16_t cols, uint16_t rows) {
 bool terminal_open(uint16_t cols, uint16_t rows, int *master, int *slave) {
   int unlock = 0;
   struct termios modes;
-  /* Whatever may lie at this path, opening it does not wait, and only a terminal knows these requests. */
+  /* Any file may be at this path: opening it does not wait, and only a terminal answers these requests. */
   *master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
   if (*master < 0) return false;
   *slave = ioctl(*master, TIOCSPTLCK, &unlock) == 0 ? ioctl(*master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
@@ -32,7 +30,7 @@ bool terminal_open(uint16_t cols, uint16_t rows, int *master, int *slave) {
     return false;
   }
   if (tcgetattr(*slave, &modes) == 0) {
-    modes.c_iflag |= IUTF8; /* erasing takes whole characters */
+    modes.c_iflag |= IUTF8; /* backspace then deletes whole characters */
     tcsetattr(*slave, TCSANOW, &modes);
   }
   terminal_resize(*master, cols, rows);

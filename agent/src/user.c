@@ -1,6 +1,4 @@
-/*
- * A user's entry and groups; then becoming that user, groups first, because afterwards the right to is gone.
- */
+/* Finds a user's entry and groups, and becomes that user: groups first, because the right to set them is lost after that. */
 #include "user.h"
 
 #include <errno.h>
@@ -48,7 +46,7 @@ static void find_groups(struct user *user) {
   accounts_close(&file);
 }
 
-/* "name:group": that group alone, as Docker has it. */
+/* "name:group" has only that group, as in Docker. */
 static bool find_with_group(struct user *user, const char *wanted, const char *colon) {
   char *name = strndup(wanted, (size_t)(colon - wanted));
   if (!name) return false;
@@ -82,7 +80,7 @@ bool user_find(struct user *user, const char *wanted) {
     user->home = strdup(is_root ? "/root" : "/");
     user->shell = strdup("/bin/sh");
     user->uid = uid;
-    user->gid = 0; /* as Docker has it: images give such a user what group 0 may write */
+    user->gid = 0; /* as in Docker: images let such a user write what group 0 may write */
   }
   if (!user->name || !user->home || !user->shell) {
     errno = ENOMEM;
@@ -93,7 +91,7 @@ bool user_find(struct user *user, const char *wanted) {
 }
 
 bool user_become(const struct user *user) {
-  if (geteuid() != 0 && geteuid() == user->uid) return true; /* an agent without rights has none to give up */
+  if (geteuid() != 0 && geteuid() == user->uid) return true; /* an agent without privileges has none to give up */
   return setgroups(user->group_count, user->groups) == 0 && setresgid(user->gid, user->gid, user->gid) == 0 &&
          setresuid(user->uid, user->uid, user->uid) == 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Who a command runs as, by the sandbox's own /etc/passwd and /etc/group. Only ever called in a process that was forked
- * for one command: these files belong to the sandbox, and its disk may be slow.
+ * Finds the user of a command in the sandbox's own /etc/passwd and /etc/group. Called only in a process that was forked for one
+ * command: the files belong to the sandbox, and its disk may be slow.
  */
 #ifndef ALCOVE_USER_H
 #define ALCOVE_USER_H
@@ -19,11 +19,11 @@ struct user {
 };
 
 /*
- * By name or decimal uid, perhaps with ":" and the name or id of a group. A uid without an entry is a user all the same, with
- * group 0. False: errno says why.
+ * Finds a user by name or decimal uid, perhaps with ":" and a group's name or id. A uid without an entry is valid and has group
+ * 0. Returns false with errno.
  */
 bool user_find(struct user *, const char *user_and_group);
-/* Gives up every right that this user does not have. False: errno says why. */
+/* Gives up all rights that this user does not have. Returns false with errno. */
 bool user_become(const struct user *);
 
 #endif

@@ -1,15 +1,13 @@
-/*
- * The numbers of the wire protocol, as PROTOCOL.md describes them. Nothing here does anything.
- */
+/* The numbers of the wire protocol, as PROTOCOL.md describes them. */
 #ifndef ALCOVE_WIRE_H
 #define ALCOVE_WIRE_H
 
 #define FRAME_HEADER 5u             /* u32le size of the payload, u8 kind */
-#define FRAME_MAX (1024u * 1024u)   /* payload of one frame, either way */
-#define REQUEST_MAX (8u * 1024u * 1024u) /* all frames of one request together */
-#define CHUNK 65536u                /* the most that one output frame carries */
-#define LONG_CHUNK (256u * 1024u)   /* the same of kept output, of which there may be much */
-#define INPUT_WINDOW (256u * 1024u) /* standard input a peer may send before it is given credit for more */
+#define FRAME_MAX (1024u * 1024u)   /* maximum payload of one frame, in both directions */
+#define REQUEST_MAX (8u * 1024u * 1024u) /* maximum size of all frames of one request together */
+#define CHUNK 65536u                /* maximum payload of one output frame */
+#define LONG_CHUNK (256u * 1024u)   /* the maximum for kept output, of which there may be much */
+#define INPUT_WINDOW (256u * 1024u) /* standard input that a peer may send before it gets more credit */
 
 enum kind {
   KIND_PART = 0x00, /* a piece of a request that is too large for one frame */
@@ -54,7 +52,7 @@ enum kind {
   KIND_STDERR = 0x83,
   KIND_EXIT = 0x84,
   KIND_CREDIT = 0x85,
-  KIND_LOST = 0x86, /* u64: so many bytes of output are not there any more */
+  KIND_LOST = 0x86, /* u64: number of output bytes that are lost */
   KIND_JOB = 0x87,
   KIND_END = 0x88,
   KIND_ENTRY = 0x89,
@@ -63,17 +61,17 @@ enum kind {
   KIND_TEXT = 0x8c,
 };
 
-/* Where something failed: the first byte of a FAILED frame; an i32 errno (or 0) follows. */
+/* Where a failure happened: the first byte of a FAILED frame. An i32 errno (or 0) follows. */
 enum stage {
-  STAGE_PROTOCOL = 0, /* the peer sent something that is no request */
+  STAGE_PROTOCOL = 0, /* the peer sent an invalid request */
   STAGE_USER = 1,
   STAGE_CWD = 2,
   STAGE_EXEC = 3,
   STAGE_CONNECT = 4,
-  STAGE_BUSY = 5,   /* a bound was reached; try again later */
+  STAGE_BUSY = 5,   /* a limit was reached; try again later */
   STAGE_ENDING = 6, /* the agent is shutting down */
-  STAGE_SYSTEM = 7, /* the kernel refused a pipe, a process, memory */
-  STAGE_JOB = 8,    /* ENOENT: no such job; EEXIST: there is one; ESRCH: it has ended; EPIPE: its input is closed */
+  STAGE_SYSTEM = 7, /* the kernel refused a pipe, a process or memory */
+  STAGE_JOB = 8,    /* ENOENT: no such job; EEXIST: it exists; ESRCH: it has ended; EPIPE: its input is closed */
   STAGE_FILE = 9,   /* the errno is the kernel's; EINVAL: neither a file nor a directory */
 };
 
@@ -85,7 +83,7 @@ enum session_flags { SESSION_BASH = 1 };
 enum command_flags { COMMAND_KEEP_INPUT = 1, COMMAND_ECHO_INPUT = 2, COMMAND_FLAGS = 3, EXEC_FOLLOWS = 4 };
 enum input_flags { INPUT_CLOSE = 1 };
 enum command_state { COMMAND_WAITING = 0, COMMAND_RUNNING = 1, COMMAND_ENDED = 2 };
-enum how { EXITED = 0, KILLED = 1, NEVER_RAN = 2 }; /* the last only of a session's command */
+enum how { EXITED = 0, KILLED = 1, NEVER_RAN = 2 }; /* NEVER_RAN only for a session's command */
 
 #define SESSION_ID_MAX 1024u
 #define COMMAND_TEXT_MAX (1024u * 1024u)

@@ -32,18 +32,18 @@ suite('a call of a command', () => {
   }
   const complaint = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
 
-  test('returns the answer of the server, and an empty value for an empty answer', async () => {
+  test('a call returns the server’s answer, and an empty value for an empty answer', async () => {
     assert.deepEqual(await call(200, '[1]'), [1])
     assert.deepEqual(await call(204, ''), {})
   })
 
-  test('reports a refusal by its sentence, and a refusal that is not JSON by its status', async () => {
+  test('a refusal is reported by its sentence, and a refusal that is not JSON by its status', async () => {
     await assert.rejects(call(409, '{"message":"There is one."}'), complaint(/^There is one\.$/))
     await assert.rejects(call(502, '<html>Bad Gateway</html>'), complaint(/ answered 502$/))
     await assert.rejects(call(200, '<html>Welcome</html>'), complaint(/ is no Alcove server$/))
   })
 
-  test('reports an unreachable server without a stack, in alcove sandboxes too', async () => {
+  test('an unreachable server is reported without a stack, in alcove sandboxes too', async () => {
     const away = complaint(/^the server at http:\/\/127\.0\.0\.1:1 does not answer: /)
     await assert.rejects(callServer('http://127.0.0.1:1/api/x', {}), away)
     const file = join(scratch, 'session.json')

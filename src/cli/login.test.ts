@@ -60,7 +60,7 @@ suite('alcove login', () => {
     assert.match(done.html, /device is signed in/)
   }
 
-  test('signs in by a code entered elsewhere; then calls work, also after the token has expired', async () => {
+  test('login works with a code entered elsewhere; later calls work, also after the token has expired', async () => {
     let entered: Promise<void> | undefined
     await login({
       url,
@@ -103,7 +103,7 @@ suite('alcove login', () => {
     await assert.rejects(sandboxes({ file, say: () => {} }), /could not be renewed/)
   })
 
-  test('reports a wrong address, and a session file that is not ours, in a sentence', async () => {
+  test('a wrong address, and a session file that is not ours, are reported in a sentence', async () => {
     await assert.rejects(login({ url: 'nonsense', file, say: () => {} }), /not a URL/)
     await assert.rejects(login({ url: 'http://127.0.0.1:1', file, say: () => {} }), /no Alcove server/)
     writeFileSync(file, '{')

@@ -32,14 +32,14 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-purge-'))
   after(() => rmSync(scratch, { recursive: true, force: true }))
 
-  test('does not touch a directory that is not recognizably Alcove’s', () => {
+  test('purge does not touch a directory that is not recognizably Alcove’s', () => {
     const path = join(scratch, 'theirs')
     for (const name of ['run', 'precious', 'log', 'secrets']) mkdirSync(join(path, name), { recursive: true })
     assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
     assert.deepEqual(readdirSync(path), ['log', 'precious', 'run', 'secrets'])
   })
 
-  test('removes our files and the directory, and announces each step; a second run finds nothing', () => {
+  test('purge removes our files and the directory, and announces each step; a second run finds nothing', () => {
     const { path, runtime } = prepareDataDirectory(join(scratch, 'ours'))
     const { status, text, steps } = purge(path)
     assert.deepEqual([status, text], [0, `Removed ${path} and everything it had on this host.\n`])
@@ -53,7 +53,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual(purge(path), { status: 0, text: `There is nothing of Alcove in ${path}.\n`, steps: '' })
   })
 
-  test('leaves foreign files in a data directory, and says so', () => {
+  test('purge leaves foreign files in a data directory, and says so', () => {
     const { path } = prepareDataDirectory(join(scratch, 'shared'))
     mkdirSync(join(path, 'images'))
     const { status, text } = purge(path)
@@ -63,7 +63,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.match(purge(path).text, /There is nothing of Alcove/)
   })
 
-  test('frees the address range of its network, and not that of another server', async (t) => {
+  test('purge frees the address range of its network, and not that of another server', async (t) => {
     const ours = prepareDataDirectory(join(scratch, 'networked'))
     const theirs = prepareDataDirectory(join(scratch, 'neighbour'))
     const takeRange = async ({ instance }: { instance: string }) => {
@@ -153,7 +153,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual([purge(path).status, existsSync(path)], [0, false])
   })
 
-  test('removes the remains of an interrupted first start, also of one interrupted early', () => {
+  test('purge removes the remains of an interrupted first start, also of one interrupted early', () => {
     const path = join(scratch, 'begun')
     mkdirSync(path)
     writeFileSync(markOf(path), '')

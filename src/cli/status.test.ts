@@ -5,7 +5,7 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 import { sandboxesIn } from './status.ts'
 
 suite('alcove status', () => {
-  test('counts the sandboxes of all organizations, by state', async () => {
+  test('the status counts the sandboxes of all organizations by state', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { body } = await app.as('member').post('/sandbox', {})

@@ -37,7 +37,7 @@ suite('inspecting the host', () => {
     for (const { name, status, costs } of findings) assert.ok(status === 'ok' || costs !== undefined, name)
   })
 
-  test('it leaves nothing behind', async () => {
+  test('inspecting leaves nothing behind', async () => {
     assert.deepEqual(await readdir(directory), [])
     assert.ok(!(await readFile('/proc/self/mountinfo', 'utf8')).includes(directory))
     for (const parent of ['/sys/fs/cgroup', '/sys/fs/cgroup/pids']) {
@@ -59,16 +59,16 @@ suite('which cgroups a host has', () => {
   const pids = '32 23 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids'
   const unified = '33 23 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw'
 
-  test('v2', () => {
+  test('the cgroup mode of a host with v2', () => {
     assert.deepEqual(cgroupModeIn(v2, 'cpu memory pids\n'), { mode: 'v2', controllers: ['cpu', 'memory', 'pids'] })
   })
-  test('hybrid: the controllers of v2 count too', () => {
+  test('the cgroup mode of a hybrid host: the controllers of v2 count too', () => {
     const found = cgroupModeIn([cpu, pids, unified].join('\n'), 'hugetlb\n')
     assert.deepEqual(found, { mode: 'hybrid', controllers: ['cpu', 'pids', 'hugetlb'] })
   })
-  test('v1', () =>
+  test('the cgroup mode of a host with v1', () =>
     assert.deepEqual(cgroupModeIn(`${cpu}\n${pids}\n`, ''), { mode: 'v1', controllers: ['cpu', 'pids'] }))
-  test('none', () =>
+  test('the cgroup mode of a host without cgroups', () =>
     assert.deepEqual(cgroupModeIn('1 1 0:1 / / rw - ext4 /dev/sda rw', ''), { mode: 'none', controllers: [] }))
 })
 

@@ -129,7 +129,7 @@ const cgroups = asRoot('cgroups', async (): Promise<Finding> => {
   return { name, status: 'ok', found, costs: 'starts are some milliseconds slower than with v2' }
 })
 
-/** Lines of /etc/subuid that belong to others and overlap with the ids of sandboxes. */
+/** Lines of /etc/subuid of other programs that overlap with the ids of sandboxes. */
 export const linesWithOurIds = (text: string): string[] => {
   const ranges = [diskIds, { first: runningIds.first, count: runningIds.ranges * diskIds.count }]
   return text.split('\n').filter((line) => {

@@ -44,7 +44,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.deepEqual({ ...row }, { fsync: 'on', listen: '', encoding: 'UTF8', checksums: 'on' })
   })
 
-  test('it runs as the given uid and its files belong to that uid alone', {
+  test('the server runs as the given uid, and its files belong to that uid alone', {
     skip: needsRoot,
   }, async () => {
     assert.ok(running)
@@ -74,7 +74,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     ])
   })
 
-  test('after kill -9 it starts despite the stale pid file, and no committed data is lost', async () => {
+  test('after kill -9 the server starts despite the stale pid file, and no committed data is lost', async () => {
     assert.ok(running)
     await ask(running.url, 'insert into kept values ($$again$$)')
     process.kill(running.pid, 'SIGKILL')
@@ -84,7 +84,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.equal(row?.count, '2')
   })
 
-  test('after kill -9 it starts even if its old pid now belongs to another process of the same uid', async () => {
+  test('after kill -9 the server starts even if its old pid now belongs to another process of the same uid', async () => {
     assert.ok(running)
     process.kill(running.pid, 'SIGKILL')
     await running.exited
@@ -122,7 +122,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.equal(row?.count, '2')
   })
 
-  test('it serves from a directory whose parent is closed to its uid', { skip: needsRoot }, async () => {
+  test('the server works in a directory whose parent is closed to its uid', { skip: needsRoot }, async () => {
     const closed = join(base, 'closed')
     await mkdir(closed, { mode: 0o700 })
     const places = { directory: join(closed, 'data'), socketDirectory: join(closed, 'socket') }

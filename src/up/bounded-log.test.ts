@@ -9,7 +9,7 @@ suite('a bounded log', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-log-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 
-  test('keeps the newest lines in one file of bounded size, and the lines before in a second', () => {
+  test('the newest lines are in one file of bounded size, and the lines before in a second', () => {
     const path = join(directory, 'a.log')
     const log = new BoundedLog(path, 100)
     for (let n = 0; n < 50; n += 1) log.write(`line ${String(n).padStart(3, '0')}\n`)
@@ -19,7 +19,7 @@ suite('a bounded log', () => {
     assert.ok(statSync(`${path}.1`).size <= 100)
   })
 
-  test('is continued at each start, and its size stays bounded', () => {
+  test('a start continues the existing log, and its size stays bounded', () => {
     const path = join(directory, 'b.log')
     const runs = ['first', 'second', 'third', 'fourth']
     for (const run of runs) {
@@ -31,7 +31,7 @@ suite('a bounded log', () => {
     assert.equal(readFileSync(`${path}.1`, 'utf8'), 'first\nsecond\nthird\n')
   })
 
-  test('keeps writing if no new file can be opened, and rotates as soon as one can be', () => {
+  test('the log keeps writing if no new file can be opened, and rotates as soon as one can be', () => {
     const gone = join(directory, 'gone')
     mkdirSync(gone)
     const path = join(gone, 'a.log')
@@ -45,7 +45,7 @@ suite('a bounded log', () => {
     assert.equal(readFileSync(path, 'utf8'), 'found\n')
   })
 
-  test('is readable for its owner only', () => {
+  test('only the owner can read the log', () => {
     const path = join(directory, 'c.log')
     new BoundedLog(path).close()
     assert.equal(statSync(path).mode & 0o777, 0o600)

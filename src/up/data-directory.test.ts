@@ -41,19 +41,19 @@ suite('the data directory', { skip: needsRoot }, () => {
     rmSync(data.runtime, { recursive: true, force: true })
   })
 
-  test('has one instance name however its path is written', () => {
+  test('a data directory has one instance name however its path is written', () => {
     const link = join(scratch, 'link')
     symlinkSync(data.path, link)
     assert.equal(instanceOf(link), data.instance)
     assert.match(data.instance, /^[0-9a-f]{6}$/)
   })
 
-  test('shows secrets and logs to nobody else, and lets unprivileged programs pass through', () => {
+  test('secrets and logs are closed to other users, and unprivileged programs can pass through', () => {
     const mode = (path: string) => statSync(path).mode & 0o777
     assert.deepEqual([data.path, data.secrets, data.log].map(mode), [0o711, 0o700, 0o700])
   })
 
-  test('makes a secret once, keeps it in a 0600 file, and leaves no draft behind', () => {
+  test('a secret is made once, kept in a 0600 file, and leaves no draft behind', () => {
     assert.equal(findAdminKey(data), undefined)
     const first = readSecret(data, 'admin.key', newApiKey)
     const second = readSecret(data, 'admin.key', () => assert.fail('made a second key'))
@@ -65,7 +65,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(statSync(join(data.secrets, 'admin.key')).mode & 0o777, 0o600)
   })
 
-  test('has synced a secret to the disk before it returns it, in case the power fails', () => {
+  test('a secret is synced to the disk before it is returned, in case the power fails', () => {
     const at = (directory: string) => ({ ...data, secrets: join(directory, 'secrets') })
     const told: string[] = []
     return cutEverywhere(
@@ -94,7 +94,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     rmSync(other.runtime, { recursive: true, force: true })
   })
 
-  test('may be prepared again without losing anything', () => {
+  test('a data directory may be prepared again without losing anything', () => {
     const key = readSecret(data, 'admin.key', newApiKey).value
     assert.equal(findAdminKey(prepareDataDirectory(data.path)), key)
   })

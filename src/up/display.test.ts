@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { suite, test } from 'node:test'
 
 suite('the output of up for people', () => {
-  test('does not end the supervisor if it goes to a full disk', () => {
+  test('output to a full disk does not end the supervisor', () => {
     const script = `
       const { createDisplay } = await import(${JSON.stringify(join(import.meta.dirname, 'display.ts'))})
       createDisplay().say('postgres ended')

@@ -1,4 +1,4 @@
-// How a joined runner ends. A program that does nothing takes the place of the runner.
+// How a joined runner ends. A program that does nothing replaces the runner.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -67,7 +67,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return { ended, stop, kill: () => kill(), serves, isThere: () => existsSync(`/proc/${pid}`), said }
   }
 
-  test('and is refused ends with the reason and what to do; status shows why nothing runs', async () => {
+  test('a runner that control refuses ends with the reason and what to do; status shows why nothing runs', async () => {
     const { ended, isThere } = start({ refuse: true })
     await assert.rejects(
       ended,
@@ -85,7 +85,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     })
   })
 
-  test('is started again when it is killed while the disk is full, which is said once', async () => {
+  test('a runner killed while the disk is full is started again, and the full disk is reported once', async () => {
     symlinkSync('/dev/full', `${data.stateFile}.new`)
     await assert.rejects(start({}).ended, { code: 'ENOSPC' })
     unlinkSync(`${data.stateFile}.new`)
@@ -103,7 +103,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     unlinkSync(`${data.stateFile}.new`)
   })
 
-  test('and is stopped ends without a message, and status shows no reason', async () => {
+  test('a stopped runner ends without a message, and status shows no reason', async () => {
     const { ended, isThere } = start({ stop: true })
     await ended
     assert.equal(isThere(), false)

@@ -140,7 +140,8 @@ export const gateProgram = (parts: ProgramParts): Program => {
           ALCOVE_PROXY_KEY: secrets.proxyKey,
           ALCOVE_PROXY_URL: addresses.publicProxyUrl,
           ALCOVE_RUNNER_SOCKET: parts.data.runnerSocket,
-          // glibc would keep what hundreds of streams have let go of; larger pieces go back to the kernel at once.
+          // By default glibc would keep the freed memory of hundreds of streams. With these values it returns larger pieces at
+          // once.
           MALLOC_MMAP_THRESHOLD_: '32768',
           MALLOC_ARENA_MAX: '2',
           ...parts.config.gateSettings,
@@ -171,7 +172,8 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
         env: environment(parts, 'runner', {
           ALCOVE_CONTROL_URL: addresses.controlUrl,
           ALCOVE_RUNNER_KEY: secrets.runnerKey,
-          // glibc would keep what hundreds of streams have let go of; larger pieces go back to the kernel at once.
+          // By default glibc would keep the freed memory of hundreds of streams. With these values it returns larger pieces at
+          // once.
           MALLOC_MMAP_THRESHOLD_: '32768',
           MALLOC_ARENA_MAX: '2',
           ALCOVE_RUNNER_DIR: data.runner,

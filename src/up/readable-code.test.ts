@@ -19,7 +19,7 @@ suite('the code', () => {
     writeFileSync(join(clone, file), '')
   }
 
-  test('that only its owner may read is refused before anything starts, with the command that fixes it', () => {
+  test('code that only its owner can read is refused before anything starts, with the command that fixes it', () => {
     execFileSync('chmod', ['-R', 'go-rwx', clone])
     let command = ''
     assert.throws(
@@ -34,7 +34,7 @@ suite('the code', () => {
     checkCodeIsReadable(clone, join(clone, node))
   })
 
-  test('is checked in all places that an update may have changed', () => {
+  test('the code is checked in all places that an update may have changed', () => {
     for (const name of ['bin', 'src/control/main.ts', 'node_modules', 'node_modules/pino', dirname(node)]) {
       const path = join(clone, name)
       chmodSync(path, 0o700)
@@ -46,7 +46,7 @@ suite('the code', () => {
     checkCodeIsReadable(code)
   })
 
-  test('is run under umask 022 by `./alcove`, whatever the umask of root is', () => {
+  test('`./alcove` runs the code under umask 022, whatever root’s umask is', () => {
     copyFileSync(join(code, 'alcove'), join(clone, 'alcove'))
     for (const name of ['package-lock.json', 'node_modules/.alcove-lock.json'])
       writeFileSync(join(clone, name), 'locked')

@@ -35,7 +35,7 @@ const observe = () => {
 }
 
 suite('a supervised program', () => {
-  test('is started again after SIGKILL, as another process, and remembers why', async () => {
+  test('a program killed by SIGKILL is started again as another process, and the reason is kept', async () => {
     const { note, until } = observe()
     const program = new Supervised({ name: 'sleeper', start: startSleeper }, note, quick)
     program.begin()
@@ -47,7 +47,7 @@ suite('a supervised program', () => {
     assert.equal(second.lastEnd, 'killed by SIGKILL')
   })
 
-  test('that control refuses has the state refused until control accepts it again, and keeps running', async () => {
+  test('a program that control refuses has the state refused until it is accepted, and keeps running', async () => {
     const { seen, note, until } = observe()
     const told = Promise.withResolvers<(isRefused: boolean) => void>()
     const start = (onRefused: (isRefused: boolean) => void) => {
@@ -69,7 +69,7 @@ suite('a supervised program', () => {
     assert.deepEqual(new Set(seen.map((each) => each.pid)), new Set([pid]))
   })
 
-  test('is not restarted after it was asked to stop', async () => {
+  test('a program is not restarted after it was asked to stop', async () => {
     let starts = 0
     const { note, until } = observe()
     const start = () => {
@@ -84,7 +84,7 @@ suite('a supervised program', () => {
     assert.equal(program.state.pid, 0)
   })
 
-  test('is killed when it does not end by itself', async () => {
+  test('a program that does not end by itself is killed', async () => {
     const { note, until } = observe()
     let pid = 0
     const start = async (): Promise<Running> => {
@@ -99,7 +99,7 @@ suite('a supervised program', () => {
     assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
   })
 
-  test('counts every failing start, also one that throws', async () => {
+  test('every failing start is counted, also one that throws', async () => {
     const { note, until } = observe()
     const start = async (): Promise<Running> => {
       throw new Error('no such program')
@@ -111,7 +111,7 @@ suite('a supervised program', () => {
     assert.equal(third.lastEnd, 'no such program')
   })
 
-  test('is restarted after growing delays if it fails at once, but not if it has served for a while', () => {
+  test('restarts are delayed more and more if the program fails at once, not if it has served a while', () => {
     const delays = (served: number[]) => {
       let delay = 0
       return served.map((ms) => {
@@ -125,7 +125,7 @@ suite('a supervised program', () => {
     assert.deepEqual(delays([...Array(7).fill(0), 49_000, 50_000]).slice(-2), [5000, 100])
   })
 
-  test('is restarted and can be stopped even if the listener of its changes always throws', async (t) => {
+  test('a program is restarted and can be stopped even if the listener of its changes always throws', async (t) => {
     t.mock.method(console, 'error', () => {})
     const { seen, note, until } = observe()
     const failing = (changed: Supervised) => {
@@ -145,7 +145,7 @@ suite('a supervised program', () => {
     )
   })
 
-  test('can be stopped while its start is still waiting', async () => {
+  test('a program can be stopped while its start is still waiting', async () => {
     const program = new Supervised({ name: 'waiting', start: () => new Promise<Running>(() => {}) }, () => {}, quick)
     program.begin()
     const keepAlive = setInterval(() => {}, 1000)

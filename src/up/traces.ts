@@ -234,7 +234,7 @@ const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyM
     }),
   )
 
-/** True if only held loop devices are left. Then waiting longer than a process needs to end does not help. */
+/** True if only held loop devices are left. Waiting longer then has no use. */
 const isOnlyHeld = (some: readonly Kind[], data: DataDirectory): boolean =>
   some.every(({ list, holders }) => list(data).every((name) => holders !== undefined && holders(name).length > 0))
 
