@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { after, suite, test } from 'node:test'
 import { identityOf, waitUntilGone } from '#src/kit/process-identity.ts'
-import { runTestFile } from './test-file.ts'
+import { runTestFile, runTestFiles } from './test-file.ts'
 
 suite('running one test file', () => {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-test-file-'))
@@ -104,6 +104,70 @@ suite('running one test file', () => {
     assert.deepEqual(
       results.map(({ outcome }) => outcome),
       ['passed'],
+    )
+  })
+})
+
+suite('running several test files in one process', () => {
+  const scratch = mkdtempSync(join(tmpdir(), 'alcove-test-files-'))
+  after(() => rmSync(scratch, { recursive: true, force: true }))
+
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
+
+  const run = async (codes: Record<string, string>, timeoutSeconds = 60) => {
+    const files = Object.entries(codes).map(([name, code]) => {
+      const file = join(scratch, `${name}.test.mjs`)
+      writeFileSync(file, `import { after, suite, test } from 'node:test'\n${code}`)
+      return file
+    })
+    const outcomes = await runTestFiles(files, { scratch, env, timeoutSeconds })
+    return outcomes.map(({ file, results }) => [
+      basename(file, '.test.mjs'),
+      results.map(({ name, outcome }) => `${name} ${outcome}`),
+    ])
+  }
+
+  const passes = `suite('s', () => test('passes', () => {}))`
+
+  test('they share the process, and each result belongs to its file', async () => {
+    const outcomes = await run({
+      first: `globalThis.wasHere = true; ${passes}`,
+      second: `test('sees the first', () => { if (!globalThis.wasHere) throw new Error() })`,
+      third: `test('fails', () => { throw new Error() }); ${passes}`,
+    })
+    assert.deepEqual(outcomes, [
+      ['first', ['s › passes passed']],
+      ['second', ['sees the first passed']],
+      ['third', ['fails failed', 's › passes passed']],
+    ])
+  })
+
+  test('a file that ends the process fails by itself, and the others pass', async () => {
+    const outcomes = await run({ first: passes, second: `test('ends', () => process.exit(3))`, third: passes })
+    assert.deepEqual(outcomes, [
+      ['first', ['s › passes passed']],
+      ['second', ['(file) failed']],
+      ['third', ['s › passes passed']],
+    ])
+  })
+
+  test('a file that does not end fails by itself, and the others pass', async () => {
+    const outcomes = await run({ first: passes, second: `${passes}; setInterval(() => {}, 1000)` }, 3)
+    assert.deepEqual(outcomes, [
+      ['first', ['s › passes passed']],
+      ['second', ['s › passes passed', '(file) failed']],
+    ])
+  })
+
+  test('a file that cannot be loaded and a file without tests fail, and the others pass', async () => {
+    const outcomes = await run({ first: passes, second: `throw new Error('at load')`, third: '' })
+    assert.deepEqual(
+      outcomes.map(([file, results]) => [file, (results as string[]).map((result) => result.split(' ').at(-1))]),
+      [
+        ['first', ['passed']],
+        ['second', ['failed']],
+        ['third', ['failed']],
+      ],
     )
   })
 })

@@ -1,15 +1,17 @@
-// Runs one test file in a separate process with a time limit and returns its results.
+// Runs one test file, or several one after the other, in a separate process with a time limit, and returns the results.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import type { TestResult } from './test-reporter.ts'
+import type { ReportedResult, TestResult } from './test-reporter.ts'
 
 export type FileOutcome = {
   file: string
   results: TestResult[]
   output: string
   seconds: number
+  /** Processor seconds of its processes. Processes that outlive their parent are not in it. */
+  processorSeconds?: number
   /** The command that runs it again. */
   again: string
 }
@@ -28,17 +30,50 @@ const maxOutput = 256 * 1024
 
 let nextReport = 0
 
-const readResults = (path: string): TestResult[] => {
+/** The kernel counts times in /proc in hundredths of a second on every machine. */
+const ticksPerSecond = 100
+
+/** Processor seconds of all child processes that have ended so far. It grows when the end of a child is noticed. */
+const childrenSeconds = (): number => {
+  const stat = readFileSync('/proc/self/stat', 'utf8')
+  // The name of the program stands in parentheses and may hold spaces. Behind it, these are the fields cutime and cstime.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[13]) + Number(fields[14])) / ticksPerSecond
+}
+
+let counted = childrenSeconds()
+
+/** Processor seconds since the last call. Called at each exit of a child, it says what this child has used. */
+const secondsOfEnded = (): number => {
+  const before = counted
+  counted = childrenSeconds()
+  return counted - before
+}
+
+const readResults = (path: string): ReportedResult[] => {
   try {
     const lines = readFileSync(path, 'utf8').split('\n')
     // The last line may be incomplete if the process was killed.
-    return lines.slice(0, -1).map((line) => JSON.parse(line) as TestResult)
+    return lines.slice(0, -1).map((line) => JSON.parse(line) as ReportedResult)
   } catch {
     return []
   }
 }
 
-export const runTestFile = async (file: string, settings: Settings): Promise<FileOutcome> => {
+type Ended = {
+  results: ReportedResult[]
+  output: string
+  seconds: number
+  processorSeconds: number
+  /** Why the process as a whole failed, though perhaps no test did. */
+  trouble: string | undefined
+}
+
+const runProcess = async (
+  args: readonly string[],
+  settings: Settings,
+  limitSeconds = settings.timeoutSeconds,
+): Promise<Ended> => {
   const { scratch, env, timeoutSeconds, name } = settings
   const began = performance.now()
   const report = join(scratch, `report-${nextReport++}`)
@@ -47,10 +82,10 @@ export const runTestFile = async (file: string, settings: Settings): Promise<Fil
     [
       `--test-reporter=${reporter}`,
       `--test-reporter-destination=${report}`,
-      // Less than the limit of the file, so that a hanging test is reported and the tests after it still run.
+      // Less than the limit of a file, so that a hanging test is reported and the tests after it still run.
       `--test-timeout=${timeoutSeconds * 750}`,
       ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
-      file,
+      ...args,
     ],
     // A separate process group, so that its child processes can be killed with it.
     { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
@@ -72,7 +107,11 @@ export const runTestFile = async (file: string, settings: Settings): Promise<Fil
   const timer = setTimeout(() => {
     isLate = true
     killGroup()
-  }, timeoutSeconds * 1000)
+  }, limitSeconds * 1000)
+  let processorSeconds = 0
+  child.once('exit', () => {
+    processorSeconds = secondsOfEnded()
+  })
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
   clearTimeout(timer)
   // Kills processes that the tests left behind. A process that left the group may still hold the pipes.
@@ -82,16 +121,63 @@ export const runTestFile = async (file: string, settings: Settings): Promise<Fil
   const results = readResults(report)
   rmSync(report, { force: true })
   const hasFailure = results.some(({ outcome }) => outcome === 'failed')
-  if (isLate) {
-    results.push({ name: '(file)', outcome: 'failed', detail: `did not end within ${timeoutSeconds} s and was killed` })
-  } else if (code !== 0 && !hasFailure) {
-    results.push({ name: '(file)', outcome: 'failed', detail: `ended with ${signal ?? `exit code ${code}`}` })
-  } else if (results.length === 0) {
-    results.push({
-      name: '(file)',
-      outcome: 'failed',
-      detail: name === undefined ? 'has no tests' : `has no test named "${name}"`,
-    })
+  const trouble = isLate
+    ? `did not end within ${limitSeconds} s and was killed`
+    : code !== 0 && !hasFailure
+      ? `ended with ${signal ?? `exit code ${code}`}`
+      : undefined
+  return { results, output, seconds: (performance.now() - began) / 1000, processorSeconds, trouble }
+}
+
+const commandFor = (file: string) => `./alcove test ${file}`
+
+export const runTestFile = async (file: string, settings: Settings): Promise<FileOutcome> => {
+  const { results: reported, trouble, ...rest } = await runProcess([file], settings)
+  const results: TestResult[] = reported.map(({ file: _file, seconds: _seconds, ...result }) => result)
+  const { name } = settings
+  const detail =
+    trouble ?? (results.length > 0 ? undefined : name === undefined ? 'has no tests' : `has no test named "${name}"`)
+  if (detail !== undefined) results.push({ name: '(file)', outcome: 'failed', detail })
+  return { file, results, ...rest, again: commandFor(file) }
+}
+
+/**
+ * Runs test files one after the other in one process. If the process as a whole fails, or if a file has no tests, it is not
+ * clear which file is the cause, so those files run again, each in its own process.
+ */
+export const runTestFiles = async (files: readonly string[], settings: Settings): Promise<FileOutcome[]> => {
+  const runAlone = async (some: readonly string[]) => {
+    const outcomes: FileOutcome[] = []
+    for (const file of some) outcomes.push(await runTestFile(file, settings))
+    return outcomes
   }
-  return { file, results, output, seconds: (performance.now() - began) / 1000, again: `./alcove test ${file}` }
+  if (files.length < 2) return await runAlone(files)
+  const { results, output, trouble, processorSeconds } = await runProcess(
+    ['--test', '--test-isolation=none', ...files],
+    settings,
+    settings.timeoutSeconds * Math.min(files.length, 3),
+  )
+  const byFile = Map.groupBy(results, ({ file }) => file)
+  const isClear = (file: string) => {
+    // Node reports a file that has no tests, or cannot be loaded, as one test with the name of the file.
+    const own = byFile.get(resolve(file)) ?? []
+    return trouble === undefined && own.length > 0 && own.every(({ name }) => resolve(name) !== resolve(file))
+  }
+  const unclear = files.filter((file) => !isClear(file))
+  const clear = files.filter((file) => !unclear.includes(file))
+  const allSeconds = results.reduce((sum, { seconds }) => sum + seconds, 0)
+  const outcomes = clear.map((file): FileOutcome => {
+    const own = byFile.get(resolve(file)) ?? []
+    const seconds = own.reduce((sum, result) => sum + result.seconds, 0)
+    return {
+      file,
+      results: own.map(({ file: _file, seconds: _seconds, ...result }) => result),
+      output,
+      seconds,
+      // The share of the process that the file's share of the time suggests.
+      processorSeconds: allSeconds === 0 ? 0 : (processorSeconds * seconds) / allSeconds,
+      again: commandFor(file),
+    }
+  })
+  return [...outcomes, ...(await runAlone(unclear))]
 }

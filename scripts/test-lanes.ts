@@ -1,16 +1,17 @@
-// Runs test files in parallel lanes. A lane runs one file at a time and takes the next from its first queue that is not
-// empty. The files of a queue that only one lane has never run at the same time.
+// Runs batches of test files in parallel lanes. A lane runs one batch at a time and takes the next from its first queue that is
+// not empty. The files of a queue that only one lane has never run at the same time.
+import type { Batch } from './test-batches.ts'
 
-export type Queue = string[]
+export type Queue = Batch[]
 
-/** Runs all files. Each file is in one queue, which several lanes may share. */
+/** Runs all batches. Each batch is in one queue, which several lanes may share. */
 export const runInLanes = async (
   lanes: readonly (readonly Queue[])[],
-  run: (file: string) => Promise<void>,
+  run: (batch: Batch) => Promise<void>,
 ): Promise<void> => {
   const work = async (queues: readonly Queue[]) => {
     const next = () => queues.find(({ length }) => length > 0)?.shift()
-    for (let file = next(); file !== undefined; file = next()) await run(file)
+    for (let batch = next(); batch !== undefined; batch = next()) await run(batch)
   }
   await Promise.all(lanes.map(work))
 }

@@ -19,6 +19,7 @@ const outcome = (...failed: string[]): FileOutcome => ({
   ],
   output: '',
   seconds: 0.25,
+  processorSeconds: 0.125,
   again: `./alcove test ${file}`,
 })
 
@@ -27,8 +28,8 @@ const verdicts = (last: FileOutcome, first?: FileOutcome) =>
 
 suite('the report of the test command', () => {
   test('has one line per file, with counts and time', () => {
-    assert.equal(lineOf(outcome()), `ok   ${file}  1 passed  (0.3 s)`)
-    assert.equal(lineOf(outcome('bound › refuses')), `FAIL ${file}  1 passed, 1 failed  (0.3 s)`)
+    assert.equal(lineOf(outcome()), `ok   ${file}  1 passed  (0.3 s, processor 0.1 s)`)
+    assert.equal(lineOf(outcome('bound › refuses')), `FAIL ${file}  1 passed, 1 failed  (0.3 s, processor 0.1 s)`)
   })
 
   test('has one line per failed test: the command that runs it again, and the reason', () => {

@@ -7,12 +7,14 @@ export const countOf = (results: readonly TestResult[], outcome: TestResult['out
 
 export const hasFailed = ({ results }: FileOutcome): boolean => countOf(results, 'failed') > 0
 
-export const lineOf = ({ file, results, seconds }: FileOutcome): string => {
+export const lineOf = ({ file, results, seconds, processorSeconds }: FileOutcome): string => {
   const counts = (['passed', 'failed', 'skipped'] as const)
     .map((kind) => [countOf(results, kind), kind] as const)
     .filter(([count]) => count > 0)
     .map(([count, kind]) => `${count} ${kind}`)
-  return `${countOf(results, 'failed') > 0 ? 'FAIL' : 'ok  '} ${file}  ${counts.join(', ')}  (${seconds.toFixed(1)} s)`
+  const processor = processorSeconds === undefined ? '' : `, processor ${processorSeconds.toFixed(1)} s`
+  const verdict = countOf(results, 'failed') > 0 ? 'FAIL' : 'ok  '
+  return `${verdict} ${file}  ${counts.join(', ')}  (${seconds.toFixed(1)} s${processor})`
 }
 
 /** `FAILED AT FIRST`: the test passed in a second run alone, so it has a race. `FAILED`: it ran only once. */

@@ -9,12 +9,20 @@ export type TestResult = {
   detail?: string
 }
 
+/** A result as it stands in the report. */
+export type ReportedResult = TestResult & {
+  /** Absolute path of the file that defines the test, or its outermost suite. */
+  file: string
+  seconds: number
+}
+
 type Finished = {
   name: string
   nesting: number
+  file?: string
   skip?: string | boolean
   todo?: string | boolean
-  details: { type?: string; error?: Error & { failureType?: string; cause?: unknown } }
+  details: { duration_ms?: number; type?: string; error?: Error & { failureType?: string; cause?: unknown } }
 }
 
 const failureText = (error: (Error & { cause?: unknown }) | undefined): string => {
@@ -40,11 +48,16 @@ const resultOf = (type: string, data: Finished, name: string): TestResult | unde
 
 export default async function* reportLines(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const path: string[] = []
+  let file = ''
   for await (const event of source as AsyncIterable<{ type: string; data: Finished }>) {
     const { type, data } = event
-    if (type === 'test:start') path[data.nesting] = data.name
+    if (type === 'test:start') {
+      path[data.nesting] = data.name
+      if (data.nesting === 0) file = data.file ?? ''
+    }
     if (type !== 'test:pass' && type !== 'test:fail') continue
     const result = resultOf(type, data, [...path.slice(0, data.nesting), data.name].join(' › '))
-    if (result) yield `${JSON.stringify(result)}\n`
+    const seconds = (data.details.duration_ms ?? 0) / 1000
+    if (result) yield `${JSON.stringify({ ...result, file, seconds } satisfies ReportedResult)}\n`
   }
 }

@@ -2,6 +2,7 @@
 //   1 in parallel: format, lint and types; tests beside the code (real PostgreSQL, real C programs under sanitizers) and
 //     tests with real sandboxes. Files that share a server run one after the other; other files start what they need.
 //   2 alone, one after the other: tests that measure the whole machine
+// Files of control share processes (test-batches.ts).
 // A file that fails is run a second time alone, and both results are reported. So a race on a busy machine is visible, but
 // does not stop the run.
 // With paths, format, lint and types are skipped, and only what the files need is built and started (test-needs.ts).
@@ -13,7 +14,8 @@ import { availableParallelism, cpus, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
-import { type FileOutcome, runTestFile } from './test-file.ts'
+import { type Batch, batchesOf, eachAlone } from './test-batches.ts'
+import { type FileOutcome, runTestFile, runTestFiles } from './test-file.ts'
 import { type Queue, runInLanes } from './test-lanes.ts'
 import { needsOf } from './test-needs.ts'
 import { countOf, hasFailed, lineOf, type Red, redLine, redTests, type Verdict } from './test-report.ts'
@@ -85,19 +87,20 @@ const mostSecondRuns = 3
 const firstRuns = new Map<string, FileOutcome>()
 
 /** Runs all files in the lanes, and then the failed ones a second time, alone. */
-const runEach = async (lanes: readonly (readonly Queue[])[], run: (file: string) => Promise<FileOutcome>) => {
+const runEach = async (lanes: readonly (readonly Queue[])[], run: (batch: Batch) => Promise<FileOutcome[]>) => {
   const failed: FileOutcome[] = []
-  const isOnlyOne = new Set(lanes.flat(2)).size === 1
-  await runInLanes(lanes, async (file) => {
-    const outcome = await run(file)
-    if (hasFailed(outcome) && !isOnlyOne) failed.push(outcome)
-    else tell(outcome)
+  const isOnlyOne = new Set(lanes.flat(3)).size === 1
+  await runInLanes(lanes, async (batch) => {
+    for (const outcome of await run(batch)) {
+      if (hasFailed(outcome) && !isOnlyOne) failed.push(outcome)
+      else tell(outcome)
+    }
   })
   for (const first of failed) {
     if (failed.length > mostSecondRuns) tell(first)
     else {
       firstRuns.set(first.file, first)
-      tell(await run(first.file))
+      for (const outcome of await run([first.file])) tell(outcome)
     }
   }
 }
@@ -118,22 +121,26 @@ const weightOf = (file: string): number => {
 }
 
 const runTests = async (files: readonly string[], scratch: string) => {
-  const code: Queue = files
+  // There is one more lane than processors, because lanes also wait.
+  const laneCount = availableParallelism() + 1
+  const codeFiles = files
     .filter((file) => !file.startsWith(sandboxTests))
     .sort((one, other) => weightOf(other) - weightOf(one))
+  // Most files have no test of the given name, so they are not worth sharing.
+  const code: Queue = values.name === undefined ? batchesOf(codeFiles, laneCount) : eachAlone(codeFiles)
   const withSandboxes = files.filter((file) => file.startsWith(sandboxTests))
   if (!isRoot) {
     const results: TestResult[] = [{ name: '(file)', outcome: 'skipped', detail: 'real sandboxes need root' }]
     for (const file of withSandboxes.splice(0)) tell({ file, results, output: '', seconds: 0, again: '' })
   }
   const sharing = withSandboxes.filter(sharesServer)
-  const alone: Queue = withSandboxes.filter(runsAlone)
-  const shared: Queue = sharing.filter((file) => !runsAlone(file))
-  const own: Queue = withSandboxes.filter((file) => !sharesServer(file) && !runsAlone(file))
+  const alone: Queue = eachAlone(withSandboxes.filter(runsAlone))
+  const shared: Queue = eachAlone(sharing.filter((file) => !runsAlone(file)))
+  const own: Queue = eachAlone(withSandboxes.filter((file) => !sharesServer(file) && !runsAlone(file)))
 
   const servers = join(scratch, 'servers')
   mkdirSync(servers)
-  const database = code.some((file) => needsOf(file).has('database'))
+  const database = codeFiles.some((file) => needsOf(file).has('database'))
     ? (await import('#test/control/test-postgres.ts')).startTestPostgres()
     : undefined
   const url = await database?.then((started) => started.url)
@@ -147,19 +154,20 @@ const runTests = async (files: readonly string[], scratch: string) => {
   )
   const env = { ...process.env, NODE_COMPILE_CACHE: compiled, ALCOVE_TEST_DATABASE_URL: url }
   const common = { scratch, name: values.name }
-  const run = async (file: string): Promise<FileOutcome> => {
-    if (!file.startsWith(sandboxTests)) return await runTestFile(file, { ...common, env, timeoutSeconds: 300 })
+  const run = async (batch: Batch): Promise<FileOutcome[]> => {
+    const [file] = batch
+    if (file === undefined) return []
+    if (!file.startsWith(sandboxTests)) return await runTestFiles(batch, { ...common, env, timeoutSeconds: 300 })
     const detail = sharing.includes(file) ? await whyNoServer : undefined
     if (detail) {
       const results: TestResult[] = [{ name: '(file)', outcome: 'failed', detail }]
-      return { file, results, output: '', seconds: 0, again: `./alcove test ${file}` }
+      return [{ file, results, output: '', seconds: 0, again: `./alcove test ${file}` }]
     }
     const places = { ALCOVE_TEST_SERVER: join(servers, 'shared'), ALCOVE_TEST_SERVERS: servers }
-    return await runTestFile(file, { ...common, env: { ...env, ...places }, timeoutSeconds: 450 })
+    return [await runTestFile(file, { ...common, env: { ...env, ...places }, timeoutSeconds: 450 })]
   }
   try {
-    // There is one more lane than processors, because lanes also wait.
-    const lanes = Array.from({ length: availableParallelism() }, (_, lane) => (lane === 0 ? [own, code] : [code, own]))
+    const lanes = Array.from({ length: laneCount - 1 }, (_, lane) => (lane === 0 ? [own, code] : [code, own]))
     await Promise.all([isWhole ? runChecks() : undefined, runEach([[shared, own, code], ...lanes], run)])
     await runEach([[alone]], run)
   } finally {

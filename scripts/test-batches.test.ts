@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { batchesOf } from './test-batches.ts'
+
+const needDatabases = ['regions', 'members', 'roles', 'meters'].map((noun) => `src/control/${noun}/routes.test.ts`)
+const pure = 'src/kit/bound.test.ts'
+const startsPrograms = 'scripts/test-file.test.ts'
+/** It has a database and replaces the clock of the whole process. */
+const mocks = 'src/control/rate-limits/limits.test.ts'
+
+suite('the files of one process', () => {
+  test('need a database; pure code and files that start programs have a process each', () => {
+    assert.deepEqual(batchesOf([...needDatabases, pure, startsPrograms], 1), [needDatabases, [pure], [startsPrograms]])
+  })
+
+  test('do not replace anything in the process', () => {
+    assert.deepEqual(batchesOf([mocks, ...needDatabases], 1), [[mocks], needDatabases])
+  })
+
+  test('are so few that every lane has something to do', () => {
+    const [first, second, third, fourth] = needDatabases
+    assert.deepEqual(batchesOf(needDatabases, 3), [
+      [first, second],
+      [third, fourth],
+    ])
+    assert.deepEqual(
+      batchesOf(needDatabases, 4),
+      needDatabases.map((file) => [file]),
+    )
+  })
+})

@@ -1,0 +1,31 @@
+// Decides which test files run in one process, one after the other. Loading control takes longer than most of its tests, so its
+// files share the load.
+//   shared   Files that need a database: they use control through its own interface, and each test has a database of its own.
+//   alone    All other files, and files that change or measure their process.
+import { readFileSync } from 'node:fs'
+import { needsOf } from './test-needs.ts'
+
+/** Files that run in one process. */
+export type Batch = readonly string[]
+
+/** A mock replaces something for the whole process. So does a change of `process`, and its figures are of all files. */
+const concernsProcess = /\bmock\b|\bprocess\.|syncBuiltinESMExports/
+
+const mayShare = (file: string): boolean =>
+  needsOf(file).has('database') && !concernsProcess.test(readFileSync(file, 'utf8'))
+
+/** More files than this in one process would leave one lane with much to do when the others have finished. */
+const mostFiles = 8
+
+export const eachAlone = (files: readonly string[]): Batch[] => files.map((file) => [file])
+
+/** Splits files into batches, in their order. Every one of `lanes` lanes gets a batch if there are enough files. */
+export const batchesOf = (files: readonly string[], lanes: number): Batch[] => {
+  const sharing = files.filter(mayShare)
+  const size = Math.max(1, Math.min(mostFiles, Math.ceil(sharing.length / lanes)))
+  return files.flatMap((file) => {
+    const at = sharing.indexOf(file)
+    if (at < 0) return [[file]]
+    return at % size === 0 ? [sharing.slice(at, at + size)] : []
+  })
+}
