@@ -6,8 +6,8 @@ import { readDisplayText } from '../display-text.ts'
 import type { Parts } from '../parts.ts'
 import { admitUser } from '../users/admit.ts'
 import { findUserByEmail, freeAddress } from '../users/service.ts'
+import { endSessions } from './delete-records.ts'
 import { checkPassword, newPassword, setPassword } from './passwords.ts'
-import { endSessions } from './records.ts'
 
 export type AccountParts = Pick<Parts, 'database' | 'clock' | 'settings'> & { callers: Callers }
 

@@ -8,11 +8,11 @@ import type { Parts } from '../parts.ts'
 import { createAddressLimit } from '../rate-limits/by-address.ts'
 import { isUnreachable } from '../storage/database.ts'
 import { issuerPath, issuerUrl } from './address.ts'
-import { ensureKeys } from './keys.ts'
+import { sweepRecords } from './delete-records.ts'
+import { ensureKeys, type IssuerKeys } from './keys.ts'
 import { createKnownBrowsers } from './known-browsers.ts'
 import { contentSecurityPolicy, messagePage } from './pages.ts'
-import { createProvider } from './provider.ts'
-import { beginFrom, sweepRecords } from './records.ts'
+import { beginFrom } from './record-source.ts'
 import { createSignInForm, type Visit } from './sign-in-form.ts'
 
 export type EmbeddedIssuer = {
@@ -46,7 +46,8 @@ const sayWhere = (request: IncomingMessage, { host, protocol }: URL) => {
 export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
   const { database, settings, clock, log } = parts
   const at = new URL(issuerUrl(settings))
-  let provider!: Provider
+  let keys!: IssuerKeys
+  let provider: Promise<Provider> | undefined
   let keySet!: JWTVerifyGetKey
   let kids = ''
   let loadedAt = 0
@@ -54,19 +55,24 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
   /** Reads the keys again, because another process may have replaced one. */
   const load = async () => {
     loadedAt = performance.now()
-    const keys = await ensureKeys(parts)
+    keys = await ensureKeys(parts)
     const found = keys.signing.map(({ kid }) => kid).join()
-    if (found === kids) return keys
+    if (found === kids) return
     kids = found
     const publicKeys = keys.signing.map(({ kty, kid, alg, use, n, e }) => ({ kty, kid, alg, use, n, e }))
     keySet = createLocalJWKSet({ keys: publicKeys as never })
-    provider = createProvider(parts, keys)
-    return keys
+    provider = undefined
   }
-  const { cookie: secret } = await load()
+  await load()
 
-  const browsers = createKnownBrowsers({ secret, clock, isSecure: at.protocol === 'https:' })
-  const signIn = createSignInForm({ provider: () => provider, sql: database.sql, origin: at.origin, browsers })
+  /** Loads oidc-provider at the first sign-in, so that a start does not wait for it. */
+  const openProvider = () => {
+    provider ??= import('./provider.ts').then(({ createProvider }) => createProvider(parts, keys))
+    return provider
+  }
+
+  const browsers = createKnownBrowsers({ secret: keys.cookie, clock, isSecure: at.protocol === 'https:' })
+  const signIn = createSignInForm({ provider: openProvider, sql: database.sql, origin: at.origin, browsers })
 
   const serve = async (visit: Visit) => {
     const { request, response } = visit
@@ -80,7 +86,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
     if (uid !== undefined) return await signIn(visit, uid)
     Object.assign(request, { originalUrl: path })
     request.url = path.slice(issuerPath.length) || '/'
-    await provider.callback()(request, response)
+    await (await openProvider()).callback()(request, response)
   }
 
   const sweep = async () => {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 import { testSettings } from '#test/control/test-settings.ts'
-import { beginFrom, recordsIn } from './records.ts'
+import { beginFrom } from './record-source.ts'
+import { recordsIn } from './records.ts'
 
 suite('the records of the embedded issuer', () => {
   test('bounds records that are nobody’s yet: the oldest goes, and what is somebody’s never does', async () => {

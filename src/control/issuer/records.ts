@@ -1,11 +1,9 @@
-// The storage of oidc-provider: one table for all its kinds of records.
-import { AsyncLocalStorage } from 'node:async_hooks'
+// The storage of oidc-provider: one table for all its kinds of records. delete-records.ts deletes without oidc-provider.
 import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
-import { networkOf } from '#src/kit/network-of.ts'
 import { hashKey } from '../auth/secret.ts'
-import { siteGroups } from '../rate-limits/address-key.ts'
-import type { Database, Sql } from '../storage/database.ts'
+import type { Database } from '../storage/database.ts'
 import type { Encryption } from '../storage/encryption.ts'
+import { sourceOfRecords } from './record-source.ts'
 
 /** Hashes the text; `undefined` becomes null, because the record has no such field. */
 const hashed = (text: string | undefined): string | null => (text === undefined ? null : hashKey(text))
@@ -18,11 +16,6 @@ const mostAnonymous = 20_000
 
 /** Largest record without an account: four times the largest request. */
 const mostAnonymousBytes = 16 * 1024
-
-const source = new AsyncLocalStorage<string>()
-
-/** Tags records that `work` creates with the caller's network, because oidc-provider does not pass it on to its storage. */
-export const beginFrom = <T>(address: string, work: () => T): T => source.run(networkOf(address, siteGroups), work)
 
 type Row = { id_hash: string; secret: string; consumed_at: Date | null }
 
@@ -81,7 +74,7 @@ export const recordsIn = (
         insert into issuer_records (
           model, id_hash, secret, grant_hash, uid_hash, user_code_hash, account_id, source, expires_at)
         values (${model}, ${idHash}, ${secret}, ${hashed(grantId)}, ${hashed(uid)}, ${hashed(userCode)},
-                ${accountId ?? null}, ${source.getStore() ?? null}, now() + ${seconds} * interval '1 second')
+                ${accountId ?? null}, ${sourceOfRecords() ?? null}, now() + ${seconds} * interval '1 second')
         on conflict (model, id_hash) do update set secret = excluded.secret, grant_hash = excluded.grant_hash,
           uid_hash = excluded.uid_hash, user_code_hash = excluded.user_code_hash, account_id = excluded.account_id,
           expires_at = excluded.expires_at`
@@ -104,13 +97,4 @@ export const recordsIn = (
       await sql`delete from issuer_records where grant_hash = ${hashKey(grantId)}`
     },
   })
-}
-
-export const sweepRecords = async (sql: Sql): Promise<void> => {
-  await sql`delete from issuer_records where expires_at <= now()`
-}
-
-/** Deletes everything that keeps this user signed in at our own issuer. */
-export const endSessions = async (sql: Sql, userId: string): Promise<void> => {
-  await sql`delete from issuer_records where account_id = ${userId}`
 }

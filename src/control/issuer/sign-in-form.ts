@@ -31,7 +31,7 @@ const send = (response: ServerResponse, status: number, html: string) => {
   response.writeHead(status, { 'content-type': 'text/html; charset=utf-8' }).end(html)
 }
 
-type SignInFormParts = { provider: () => Provider; sql: Sql; origin: string; browsers: KnownBrowsers }
+type SignInFormParts = { provider: () => Promise<Provider>; sql: Sql; origin: string; browsers: KnownBrowsers }
 
 export const createSignInForm = ({ provider, sql, origin, browsers }: SignInFormParts): SignInForm => {
   const countAttempt = createSignInAttempts()
@@ -49,7 +49,7 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
     const { request, response } = visit
     const action = `${issuerPath}/interaction/${uid}`
     // The cookie says which sign-in this browser has begun. If the path names another one, somebody else wrote the link.
-    const details = await provider().interactionDetails(request, response)
+    const details = await (await provider()).interactionDetails(request, response)
     if (details.uid !== uid || details.prompt.name !== 'login') throw new Error('another interaction')
     if (request.method === 'GET' || request.method === 'HEAD') return send(response, 200, signInPage(action))
     if (request.headers.origin !== undefined && request.headers.origin !== origin) throw new Error('another origin')
@@ -73,7 +73,7 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
         return send(response, 401, signInPage(action, { email, complaint }))
       }
       await browsers.mark(response, accountId)
-      await provider().interactionFinished(request, response, { login: { accountId, remember: true } })
+      await (await provider()).interactionFinished(request, response, { login: { accountId, remember: true } })
     } catch (error) {
       if (!(error instanceof TooManyAttempts)) throw error
       response.setHeader('retry-after', error.retryAfterSeconds)

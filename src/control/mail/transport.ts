@@ -1,5 +1,5 @@
 // Sends a mail by SMTP if the operator has set a server. Otherwise the mail becomes a line of the log.
-import { createTransport } from 'nodemailer'
+import type { Transporter } from 'nodemailer'
 import type { Logger } from '#src/kit/log.ts'
 import type { SmtpAddress } from '#src/kit/smtp-address.ts'
 
@@ -24,21 +24,28 @@ const limits = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeo
 const replyCode = (error: unknown): number => Number((error as { responseCode?: unknown } | null)?.responseCode)
 
 export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }: SmtpAddress): MailTransport => {
-  const transport = createTransport({
-    ...limits,
-    host,
-    port,
-    secure: isTls,
-    requireTLS: needsTls,
-    ...(credentials === undefined ? {} : { auth: credentials }),
-    // The content of a mail never makes the library read a file or fetch a URL.
-    disableFileAccess: true,
-    disableUrlAccess: true,
-  })
+  let opened: Promise<Transporter> | undefined
+  const open = async () => {
+    // Loaded at the first mail, because most servers send none.
+    const { createTransport } = await import('nodemailer')
+    return createTransport({
+      ...limits,
+      host,
+      port,
+      secure: isTls,
+      requireTLS: needsTls,
+      ...(credentials === undefined ? {} : { auth: credentials }),
+      // The content of a mail never makes the library read a file or fetch a URL.
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    })
+  }
   const domain = /@([^>]+)/.exec(from)?.[1]
   return {
     send: async ({ id, recipient, subject, text }) => {
       try {
+        opened ??= open()
+        const transport = await opened
         await transport.sendMail({
           from,
           to: { name: '', address: recipient },

@@ -1,0 +1,12 @@
+// Where records of our own issuer come from: the caller's network, which oidc-provider does not pass on to its storage.
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { networkOf } from '#src/kit/network-of.ts'
+import { siteGroups } from '../rate-limits/address-key.ts'
+
+const source = new AsyncLocalStorage<string>()
+
+/** Tags records that `work` creates with the caller's network. */
+export const beginFrom = <T>(address: string, work: () => T): T => source.run(networkOf(address, siteGroups), work)
+
+/** The network of the call that is creating a record now. */
+export const sourceOfRecords = (): string | undefined => source.getStore()

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { suite, test } from 'node:test'
+
+/** Prints the npm packages that a module loads. */
+const program = `
+  import { registerHooks } from 'node:module'
+  const loaded = new Set()
+  registerHooks({
+    load: (url, context, next) => {
+      loaded.add(/.*\\/node_modules\\/((?:@[^/]+\\/)?[^/]+)/.exec(url)?.[1])
+      return next(url, context)
+    },
+  })
+  await import(process.argv[1])
+  console.log([...loaded].filter(Boolean).join('\\n'))`
+
+suite('the start of control', () => {
+  test('loads no package that only some servers need: each takes a tenth of a second and more', () => {
+    const args = ['--input-type=module', '--eval', program, import.meta.resolve('./main.ts')]
+    const loaded = execFileSync(process.execPath, args, { encoding: 'utf8' }).trim().split('\n')
+    // Otherwise the test could not see what is loaded.
+    assert.ok(loaded.includes('fastify'))
+    const forSome = ['oidc-provider', 'nodemailer']
+    assert.deepEqual(
+      forSome.filter((name) => loaded.includes(name)),
+      [],
+    )
+  })
+})
