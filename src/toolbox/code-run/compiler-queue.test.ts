@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { Bound } from '#src/kit/bound.ts'
-import { CompilerQueue } from './compiler-queue.ts'
+import { compilerQueue } from './typescript.ts'
 
 const nobodyHangsUp = new AbortController().signal
 
 const start = (atOnce: number) => {
-  const turns = new CompilerQueue(atOnce, new Bound({ each: 3, all: 5, sure: 1 }))
+  const turns = compilerQueue(atOnce, { each: 3, all: 5, sure: 1 })
   const order: string[] = []
   /** The owner of each running turn, and the function that ends it. */
   const having: { owner: string; end: () => void }[] = []

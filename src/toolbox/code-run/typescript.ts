@@ -1,16 +1,28 @@
 // Compiles TypeScript to CommonJS, or to an ES module if it has top-level `await`. This happens outside the sandbox, because
 // images need not have a compiler. The compiler is confined, so the runner starts it, as root (src/runner/gate-link/compiler.ts).
 import { Bound } from '#src/kit/bound.ts'
+import { FairQueue } from '#src/kit/queue.ts'
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import type { Compiler } from '../compiler.ts'
-import { CompilerQueue } from './compiler-queue.ts'
 
 const atOnce = 2
 /** Waiting compilations: per organization, in total, and the share that each organization always gets. */
 const waitingAtMost = { each: 16, all: 64, sure: 2 }
-const turns = new CompilerQueue(atOnce, new Bound(waitingAtMost))
 const sourceBytes = 1024 * 1024
+
+/** An organization with many waiting compilations delays only itself: the one with the fewest running ones is served next. */
+export const compilerQueue = (running = atOnce, most = waitingAtMost): FairQueue =>
+  new FairQueue({
+    atOnce: running,
+    waiting: {
+      places: new Bound(most),
+      full: () => new Problem('rate_limited', 'Too much TypeScript waits to be compiled.'),
+    },
+    pick: 'least served',
+  })
+
+const queue = compilerQueue()
 
 type Transpiled = { javascript: string; isModule: boolean } | { complaint: string }
 
@@ -28,7 +40,7 @@ export const transpile = async (
   importsFiles = false,
 ): Promise<Transpiled> => {
   if (Buffer.byteLength(source) > sourceBytes) throw new Problem('too_large', 'TypeScript code has at most 1 MiB.')
-  using _ = await turns.take(owner, deadline.signal)
+  using _ = await queue.take(owner, deadline.signal)
   deadline.signal.throwIfAborted()
   const script = await compile(source, importsFiles ? 'files' : 'cjs', deadline)
   const isModule = script.code === foundWrong && needsModule.test(script.errors)
