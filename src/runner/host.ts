@@ -13,7 +13,7 @@ import type { Spec } from './machine/journal.ts'
 import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine/machine.ts'
 import { capabilitiesOf, type HostParts, openMachine } from './machine/open-machine.ts'
 import { checkSandboxId, socketOf } from './machine/places.ts'
-import { OneAtATime } from './one-at-a-time.ts'
+import { oneAtATime } from './one-at-a-time.ts'
 import { findTemplate, listBases, listTemplates, type Template } from './overlay/templates.ts'
 import { type Adopted, adoptSandboxes } from './verbs/adopt.ts'
 import { archiveDisk, finishArchiving } from './verbs/archive.ts'
@@ -114,7 +114,7 @@ class MachineHost implements Host {
   readonly #held: Map<string, Adopted>
   /** Cache: the base images of running sandboxes, filled on request. */
   readonly #images = new Map<string, string>()
-  readonly #inLine = new OneAtATime()
+  readonly #inLine = oneAtATime()
   /** Abort controllers of slow verbs, under way or queued: polite stops, and moving disks to and from archives. */
   readonly #long = new Map<string, Set<AbortController>>()
   readonly #listeners: ((sandboxId: string, cause: Cause) => void)[] = []
@@ -131,7 +131,7 @@ class MachineHost implements Host {
     this.capabilities = capabilitiesOf(machine)
     this.#machine = machine
     this.#lookouts = new Lookouts(machine, {
-      onEnd: (sandboxId) => void this.#inLine.run(sandboxId, () => this.#ended(sandboxId)),
+      onEnd: (sandboxId) => void this.#inLine(sandboxId, () => this.#ended(sandboxId)),
       onTooMuch: (sandboxId, evidence) => this.#punish(sandboxId, evidence),
       holdStill: (sandboxId, release) => this.#holdStill(sandboxId, release),
       onKills: (sandboxId, kills) => this.#killed(sandboxId, kills),
@@ -167,7 +167,7 @@ class MachineHost implements Host {
     const { sandboxId, forkOf } = assignment
     checkSandboxId(sandboxId)
     // Queued under the child's id too: a verb for the child must not run while its disk is being copied and take it for absent.
-    return this.#inLine.run(sandboxId, async () => {
+    return this.#inLine(sandboxId, async () => {
       if (forkOf !== undefined) await this.#forkDisk(assignment, forkOf)
     })
   }
@@ -208,7 +208,7 @@ class MachineHost implements Host {
 
   pause(assignment: Assignment) {
     const { sandboxId } = assignment
-    return this.#inLine.run(sandboxId, async () => {
+    return this.#inLine(sandboxId, async () => {
       await this.#ended(sandboxId)
       const held = this.#held.get(sandboxId)
       if (held === undefined) throw new Error('The sandbox is not on this runner.')
@@ -255,16 +255,14 @@ class MachineHost implements Host {
     checkSandboxId(sandboxId)
     this.cutShort(sandboxId)
     const waiting = setInterval(() => this.#killAll(sandboxId), patienceMs)
-    return this.#inLine
-      .run(sandboxId, async () => {
-        clearInterval(waiting)
-        this.#notRunning(sandboxId)
-        const slot = this.#held.get(sandboxId)?.running?.slot
-        await destroySandbox(this.#machine, sandboxId, slot, withArchives !== undefined)
-        this.#held.delete(sandboxId)
-        this.#tellChange(sandboxId)
-      })
-      .finally(() => clearInterval(waiting))
+    return this.#inLine(sandboxId, async () => {
+      clearInterval(waiting)
+      this.#notRunning(sandboxId)
+      const slot = this.#held.get(sandboxId)?.running?.slot
+      await destroySandbox(this.#machine, sandboxId, slot, withArchives !== undefined)
+      this.#held.delete(sandboxId)
+      this.#tellChange(sandboxId)
+    }).finally(() => clearInterval(waiting))
   }
 
   /** The verb under way may wait for a process inside that never answers, so the kill does not wait for that verb. */
@@ -276,7 +274,7 @@ class MachineHost implements Host {
 
   snapshot(sandboxId: string, image: string, otherBase?: string) {
     checkSandboxId(sandboxId)
-    return this.#inLine.run(sandboxId, () =>
+    return this.#inLine(sandboxId, () =>
       makeTemplate(this.#machine, image, sandboxId, this.#held.get(sandboxId), otherBase),
     )
   }
@@ -339,7 +337,7 @@ class MachineHost implements Host {
     const long = this.#long.get(sandboxId) ?? new Set()
     this.#long.set(sandboxId, long.add(controller))
     try {
-      await this.#inLine.run(sandboxId, () => work(controller.signal))
+      await this.#inLine(sandboxId, () => work(controller.signal))
     } finally {
       long.delete(controller)
       if (long.size === 0) this.#long.delete(sandboxId)
@@ -411,7 +409,7 @@ class MachineHost implements Host {
     if (parentId === sandboxId) throw new NotRecoverable('A sandbox cannot be forked from itself.')
     const { pool } = this.#machine
     if (await pool.exists(sandboxId)) return (await pool.baseOf({ sandboxId })) ?? image
-    return this.#inLine.run(parentId, () => forkDisk(this.#machine, assignment, parentId, this.#held.get(parentId)))
+    return this.#inLine(parentId, () => forkDisk(this.#machine, assignment, parentId, this.#held.get(parentId)))
   }
 
   #hold(sandboxId: string, held: Adopted) {
@@ -448,16 +446,14 @@ class MachineHost implements Host {
           if (release.aborted) return done()
           release.addEventListener('abort', () => done(), { once: true })
         })
-      this.#inLine
-        .run(sandboxId, async () => {
-          const { running } = this.#held.get(sandboxId) ?? {}
-          if (late.aborted || running === undefined) return resolve(false)
-          await whileHeldStill(this.#machine, sandboxId, running, untilReleased)
-        })
-        .catch((err: unknown) => {
-          this.#machine.log.warn({ err, sandboxId }, 'could not be held still')
-          resolve(false)
-        })
+      this.#inLine(sandboxId, async () => {
+        const { running } = this.#held.get(sandboxId) ?? {}
+        if (late.aborted || running === undefined) return resolve(false)
+        await whileHeldStill(this.#machine, sandboxId, running, untilReleased)
+      }).catch((err: unknown) => {
+        this.#machine.log.warn({ err, sandboxId }, 'could not be held still')
+        resolve(false)
+      })
     })
   }
 

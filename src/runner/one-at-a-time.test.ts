@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
-import { OneAtATime } from './one-at-a-time.ts'
+import { oneAtATime } from './one-at-a-time.ts'
 
 suite('one at a time', () => {
   test('work for one key runs in order, also after a failure; other keys do not wait', async () => {
-    const line = new OneAtATime()
+    const line = oneAtATime()
     const gate = Promise.withResolvers<void>()
     const did: string[] = []
-    const first = line.run('a', async () => {
+    const first = line('a', async () => {
       await gate.promise
       did.push('first')
       throw new Error('no')
     })
-    const second = line.run('a', async () => void did.push('second'))
-    await line.run('b', async () => void did.push('other'))
+    const second = line('a', async () => void did.push('second'))
+    await line('b', async () => void did.push('other'))
     gate.resolve()
     await assert.rejects(first, /no/)
     await second
@@ -21,15 +21,15 @@ suite('one at a time', () => {
   })
 
   test('the number of waiting calls per key is limited', async () => {
-    const line = new OneAtATime()
+    const line = oneAtATime()
     const gate = Promise.withResolvers<void>()
-    const waiting = Array.from({ length: 32 }, () => line.run('a', () => gate.promise))
+    const waiting = Array.from({ length: 32 }, () => line('a', () => gate.promise))
     await assert.rejects(
-      line.run('a', () => gate.promise),
+      line('a', () => gate.promise),
       /Too much is waiting/,
     )
     gate.resolve()
     await Promise.all(waiting)
-    await line.run('a', async () => {})
+    await line('a', async () => {})
   })
 })

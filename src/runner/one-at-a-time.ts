@@ -1,25 +1,13 @@
-// Work for one key waits for earlier work for the same key; different keys do not wait for each other.
+// Work for one sandbox waits for earlier work for the same sandbox. Different sandboxes do not wait for each other.
+import { Bound } from '#src/kit/bound.ts'
+import { FairQueue } from '#src/kit/queue.ts'
 
-/** Limit of waiting calls for one key. More of them mean that a caller asks in a loop. */
-const waitingLimit = 32
+/** More than this waiting for one sandbox means that somebody asks in a loop. */
+const waitingLimit = 31
 
-type Line = { last: Promise<unknown>; waiting: number }
-
-export class OneAtATime {
-  readonly #lines = new Map<string, Line>()
-
-  async run<T>(key: string, work: () => Promise<T>): Promise<T> {
-    const line = this.#lines.get(key) ?? { last: Promise.resolve(), waiting: 0 }
-    if (line.waiting >= waitingLimit) throw new Error(`Too much is waiting for ${key}.`)
-    this.#lines.set(key, line)
-    line.waiting++
-    const result = line.last.then(work, work)
-    line.last = result.catch(() => {})
-    try {
-      return await result
-    } finally {
-      line.waiting--
-      if (line.waiting === 0) this.#lines.delete(key)
-    }
-  }
+export const oneAtATime = () => {
+  const places = new Bound<string | undefined>({ each: waitingLimit, all: Infinity })
+  const full = (sandboxId = '') => new Error(`Too much is waiting for ${sandboxId}.`)
+  const queue = new FairQueue({ ofOne: 1, waiting: { places, full } })
+  return <T>(sandboxId: string, work: () => Promise<T>): Promise<T> => queue.run(work, { owner: sandboxId })
 }
