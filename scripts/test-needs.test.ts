@@ -33,12 +33,12 @@ const loadedBy = (file: string): string[] => {
 
 suite('what a test file needs', () => {
   test('nothing for pure code; a database if it imports the fixture; programs if it can start them', () => {
-    assert.deepEqual([...needsOf('src/kit/bound.test.ts')], [])
+    assert.deepEqual([...needsOf('src/kit/budget.test.ts')], [])
     assert.deepEqual([...needsOf('src/control/regions/routes.test.ts')].sort(), ['database', 'programs'])
     assert.deepEqual([...needsOf('scripts/test-file.test.ts')], ['programs'])
   })
 
-  for (const file of ['src/kit/bound.test.ts', 'src/control/main.test.ts', 'src/gate/upgrade.test.ts']) {
+  for (const file of ['src/kit/budget.test.ts', 'src/control/main.test.ts', 'src/gate/upgrade.test.ts']) {
     test(`its imports are followed as far as Node follows them: ${file}`, () => {
       const reached = reachableFrom(file)
       const loaded = loadedBy(file)

@@ -3,13 +3,13 @@ import { suite, test } from 'node:test'
 import type { FileOutcome } from './test-file.ts'
 import { lineOf, redLine, redTests } from './test-report.ts'
 
-const file = 'src/kit/bound.test.ts'
+const file = 'src/kit/budget.test.ts'
 
 const detail = `AssertionError [ERR_ASSERTION]: Expected values to be strictly equal:
 
 1 !== 2
 
-    at TestContext.<anonymous> (file:///code/src/kit/bound.test.ts:14:12)`
+    at TestContext.<anonymous> (file:///code/src/kit/budget.test.ts:14:12)`
 
 const outcome = (...failed: string[]): FileOutcome => ({
   file,

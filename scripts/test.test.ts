@@ -8,7 +8,7 @@ const root = resolve(import.meta.dirname, '..')
 suite('alcove test', () => {
   test('passes for pure code on a system without any programs: nothing is searched, built or started', () => {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
-    const said = spawnSync(process.execPath, [join(root, 'scripts/test.ts'), 'src/kit/bound.test.ts'], {
+    const said = spawnSync(process.execPath, [join(root, 'scripts/test.ts'), 'src/kit/budget.test.ts'], {
       encoding: 'utf8',
       env: { ...env, PATH: '/nonexistent' },
       timeout: 60_000,

@@ -8,7 +8,7 @@ import { findBadHead } from '#src/http/head.ts'
 import { refuseBadHttp } from '#src/http/linger.ts'
 import { SlowBodies, type SlowBodiesBounds, tooSlow } from '#src/http/slow-bodies.ts'
 import { cutOffIdle } from '#src/http/unread-answers.ts'
-import { Bound } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { logLevelOf, Problem } from '#src/problems.ts'
 import { type Access, type AccessQuestion, signedToken, toolboxPort } from '#src/wire/access.ts'
@@ -89,7 +89,7 @@ export const createFront = ({
   connections: bounds,
   slow,
 }: FrontParts): Front => {
-  const calls = new Bound({ each: openOfOne, all: openCalls })
+  const calls = new Budget({ each: openOfOne, all: openCalls })
   const connections = new Connections(bounds)
   const slowBodies = new SlowBodies(slow)
   const upgraded = new Set<Duplex>()

@@ -1,6 +1,6 @@
 // A fair queue: so much work runs at once, so much of one owner, and the rest waits in order. The number of waiting pieces is bounded,
 // by the queue or by whoever calls it.
-import type { Bound } from './bound.ts'
+import type { Budget } from './budget.ts'
 
 type Limits<Owner> = {
   /** Maximum of running pieces. Default: no limit. */
@@ -8,7 +8,7 @@ type Limits<Owner> = {
   /** Maximum of running pieces of one owner, so that other owners find a place. Default: no limit. */
   ofOne?: number
   /** Bounds the waiting pieces. `full` is the error of a piece that finds no place. Default: no bound. */
-  waiting?: { places: Bound<Owner | undefined>; full: (owner: Owner | undefined) => Error }
+  waiting?: { places: Budget<Owner | undefined>; full: (owner: Owner | undefined) => Error }
   /** Which waiting piece runs next: the oldest, or the oldest of the owner with the fewest running pieces. Default: the oldest. */
   pick?: 'oldest' | 'least served'
 }

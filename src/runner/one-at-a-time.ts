@@ -1,12 +1,12 @@
 // Work for one sandbox waits for earlier work for the same sandbox. Different sandboxes do not wait for each other.
-import { Bound } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
 /** More than this waiting for one sandbox means that somebody asks in a loop. */
 const waitingLimit = 31
 
 export const oneAtATime = () => {
-  const places = new Bound<string | undefined>({ each: waitingLimit, all: Infinity })
+  const places = new Budget<string | undefined>({ each: waitingLimit })
   const full = (sandboxId = '') => new Error(`Too much is waiting for ${sandboxId}.`)
   const queue = new FairQueue({ ofOne: 1, waiting: { places, full } })
   return <T>(sandboxId: string, work: () => Promise<T>): Promise<T> => queue.run(work, { owner: sandboxId })

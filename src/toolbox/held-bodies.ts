@@ -1,10 +1,10 @@
 // The body of a call stays in the gate's memory until it was passed on. A sandbox that does not read may delay that for long. So
 // the memory of held bodies is limited: per sandbox, and in total.
-import { Bound } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 
 /** Limits in characters: per sandbox, in total, and the share that each sandbox always gets. */
-export const heldBodies = new Bound({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
+export const heldBodies = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
 /** Approximate size of a value besides its characters. */
 const valueSize = 32

@@ -1,7 +1,7 @@
 // Build logs of images: stored in pieces, bounded per image. Callers can follow a log until the build ends.
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Bound } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import type { Sql } from '../storage/database.ts'
@@ -43,7 +43,7 @@ export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
 }
 
 /** Followers of build logs: each organization, all, and the share each always gets. */
-const followers = new Bound({ each: 50, all: 200, sure: 4 })
+const followers = new Budget({ each: 50, all: 200, sure: 4 })
 
 const pieces = async function* (
   { database }: Pick<RunningParts, 'database'>,

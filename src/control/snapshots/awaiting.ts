@@ -1,7 +1,7 @@
 // Creating a sandbox waits a while if its snapshot is still being made, as at the first start of a server.
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { Bound } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import { statesInMaking } from './lifecycle.ts'
@@ -9,7 +9,7 @@ import { findSnapshotByIdOrName, type Snapshot } from './store.ts'
 
 const lookEveryMs = 250
 /** Creates that may wait at the same time, per organization and in total. Other creates are refused without waiting. */
-const waiters = new Bound({ each: 32, all: 256 })
+const waiters = new Budget({ each: 32, all: 256 })
 
 const isInMaking = ({ state }: Pick<Snapshot, 'state'>): boolean => statesInMaking.includes(state)
 

@@ -1,6 +1,6 @@
 // Counts the open uploads of this process. Beginning an upload is free for the caller but leaves objects in the store.
 // An abandoned upload counts until it is old enough to be swept.
-import { Bound } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, partsOf } from './keys.ts'
 import type { ContextLimits } from './limits.ts'
@@ -8,12 +8,12 @@ import type { ContextLimits } from './limits.ts'
 export class OpenUploads {
   readonly #keptMs: number
   readonly #now: () => number
-  readonly #bound: Bound
+  readonly #bound: Budget
   /** Open uploads by the prefix of their parts, so that an unknown id ends no upload. The most recently used is last. */
   readonly #open = new Map<string, { organizationId: string; at: number }>()
 
   constructor({ uploadsOfOrganization, uploads, uploadKeptMs }: ContextLimits, now: () => number) {
-    this.#bound = new Bound({ each: uploadsOfOrganization, all: uploads })
+    this.#bound = new Budget({ each: uploadsOfOrganization, all: uploads })
     this.#keptMs = uploadKeptMs
     this.#now = now
   }

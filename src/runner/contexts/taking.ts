@@ -1,5 +1,5 @@
 // Reads request bodies from callers who may be slow or disappear, and limits how many are read at a time to save memory.
-import { Bound, unbounded } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type ContextName, prefixOf } from './keys.ts'
 import type { ContextLimits } from './limits.ts'
@@ -7,12 +7,12 @@ import type { Body } from './store.ts'
 
 export class Taking {
   readonly #limits: ContextLimits
-  readonly #running: Bound
-  readonly #names = new Bound(unbounded)
+  readonly #running: Budget
+  readonly #names = new Budget({})
 
   constructor(limits: ContextLimits) {
     this.#limits = limits
-    this.#running = new Bound({ each: limits.atOnceOfOrganization, all: limits.atOnce })
+    this.#running = new Budget({ each: limits.atOnceOfOrganization, all: limits.atOnce })
   }
 
   isTaking(name: ContextName): boolean {

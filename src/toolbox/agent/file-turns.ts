@@ -1,6 +1,6 @@
 // An agent serves 256 file operations at a time and refuses more. One client often asks for more at once, so calls wait here
 // until the agent has room.
-import { Bound } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { AgentRefused } from './connection.ts'
 
@@ -10,7 +10,7 @@ import { AgentRefused } from './connection.ts'
  */
 const lanes = { write: new FairQueue({ ofOne: 64 }), read: new FairQueue({ ofOne: 128 }) }
 /** Limits of waiting operations. */
-const places = new Bound({ each: 1000, all: 10_000, sure: 10 })
+const places = new Budget({ each: 1000, all: 10_000, sure: 10 })
 const longestWaitMs = 30_000
 
 /**

@@ -1,6 +1,6 @@
 // Compiles TypeScript to CommonJS, or to an ES module if it has top-level `await`. This happens outside the sandbox, because
 // images need not have a compiler. The compiler is confined, so the runner starts it, as root (src/runner/gate-link/compiler.ts).
-import { Bound } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { Problem } from '#src/problems.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
@@ -16,7 +16,7 @@ export const compilerQueue = (running = atOnce, most = waitingAtMost): FairQueue
   new FairQueue({
     atOnce: running,
     waiting: {
-      places: new Bound(most),
+      places: new Budget(most),
       full: () => new Problem('rate_limited', 'Too much TypeScript waits to be compiled.'),
     },
     pick: 'least served',

@@ -4,7 +4,7 @@ import { constants } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
-import { Bound } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
 import { lookBack } from '#src/toolbox/running/out-of-memory.ts'
@@ -25,7 +25,7 @@ const wakeMs = 20
 const clientsMax = 32
 /** Maximum time until a process that the kernel killed for memory has ended. */
 const dyingMs = 2_000
-const clients = new Bound({ each: clientsMax, all: Infinity })
+const clients = new Budget({ each: clientsMax })
 
 const tell = (socket: WebSocket, status: string, more: object = {}) =>
   sendWhole(socket, JSON.stringify({ type: 'control', status, ...more }))

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import { suite, test } from 'node:test'
 import type { WebSocket } from 'ws'
-import { Bound } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import { AgentGone, AgentRefused, type Jobs } from '../agent/agent.ts'
 import { Typing } from './typing.ts'
 
 /** A client, and a terminal that accepts input only when the test lets it. */
-const start = (bound?: Bound, sandboxId = 'box') => {
+const start = (bound?: Budget, sandboxId = 'box') => {
   let closed: number | undefined
   const socket = Object.assign(new EventEmitter(), {
     isPaused: false,
@@ -70,7 +70,7 @@ suite('typing into a terminal that accepts nothing', () => {
   })
 
   test('1013 if a sandbox, or all together, typed too much; input before the gap is not lost', async () => {
-    const bound = new Bound({ each: 10_000, all: 15_000, sure: 2000 })
+    const bound = new Budget({ each: 10_000, all: 15_000, sure: 2000 })
     const [one, two, three] = [start(bound, 'a'), start(bound, 'a'), start(bound, 'b')]
     for (const { find } of [one, two, three]) find()
     one.type(Buffer.alloc(6000), 1)
@@ -87,7 +87,7 @@ suite('typing into a terminal that accepts nothing', () => {
   })
 
   test('a sandbox always has some room, even if others have typed too much', () => {
-    const bound = new Bound({ each: 10_000, all: 10_000, sure: 2000 })
+    const bound = new Budget({ each: 10_000, all: 10_000, sure: 2000 })
     start(bound, 'a').type(Buffer.alloc(9000), 1)
     const little = start(bound, 'b')
     assert.equal(little.type(Buffer.alloc(100), 5), 5)
@@ -97,7 +97,7 @@ suite('typing into a terminal that accepts nothing', () => {
   })
 
   test('1013 if a piece is lost, and later input does not reach the terminal', async () => {
-    const bound = new Bound({ each: 10_000, all: 10_000 })
+    const bound = new Budget({ each: 10_000, all: 10_000 })
     const { type, takeAll, fail, find, closed } = start(bound)
     find()
     type(Buffer.alloc(100), 1)
@@ -120,7 +120,7 @@ suite('typing into a terminal that accepts nothing', () => {
   })
 
   test('input for a terminal that was never found no longer counts', () => {
-    const bound = new Bound({ each: 1000, all: 1000 })
+    const bound = new Budget({ each: 1000, all: 1000 })
     for (let round = 0; round < 3; round++) {
       const client = start(bound)
       client.type(Buffer.alloc(700), 1)

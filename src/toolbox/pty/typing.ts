@@ -2,7 +2,7 @@
 // not fill our memory.
 import type { WebSocket } from 'ws'
 import { bytesOf, closeWith } from '#src/http/socket.ts'
-import { Bound } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import { isRefused, type Jobs } from '../agent/agent.ts'
 
 /** Maximum of buffered input of a client; above it the socket is paused. */
@@ -10,7 +10,7 @@ const aheadBytes = 1024 * 1024
 /** Memory that a frame takes besides its contents. For a frame of one byte this is nearly all. */
 const frameBytes = 256
 /** Limits of buffered input, per sandbox and in total. A client is paused one frame too late, and a frame may have 4 MiB. */
-const typed = new Bound({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
+const typed = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
 const tooMuch = 'More is typed than terminals have taken.'
 const lost = 'Some of what was typed is lost: the terminal has not taken it.'
@@ -21,7 +21,7 @@ const hasEnded = (error: unknown): boolean => ['ENOENT', 'ESRCH', 'EPIPE'].some(
 export class Typing {
   readonly #socket: WebSocket
   readonly #sandboxId: string
-  readonly #typed: Bound
+  readonly #typed: Budget
   #waiting: Buffer[] = []
   /** Buffered bytes, including those that are being sent. */
   #size = 0

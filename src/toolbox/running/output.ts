@@ -1,5 +1,6 @@
 // Bounded output of a command: only its beginning and its end are kept, so that no command fills the gate's memory.
 
+import { Budget } from '#src/kit/budget.ts'
 import { brokenCharacter, endThatFitsIntoJson, fitIntoJson, wholeCharacters } from '#src/kit/json-size.ts'
 import { RingBuffer } from '#src/kit/ring-buffer.ts'
 
@@ -15,28 +16,10 @@ const inJsonAtMost = 2
 const sureBytes = 64 * 1024
 
 /**
- * Beyond `sureBytes`, all outputs share this many bytes. An owner may hold at most as much as it leaves free, so it cannot take
- * the room of others. When little is left, new outputs are cut earlier.
+ * Beyond `sureBytes`, all outputs share 512 MiB. An owner may hold at most as much as it leaves free, so it cannot take the room of
+ * others. When little is left, new outputs are cut earlier.
  */
-const sharedBytes = 512 * 1024 * 1024
-let freeBytes = sharedBytes
-const heldBy = new Map<string, number>()
-
-/** Takes up to `wanted` of the shared bytes; returns how many the owner gets. */
-const takeShared = (owner: string, wanted: number): number => {
-  const held = heldBy.get(owner) ?? 0
-  const taken = Math.max(0, Math.min(wanted, Math.floor((freeBytes - held) / 2)))
-  freeBytes -= taken
-  heldBy.set(owner, held + taken)
-  return taken
-}
-
-const giveBackShared = (owner: string, bytes: number): void => {
-  const held = (heldBy.get(owner) ?? 0) - bytes
-  freeBytes += bytes
-  if (held > 0) heldBy.set(owner, held)
-  else heldBy.delete(owner)
-}
+const shared = new Budget({ all: 512 * 1024 * 1024, ofFree: 1 })
 
 const firstBytes = 4096
 
@@ -98,7 +81,7 @@ export class BoundedOutput {
   }
 
   #takeShared(bytes: number): number {
-    const taken = takeShared(this.owner, bytes)
+    const taken = shared.takeUpTo(this.owner, bytes)
     this.#shared += taken
     return taken
   }
@@ -142,7 +125,7 @@ export class BoundedOutput {
   }
 
   [Symbol.dispose](): void {
-    giveBackShared(this.owner, this.#shared)
+    shared.give(this.owner, this.#shared)
     this.#shared = 0
     this.#block = Buffer.alloc(0)
     this.#length = 0

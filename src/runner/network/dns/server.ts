@@ -3,7 +3,7 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
-import { Bound } from '#src/kit/bound.ts'
+import { Budget } from '#src/kit/budget.ts'
 import { isListed } from './domains.ts'
 import { type Answer, codes, mostQuestionBytes, readQuestion, types, writeAnswer, writeCode } from './message.ts'
 
@@ -48,8 +48,8 @@ const codeOf = (error: unknown) => {
 
 export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> => {
   const { address, domainsOf, lookup, open } = parts
-  const underWay = new Bound(mostAtOnce)
-  const connected = new Bound(mostConnections)
+  const underWay = new Budget(mostAtOnce)
+  const connected = new Budget(mostConnections)
 
   const answerFor = async (sandbox: string, domains: readonly string[], name: string): Promise<Answer> => {
     if (!isListed(domains, name)) return empty(notListed)

@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { Budget } from './budget.ts'
+
+suite('a budget', () => {
+  test('limits each owner and all together; what is given back is free again', () => {
+    const budget = new Budget({ each: 2, all: 3 })
+    assert.deepEqual(
+      ['a', 'a', 'a', 'b', 'b', 'c'].map((key) => budget.take(key)),
+      [true, true, false, true, false, false],
+    )
+    budget.give('a')
+    assert.ok(budget.take('c'))
+    budget.give('a')
+    assert.equal(budget.has('a'), false)
+  })
+
+  test('each owner gets its sure share even if others have used all the room', () => {
+    const budget = new Budget({ each: 10, all: 10, sure: 3 })
+    assert.ok(budget.take('a', 10))
+    assert.deepEqual(
+      [budget.take('b', 4), budget.take('b', 2), budget.take('b', 2), budget.take('b', 1)],
+      [false, true, false, true],
+    )
+    // An owner that has used its share gets no more.
+    assert.equal(budget.take('a'), false)
+    budget.give('a', 10)
+    assert.ok(budget.take('b', 7))
+  })
+
+  test('an owner takes part of what it asks, and never holds more than it leaves free', () => {
+    const budget = new Budget({ all: 100, ofFree: 1 })
+    assert.equal(budget.takeUpTo('a', 80), 50)
+    assert.equal(budget.takeUpTo('a', 80), 0)
+    assert.equal(budget.takeUpTo('b', 10), 10)
+    // The owner of more than what is left free gets nothing, and nothing is taken from it.
+    assert.deepEqual([budget.take('a'), budget.takeUpTo('b', 80)], [false, 15])
+    budget.give('a', 50)
+    assert.equal(budget.has('a'), false)
+    assert.equal(budget.takeUpTo('c', 80), 38)
+  })
+})

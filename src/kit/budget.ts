@@ -1,0 +1,59 @@
+// A budget: an amount that owners share at the same time. A use that finds no room is refused.
+
+type Limits = {
+  /** Most of one owner. Default: no limit. */
+  each?: number
+  /** Most of all owners together. Default: no limit. */
+  all?: number
+  /** Share that each owner gets even if the others have used all the room. Default: 0. */
+  sure?: number
+  /** An owner holds at most this fraction of what it leaves free. 1: as much as it leaves to others. Default: no limit. */
+  ofFree?: number
+}
+
+export class Budget<Owner = string> {
+  readonly #limits: Limits
+  readonly #held = new Map<Owner, number>()
+  #all = 0
+
+  constructor(limits: Limits) {
+    this.#limits = limits
+  }
+
+  has(owner: Owner): boolean {
+    return this.#held.has(owner)
+  }
+
+  /** Takes the whole amount. Returns false if there is no room. Each successful `take` needs exactly one `give`. */
+  take(owner: Owner, amount = 1): boolean {
+    if (amount > this.#roomFor(owner)) return false
+    this.#add(owner, amount)
+    return true
+  }
+
+  /** Takes as much of the amount as there is room for. Returns how much that is, which has to be given back. */
+  takeUpTo(owner: Owner, amount: number): number {
+    const taken = Math.max(0, Math.min(amount, this.#roomFor(owner)))
+    this.#add(owner, taken)
+    return taken
+  }
+
+  give(owner: Owner, amount = 1): void {
+    this.#add(owner, -amount)
+  }
+
+  #roomFor(owner: Owner): number {
+    const { each = Infinity, all = Infinity, sure = 0, ofFree } = this.#limits
+    const held = this.#held.get(owner) ?? 0
+    const free = all - this.#all
+    const shared = ofFree === undefined ? free : Math.ceil((free * ofFree - held) / (1 + ofFree))
+    return Math.min(each - held, Math.max(shared, sure - held))
+  }
+
+  #add(owner: Owner, amount: number): void {
+    const held = (this.#held.get(owner) ?? 0) + amount
+    if (held > 0) this.#held.set(owner, held)
+    else this.#held.delete(owner)
+    this.#all += amount
+  }
+}
