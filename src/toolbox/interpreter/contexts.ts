@@ -8,7 +8,7 @@ import { environmentOf } from '../agent/environment.ts'
 import { findDirectory } from '../pty/directory.ts'
 import { asNotStarted, asTold } from '../refusals.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
-import { laneOf } from './lanes.ts'
+import { closeLane } from './lanes.ts'
 import type { CreateContextRequest, InterpreterContext } from './schemas.ts'
 
 /** The context of a call that names none. It is made when it is first needed, and never listed. */
@@ -142,7 +142,7 @@ export const deleteContext = async (sandbox: ToolboxSandbox, contextId: string):
   if (contextId === defaultContext) throw new Problem('bad_request', 'The default context cannot be deleted.')
   const found = (await listJobs(sandbox)).filter(({ id }) => id === contextId)
   if (found.length === 0) throw unknown(contextId)
-  laneOf(sandbox, contextId)?.close()
+  closeLane(sandbox, contextId)
   const removed = await Promise.all(found.map(({ job }) => removeJob(sandbox, job.id)))
   if (!removed.includes(true)) throw unknown(contextId)
 }

@@ -10,7 +10,7 @@ import { heldBodies } from '../held-bodies.ts'
 import { asTold } from '../refusals.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { defaultContext, readyContext } from './contexts.ts'
-import { enterLane, type Lane } from './lanes.ts'
+import { type Lane, LaneFull, runInLane } from './lanes.ts'
 import { type Ending, outwaitOthers, runCode, type Take } from './run.ts'
 import { ExecuteRequest } from './schemas.ts'
 
@@ -140,14 +140,14 @@ export const execute = async (socket: WebSocket, sandbox: ToolboxSandbox): Promi
     if (!heldBodies.take(sandbox.id, text.length))
       throw new Refusal(closeCodes.busy, 'too much code waits to be executed')
     try {
-      const lane = enterLane(sandbox, request.contextId || defaultContext)
-      if (lane.isFull) throw new Refusal(closeCodes.busy, 'too many executions wait for this context')
-      await lane.run(() => runInTurn(socket, sandbox, request, lane))
+      const contextId = request.contextId || defaultContext
+      await runInLane(sandbox, contextId, (lane) => runInTurn(socket, sandbox, request, lane))
     } finally {
       heldBodies.give(sandbox.id, text.length)
     }
   } catch (error) {
     if (error instanceof Refusal) return closeWith(socket, error.code, error.message)
+    if (error instanceof LaneFull) return closeWith(socket, closeCodes.busy, error.message)
     const problem = asTold(error)
     if (problem.code === 'not_found') return closeWith(socket, closeCodes.refused, problem.message)
     await tell(socket, { type: 'error', name: 'InterpreterUnavailable', value: problem.message, traceback: '' })

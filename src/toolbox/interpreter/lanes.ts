@@ -1,56 +1,49 @@
 // Each context runs one execution at a time, in order of arrival. A lane exists while it has executions. It holds only callers on
 // open sockets, so a restart of the gate loses nothing else.
+import { Budget } from '#src/kit/budget.ts'
+import { FairQueue } from '#src/kit/queue.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 
 /** Maximum of waiting executions per context. */
 const waitingMax = 64
 
-export class Lane {
-  #tail: Promise<unknown> = Promise.resolve()
-  #inside = 0
-  /** True if the context was deleted while the lane had executions. */
-  isClosed = false
-  readonly #onEmpty: () => void
+/** `isClosed`: the context was deleted while the lane had executions. */
+export type Lane = { isClosed: boolean }
 
-  constructor(onEmpty: () => void) {
-    this.#onEmpty = onEmpty
-  }
+export class LaneFull extends Error {}
 
-  get isFull(): boolean {
-    return this.#inside > waitingMax
-  }
-
-  close(): void {
-    this.isClosed = true
-  }
-
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    this.#inside += 1
-    const turn = this.#tail.then(work)
-    this.#tail = turn.catch(() => undefined)
-    try {
-      return await turn
-    } finally {
-      this.#inside -= 1
-      if (this.#inside === 0) this.#onEmpty()
-    }
-  }
-}
+const queue = new FairQueue<Lane>({
+  ofOne: 1,
+  waiting: {
+    places: new Budget({ each: waitingMax }),
+    full: () => new LaneFull('too many executions wait for this context'),
+  },
+})
 
 const lanes = new Map<string, Lane>()
 
 const keyOf = ({ id }: ToolboxSandbox, contextId: string) => JSON.stringify([id, contextId])
 
-export const laneOf = (sandbox: ToolboxSandbox, contextId: string): Lane | undefined =>
-  lanes.get(keyOf(sandbox, contextId))
-
-export const enterLane = (sandbox: ToolboxSandbox, contextId: string): Lane => {
+/** Executions that come later get a new lane. */
+export const closeLane = (sandbox: ToolboxSandbox, contextId: string): void => {
   const key = keyOf(sandbox, contextId)
-  const found = lanes.get(key)
-  if (found && !found.isClosed) return found
-  const made = new Lane(() => {
-    if (lanes.get(key) === made) lanes.delete(key)
-  })
-  lanes.set(key, made)
-  return made
+  const lane = lanes.get(key)
+  if (lane) lane.isClosed = true
+  lanes.delete(key)
+}
+
+/** Runs an execution in the lane of its context. Throws `LaneFull`. */
+export const runInLane = async (
+  sandbox: ToolboxSandbox,
+  contextId: string,
+  work: (lane: Lane) => Promise<void>,
+): Promise<void> => {
+  const key = keyOf(sandbox, contextId)
+  const lane = lanes.get(key) ?? { isClosed: false }
+  lanes.set(key, lane)
+  try {
+    await queue.run(() => work(lane), { owner: lane })
+  } finally {
+    if (!queue.has(lane) && lanes.get(key) === lane) lanes.delete(key)
+  }
 }
