@@ -4,34 +4,21 @@ import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { AgentRefused } from './connection.ts'
 
+/** Limits of waiting operations. */
+const places = new Budget<string | undefined>({ each: 1000, all: 10_000, sure: 10 })
+const waiting = { places, full: () => new AgentRefused('busy', 'EAGAIN') }
 /**
  * Parallel operations per sandbox. Writes have separate room: an upload may come from a file that is being read, so a writer must
  * never wait for readers.
  */
-const lanes = { write: new FairQueue({ ofOne: 64 }), read: new FairQueue({ ofOne: 128 }) }
-/** Limits of waiting operations. */
-const places = new Budget({ each: 1000, all: 10_000, sure: 10 })
+const queues = { write: new FairQueue({ ofOne: 64, waiting }), read: new FairQueue({ ofOne: 128, waiting }) }
 const longestWaitMs = 30_000
 
 /**
  * Waits for a turn, which lasts until it is disposed of. Throws the agent's refusal `busy` if too many operations wait, or after
  * 30 s.
  */
-export const takeTurn = async (kind: keyof typeof lanes, socketPath: string): Promise<Disposable> => {
-  if (!places.take(socketPath)) throw new AgentRefused('busy', 'EAGAIN')
-  const { promise: over, resolve: end } = Promise.withResolvers<void>()
-  try {
-    await new Promise<void>((begin, giveUp) => {
-      const work = () => {
-        begin()
-        return over
-      }
-      lanes[kind].run(work, { owner: socketPath, signal: AbortSignal.timeout(longestWaitMs) }).catch(giveUp)
-    })
-  } catch {
-    throw new AgentRefused('busy', 'EAGAIN')
-  } finally {
-    places.give(socketPath)
-  }
-  return { [Symbol.dispose]: end }
-}
+export const takeTurn = (kind: keyof typeof queues, socketPath: string): Promise<Disposable> =>
+  queues[kind].take(socketPath, AbortSignal.timeout(longestWaitMs)).catch(() => {
+    throw waiting.full()
+  })
