@@ -2,7 +2,7 @@
 
 import { mkdir, readFile, rmdir, statfs, writeFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
-import { diskIds, runningIds } from '#src/kit/sandbox-ids.ts'
+import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 import { asRoot, type Finding, type Probe, reasonOf } from './finding.ts'
 
 const userNamespaces: Probe = {
@@ -131,7 +131,11 @@ const cgroups = asRoot('cgroups', async (): Promise<Finding> => {
 
 /** Lines of /etc/subuid of other programs that overlap with the ids of sandboxes. */
 export const linesWithOurIds = (text: string): string[] => {
-  const ranges = [diskIds, { first: runningIds.first, count: runningIds.ranges * diskIds.count }]
+  const ranges = [
+    diskIds,
+    { first: runningIds.first, count: runningIds.ranges * diskIds.count },
+    { first: moreRunningIds.first, count: moreRunningIds.ranges * moreRunningIds.count },
+  ]
   return text.split('\n').filter((line) => {
     const [name, first = '', count = ''] = line.split(':')
     const [from, many] = [Number(first), Number(count)]

@@ -9,3 +9,10 @@ export const diskIds = { first: 165536, count: 65536 } as const
  */
 const firstRange = diskIds.first + 15_273 * diskIds.count
 export const runningIds = { first: firstRange, ranges: Math.floor((2 ** 31 - firstRange) / diskIds.count) } as const
+
+/**
+ * Users above 65535 of running sandboxes, in ranges of half a million. They are the upper half of all ids: no convention for users or
+ * containers reaches there, and what no sandbox had before an upgrade overlaps with none that runs on. The last range stays free,
+ * because -1 and -2 are in it.
+ */
+export const moreRunningIds = { first: 2 ** 31, count: 2 ** 19, ranges: 2 ** 12 - 1 } as const

@@ -8,7 +8,7 @@ import type { ArchiveRef } from '#src/wire/runner-link.ts'
 import { hasCode } from '../cgroup/files.ts'
 import { asSize } from '../images/limits.ts'
 import { step } from '../launch.ts'
-import { uidBase, uidCount } from '../oci/ids.ts'
+import { mostIds, uidBase } from '../oci/ids.ts'
 import { contentsOf, fetchChunk } from './chunks.ts'
 import { ArchiveFailed } from './failed.ts'
 import { chunksOf, manifestKey } from './keys.ts'
@@ -43,7 +43,7 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
     await mkdir(place, { mode: 0o700 })
     await writeDisk(stream(parts, manifest), place, signal)
     // Archives of older versions contain all attributes, also dangerous ones.
-    await runCommand([launcher, ...step.disarm(place, uidBase, uidCount)], { background: true, timeoutMs: 600_000 })
+    await runCommand([launcher, ...step.disarm(place, uidBase, mostIds)], { background: true, timeoutMs: 600_000 })
     signal?.throwIfAborted()
     // The rename happens after a sync, so a disk with its final name is whole even after a power cut.
     await sync(place)

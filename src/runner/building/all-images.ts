@@ -15,6 +15,7 @@ import type {
   Progress,
 } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'
+import { idsNamedIn } from '../oci/ids.ts'
 import { type ImageBuilder, isStageName } from './image-builder.ts'
 
 /** Description of an image that is here. */
@@ -163,12 +164,13 @@ export class AllImages {
   ): Promise<Known> {
     const plan = planOf(dockerfile, contexts !== undefined, new Set(Object.keys(snapshots ?? {})))
     const brought = this.#brought
+    const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
     try {
       const config = await this.#builder.build({
         ...{ image, plan, contexts, snapshots, maxGiB, signal, onProgress, onText },
         bringBase: async (name, source) => {
-          const request = { image: name, maxGiB, organizationId, signal, onProgress, onLine }
+          const request = { image: name, maxGiB, organizationId, largeIds, signal, onProgress, onLine }
           if (source.kind !== 'image') return (await brought.bringBase({ ...request, source })).container
           const { base, container } = this.#here(source.image)
           await brought.bringBase({ ...request, source: { kind: 'image', image: base } })

@@ -14,7 +14,7 @@ import { ContextStore } from '../contexts/store.ts'
 import { makeImage, type TarEntry, tarOf } from '../images/testing/oci-image.ts'
 import { TestRegistry } from '../images/testing/registry.ts'
 import { openBuilding } from '../testing/building.ts'
-import { TestHost } from '../testing/test-host.ts'
+import { cannotMapOwners, TestHost } from '../testing/test-host.ts'
 import type { AllImages, ToBring } from './all-images.ts'
 
 const needs = ['/usr/bin/skopeo', '/usr/bin/umoci', '/bin/busybox'].find((path) => !existsSync(path))
@@ -82,7 +82,7 @@ suite('a definition in stages', { skip }, () => {
   const build = async (lines: string[], entries?: TarEntry[], snapshots: Record<string, string> = {}) => {
     count += 1
     const image = `built-${count}`
-    const of = { organizationId: 'o', hash: String(count % 10).repeat(32) }
+    const of = { organizationId: 'o', hash: String(count).padStart(32, '0') }
     if (entries) await contexts().put(of, Readable.from([tarOf(entries)]))
     const files = entries ? { contexts: { organizationId: 'o', hashes: [of.hash] } } : {}
     const dockerfile = lines.join('\n')
@@ -119,6 +119,23 @@ suite('a definition in stages', { skip }, () => {
       [],
     )
   }
+
+  test('may make files of large users that it names, give them away, and end as one', async (t) => {
+    if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
+    const lines = [
+      `FROM ${from} AS first`,
+      'RUN echo far > /far && chown 2000000:95607 /far',
+      `FROM ${from}`,
+      'COPY --from=first /far /far',
+      'COPY --chown=1000660000:0 hello /hello',
+      'USER 1000660000',
+      'RUN echo "$(id -u) $(id -g)" > /tmp/me',
+    ]
+    const output = await said(lines, 'stat -c "%u %g" /far /hello /tmp/me; cat /tmp/me', [
+      { path: 'hello', content: 'hello\n' },
+    ])
+    assert.deepEqual(output.split('\n'), ['2000000 95607', '1000660000 0', '1000660000 0', '1000660000 0'])
+  })
 
   test('takes files from a stage and from an image, builds on a stage, and leaves out what it does not need', async () => {
     const lines = [

@@ -38,6 +38,16 @@ export const bytesBelow = (directory: string) => measured(directory, '--block-si
 /** Number of files below a directory, including directories and itself. */
 export const filesBelow = (directory: string) => measured(directory, '--inodes')
 
+/** Users and groups of files below a directory from this id on, each once, and at most so many. */
+export const ownersFrom = async (directory: string, first: number, most: number): Promise<number[]> => {
+  const script =
+    'find "$1" -xdev \\( -uid "+$2" -o -gid "+$2" \\) -printf "%U\\n%G\\n" | sort -nu | awk -v above="$2" \'$1 > above\' | head -n "$3"'
+  const said = await runCommand(['sh', '-c', script, 'sh', directory, `${first - 1}`, `${most}`], {
+    timeoutMs: 300_000,
+  })
+  return said.split('\n').filter(Boolean).map(Number)
+}
+
 /** Throws if the disk of images is nearly full, because the host needs the rest. */
 export const checkRoom = async (directory: string, { keepFreeBytes }: { keepFreeBytes: number }): Promise<void> => {
   if ((await freeBytes(directory)) < keepFreeBytes)

@@ -222,6 +222,31 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual([next.list(), next.rootfsOf('left')], [['one', 'two'], undefined])
   })
 
+  test('large ids of an image are known, shared with its files, and kept by what is built on it', async () => {
+    const image = makeImage({
+      layers: [
+        layer(
+          file('a', 'a', { uid: 2_000_000, gid: 95_607 }),
+          file('b', 'b', { gid: 1_000_660_000 }),
+          { path: 'c', type: '2', target: 'a', uid: 3_000_000 },
+          file('d', 'd', { uid: 4_000_000 }),
+        ),
+        layer(file('.wh.d', '')),
+      ],
+    })
+    const library = open()
+    const reference = room.registry.put('x:1', image)
+    await bring(library, 'one', from(reference))
+    const ids = [2_000_000, 3_000_000, 1_000_660_000]
+    assert.deepEqual(library.largeIdsOf('one'), ids)
+    assert.deepEqual(Object.keys(library.find('one') ?? {}).includes('largeIds'), false)
+    await library.bringBase({ image: 'base', source: from(reference), maxGiB: 1, largeIds: [7_000_000, 2_000_000] })
+    assert.deepEqual(library.largeIdsOf('base'), [...ids, 7_000_000])
+    await library.bringBase({ image: 'next', source: { kind: 'image', image: 'base' }, maxGiB: 1 })
+    assert.deepEqual(library.largeIdsOf('next'), [...ids, 7_000_000])
+    assert.deepEqual(library.largeIdsOf('none'), [])
+  })
+
   test('layers compressed with zstd are verified by their digests too', async () => {
     const layers = [layer(file('a'), file('big', noise(300_000))), layer(file('b'))]
     const image = makeImage({ layers, layerKind: 'layer.v1.tar+zstd' })

@@ -9,7 +9,7 @@ import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import type { ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
-import { uidBase } from '../oci/ids.ts'
+import { groupLargeIds, uidBase } from '../oci/ids.ts'
 import { Blobs } from './blobs.ts'
 import { emptyConfig } from './definition/plan.ts'
 import { type Fetched, type Fetching, fetchFromFile, fetchFromRegistry, fileWithin, resolveReference } from './fetch.ts'
@@ -48,6 +48,8 @@ export type BringRequest = {
   image: string
   source: LibrarySource
   maxGiB: number
+  /** Large ids of users that it needs besides those of its files. Left out where there is no room for them. */
+  largeIds?: readonly number[] | undefined
   /** Organization of the image. All its images together may use only a part of the disk. */
   organizationId?: string | undefined
   signal?: AbortSignal | undefined
@@ -74,6 +76,8 @@ type StoredImage = Brought & {
   isUnfinished?: true
   tree: string
   layers: string[]
+  /** Users of its files that not every sandbox has. Absent: none. */
+  largeIds?: readonly number[]
   /** Origin of both. Absent: an older runner fetched the image and keeps no layers for it. */
   origin?: string
 }
@@ -104,12 +108,19 @@ const nothingOf = (origin: string) => ({
   ...{ origin, sizeBytes: 0, layers: [] as string[], architecture: ownArchitecture, config: emptyConfig() },
 })
 
+const withIds = (own: readonly number[], wanted: readonly number[]): Pick<StoredImage, 'largeIds'> => {
+  const all = [...new Set([...own, ...wanted])]
+  const largeIds = groupLargeIds(all) === undefined ? own : all
+  return largeIds.length === 0 ? {} : { largeIds }
+}
+
 const asBrought = ({
   organizationId: _organizationId,
   isUnfinished: _isUnfinished,
   tree: _tree,
   layers: _layers,
   origin: _origin,
+  largeIds: _largeIds,
   ...brought
 }: StoredImage): Brought => brought
 
@@ -186,6 +197,11 @@ export class Library {
     const record = this.#read(image)
     if (record?.tree === builtInTree) return join(this.#records, builtInImage, 'rootfs')
     return record === undefined ? undefined : this.#trees.rootfsOf(record.tree)
+  }
+
+  /** Ids of users of its files, and of those that its definition names, that not every sandbox has. */
+  largeIdsOf(image: string): readonly number[] {
+    return this.#read(image)?.largeIds ?? []
   }
 
   /** Fetches an image. Safe to repeat, also concurrently: a present image is returned, and equal work is done once. */
@@ -322,7 +338,7 @@ export class Library {
       const rootfs = join(scratch, 'nothing')
       await mkdir(rootfs, { mode: 0o755 })
       await chown(rootfs, uidBase, uidBase)
-      return this.#trees.add(name, rootfs)
+      return this.#trees.add(name, { rootfs, largeIds: [] })
     }
     const { sizeBytes } = this.#trees.find(name) ?? (await this.#unpacking.run(make))
     const origin = originOfNothing
@@ -332,9 +348,9 @@ export class Library {
   #fromOther(image: string, hold: (tree: string) => void): Made {
     const record = this.#read(image)
     if (record === undefined) throw new ImageFailed('not-found', 'The image that the definition builds on is gone.')
-    const { tree, sizeBytes, layers, origin = '', digest } = record
+    const { tree, sizeBytes, layers, origin = '', digest, largeIds = [] } = record
     hold(tree)
-    const own = { ...nothingOf(origin), tree, sizeBytes, layers }
+    const own = { ...nothingOf(origin), tree, sizeBytes, layers, largeIds }
     return digest === undefined ? own : { ...own, digest }
   }
 
@@ -397,7 +413,8 @@ export class Library {
       say({ line: `unpacked, ${asSize(tree.sizeBytes)}` })
     } else say({ line: `its files are here already, ${asSize(tree.sizeBytes)}` })
     if (tree.sizeBytes > maxBytes) throw tooLarge(maxBytes)
-    return { tree: name, origin, sizeBytes: tree.sizeBytes, layers, architecture: ownArchitecture, config }
+    const { sizeBytes, largeIds = [] } = tree
+    return { tree: name, origin, sizeBytes, layers, largeIds, architecture: ownArchitecture, config }
   }
 
   #fetching(scratch: string, { maxBytes, signal, say }: Making, total: () => number): Fetching {
@@ -423,7 +440,7 @@ export class Library {
   }
 
   async #record(
-    { image, organizationId }: BringRequest,
+    { image, organizationId, largeIds: wantedIds = [] }: BringRequest,
     { config, ...made }: Made,
     more: Pick<StoredImage, 'isUnfinished'> = {},
   ): Promise<Brought> {
@@ -433,6 +450,7 @@ export class Library {
       ...more,
       ...(organizationId === undefined ? {} : { organizationId }),
       ...made,
+      ...withIds(made.largeIds ?? [], wantedIds),
       config: imageConfigOf(config),
     }
     await this.#write(record)

@@ -31,6 +31,8 @@ export type ImageStore = {
   find(image: string): Brought | undefined
   /** The configuration for sandboxes of an image; undefined if there is no such image. */
   configOf(image: string): ImageConfig | undefined
+  /** Large ids that its users have (oci/ids.ts). */
+  largeIdsOf(image: string): readonly number[]
   /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined
   /** Fetches an image. Throws `ImageFailed`, whose message is for the caller. May be called twice, also concurrently. */
@@ -133,6 +135,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       const description = describe(image)
       return description === undefined ? library.find(image)?.config : asConfig(description)
     },
+    largeIdsOf: (image) => library.largeIdsOf(image),
     sizeOf: (image) => (image === defaultImage ? defaultBytes : library.find(image)?.sizeBytes),
     bring: async (request) => {
       if (request.image === defaultImage) throw new TypeError('the built-in image is not brought')

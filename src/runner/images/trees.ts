@@ -6,6 +6,7 @@ import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { bytesBelow, namesBelow, syncTree } from './files.ts'
+import type { Unpacked } from './unpack.ts'
 
 const nameShape = /^[0-9a-f]{64}$/
 
@@ -15,7 +16,8 @@ const nameShape = /^[0-9a-f]{64}$/
  */
 const generation = 2
 
-type Tree = { sizeBytes: number }
+/** `largeIds`: of its users (oci/ids.ts). Absent in trees of older runners, which had none. */
+type Tree = { sizeBytes: number; largeIds?: number[] }
 
 export class Trees {
   readonly #directory: string
@@ -65,12 +67,12 @@ export class Trees {
   }
 
   /** Moves a directory of the same file system into the tree. */
-  async add(name: string, rootfs: string): Promise<Tree> {
+  async add(name: string, { rootfs, largeIds }: Unpacked): Promise<Tree> {
     const unfinished = join(this.#directory, `.new-${randomBytes(4).toString('hex')}`)
     await mkdir(unfinished, { mode: 0o711 })
     try {
       await rename(rootfs, join(unfinished, 'rootfs'))
-      const tree: Tree = { sizeBytes: await bytesBelow(join(unfinished, 'rootfs')) }
+      const tree: Tree = { sizeBytes: await bytesBelow(join(unfinished, 'rootfs')), largeIds }
       await writeFile(join(unfinished, 'tree.json'), JSON.stringify(tree))
       await syncTree(unfinished)
       await rename(unfinished, join(this.#directory, name)).catch((error: unknown) => {

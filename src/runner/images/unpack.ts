@@ -5,9 +5,9 @@
 // So the directory matches the diff ids if there are as many diff ids as layers, which `fetch.ts` checks.
 import { chown, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { uidBase, uidCount } from '../oci/ids.ts'
+import { commonIds, groupLargeIds, mostIds, uidBase } from '../oci/ids.ts'
 import type { BlobsOfOrigin } from './blobs.ts'
-import { checkRoom, filesBelow, inodesUsed } from './files.ts'
+import { checkRoom, filesBelow, inodesUsed, ownersFrom } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
 import { asSize, type ImageLimits } from './limits.ts'
 import type { Descriptor } from './manifest.ts'
@@ -27,8 +27,14 @@ export type Unpacking = {
 const GiB = 1024 ** 3
 const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
 
-/** Returns the new directory, which is below `scratch`. */
-export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): Promise<string> => {
+export type Unpacked = {
+  /** The new directory, below `scratch`. */
+  rootfs: string
+  /** Ids of users that not every sandbox has. */
+  largeIds: number[]
+}
+
+export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): Promise<Unpacked> => {
   const { scratch, mostBytes, limits, signal, onWritten } = unpacking
   const layout = await makeLayout(blobs, unpacking)
   const out = join(scratch, 'unpacked')
@@ -43,7 +49,7 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
       { from: layout, at: '/layout' },
       { from: out, at: '/out', writable: true },
     ],
-    ids: { base: uidBase, count: uidCount },
+    ids: { base: uidBase, count: mostIds },
     capabilities,
     network: 'none',
     largestFileBytes: mostBytes,
@@ -62,7 +68,17 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
   if (outcome.stopped !== undefined) throw outcome.stopped
   if (outcome.exitCode !== 0) throw complaintOf(outcome.stderr, mostBytes)
   if ((await filesBelow(out)) > mostFiles) throw tooManyFiles(mostFiles)
-  return join(out, 'rootfs')
+  return { rootfs: join(out, 'rootfs'), largeIds: await largeIdsBelow(out) }
+}
+
+/** More are too many, however they lie. */
+const mostOwners = 10_000
+
+const largeIdsBelow = async (directory: string): Promise<number[]> => {
+  const owners = await ownersFrom(directory, uidBase + commonIds, mostOwners)
+  const ids = owners.map((owner) => owner - uidBase)
+  if (owners.length < mostOwners && groupLargeIds(ids) !== undefined) return ids
+  throw new ImageFailed('unsupported', `The image has files of too many users above ${commonIds - 1}.`)
 }
 
 export const tooLarge = (mostBytes: number) =>
@@ -96,6 +112,6 @@ const complaintOf = (stderr: string, mostBytes: number): ImageFailed => {
     return new ImageFailed('no-room', 'The disk that the runner keeps images on is full.', { cause })
   if (/file too large/i.test(stderr)) return tooLarge(mostBytes)
   if (/chown.*invalid argument/i.test(stderr))
-    return new ImageFailed('unsupported', `The image has files of users above ${uidCount - 1}.`, { cause })
+    return new ImageFailed('unsupported', `The image has files of users above ${mostIds - 1}.`, { cause })
   return new ImageFailed('corrupted', 'The image could not be unpacked: one of its layers is damaged.', { cause })
 }

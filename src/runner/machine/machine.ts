@@ -23,6 +23,8 @@ export type Images = {
   rootfsOf(image: string): string | undefined
   /** The part of an image's configuration that applies to its sandboxes. */
   configOf?(image: string): ImageConfig | undefined
+  /** Large ids that the users of an image's files have: see oci/ids.ts. */
+  largeIdsOf?(image: string): readonly number[]
 }
 
 export type Machine = {

@@ -13,7 +13,7 @@ const sandbox: SandboxConfig = {
   cgroupVersion: 1 as const,
   diskSpeed: undefined,
   cpus: '0-1',
-  idBase: 165_536 + 65_536,
+  ids: [{ inside: 0, outside: 165_536 + 65_536, count: 65_536 }],
   netnsPath: '/run/netns/x-1',
   cgroupsPath: '/x/1',
   cpu: 1.5,

@@ -11,7 +11,7 @@ import {
   socketLimitBytes,
 } from '#src/runner/cgroup/sandbox-limits.ts'
 import type { DiskSpeed } from '../cgroup/disk-speed.ts'
-import { uidCount } from './ids.ts'
+import type { IdRange } from './ids.ts'
 import type { SeccompProfile } from './seccomp/profile.ts'
 
 /** The filter in the form that the runtime takes: compiled for crun, whose start is then 13 ms faster, otherwise as a profile. */
@@ -32,8 +32,8 @@ export type SandboxConfig = {
   sys: string
   /** The processors that the sandbox is bound to, as a list (cpuset(7)). Undefined: all. */
   cpus: string | undefined
-  /** The first id of the sandbox's users on the host. */
-  idBase: number
+  /** The ids of its users on the host. */
+  ids: readonly IdRange[]
   netnsPath: string
   cgroupsPath: string
   cgroupVersion: 1 | 2
@@ -151,7 +151,11 @@ const blockIO = ({ major, minor, bytesPerSecond: rate }: DiskSpeed) => ({
 })
 
 export const makeConfig = (sandbox: SandboxConfig) => {
-  const identity = [{ containerID: 0, hostID: sandbox.idBase, size: uidCount }]
+  const identity = sandbox.ids.map(({ inside, outside, count }) => ({
+    containerID: inside,
+    hostID: outside,
+    size: count,
+  }))
   const memory = memoryLimitBytes(sandbox)
   const { filter } = sandbox
   return {

@@ -1,12 +1,15 @@
 // Maps the owners of a sandbox's files in its mounts, as explained in oci/ids.ts.
 import type { Logger } from '#src/kit/log.ts'
 import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
-import { lastBase, mapToOwn, uidBase } from '../oci/ids.ts'
+import { groupLargeIds, type IdRange, mapToOwn, ownIds, sharedIds } from '../oci/ids.ts'
 
-/** Mounts directories so that their files belong to a range of ids. For the range of disks they are mounted unchanged. */
-export const stepsToShow = (base: number, mounts: readonly (readonly [from: string, to: string])[]): Step[] => {
-  if (base === uidBase) return mounts.map(([from, to]) => step.bind(from, to))
-  return [step.ids(mapToOwn(base)), ...mounts.map(([from, to]) => step.bindMapped(from, to))]
+/** Mounts directories so that their files belong to these ids. Where all sandboxes share one range, nothing is mapped. */
+export const stepsToShow = (
+  ids: readonly IdRange[],
+  mounts: readonly (readonly [from: string, to: string])[],
+): Step[] => {
+  if (ids === sharedIds) return mounts.map(([from, to]) => step.bind(from, to))
+  return [step.ids(mapToOwn(ids)), ...mounts.map(([from, to]) => step.bindMapped(from, to))]
 }
 
 type Trial = {
@@ -17,6 +20,9 @@ type Trial = {
   mountPoints: { image: string; own: string }
 }
 
+/** The highest ids that a sandbox may have, and more of them than it usually has. */
+const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
+
 /** Whether owners can be mapped below an overlay there. Needs Linux 5.19 and a file system that supports it. */
 export const canMapOwners = async ({ launcher, log, directories, mountPoints }: Trial): Promise<boolean> => {
   const { image, own } = mountPoints
@@ -24,7 +30,7 @@ export const canMapOwners = async ({ launcher, log, directories, mountPoints }: 
     for (const directory of directories)
       await runSteps(launcher, [
         step.privateMounts(),
-        ...stepsToShow(lastBase, [[directory, image]]),
+        ...stepsToShow(highestIds, [[directory, image]]),
         step.overlay(`lowerdir=${image}:${own}`, image),
       ])
     return true

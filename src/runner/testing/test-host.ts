@@ -51,7 +51,7 @@ type Said = { exitCode: number; output: string }
 export type OpenedHost = { host: Host; network: NetworkPool; commands: Disposable }
 
 export type TestHostParts = Pick<HostParts, 'poolBytes' | 'mapsOwners'> & {
-  brought?: Pick<ImageStore, 'rootfsOf'> & Partial<Pick<ImageStore, 'configOf'>>
+  brought?: Pick<ImageStore, 'rootfsOf'> & Partial<Pick<ImageStore, 'configOf' | 'largeIdsOf'>>
 }
 
 /** Opens the host in a directory. Tests and their separate processes (killable-runner-program.ts) open it in the same way. */
@@ -75,6 +75,7 @@ export const openTestHostIn = async (
     images: {
       rootfsOf: (image) => brought?.rootfsOf(image) ?? [join(directory, image)].find((path) => existsSync(path)),
       configOf: (image) => brought?.configOf?.(image),
+      largeIdsOf: (image) => brought?.largeIdsOf?.(image) ?? [],
     },
     archiveStore: openStore({ kind: 'directory', path: join(directory, 'archive') }),
     log,

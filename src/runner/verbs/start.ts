@@ -18,7 +18,7 @@ import { findInit, type Init } from '#src/runner/machine/processes.ts'
 import type { Running } from '#src/runner/machine/running.ts'
 import type { Slot } from '#src/runner/network/pool.ts'
 import { hostnameOf, loginPathScript, makeConfig } from '#src/runner/oci/config.ts'
-import { ownBase, uidBase } from '#src/runner/oci/ids.ts'
+import { groupLargeIds, type IdRange, idsIn, ownIds, sharedIds, uidBase } from '#src/runner/oci/ids.ts'
 import { hideMounts } from '#src/runner/oci/runtime.ts'
 import { overlayOptions } from '#src/runner/overlay/options.ts'
 import { stepsToShow } from '#src/runner/overlay/owners.ts'
@@ -58,15 +58,15 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {
-    const [{ base, isMissing, isCopied }, { slot, run, bundle }] = await allSettledOrThrow([
+    const [{ base, isMissing, isCopied }, { slot, run, bundle, ids }] = await allSettledOrThrow([
       preparing,
-      makeBundle(machine, assignment, acquiring),
+      makeBundle(machine, assignment, acquiring, preparing),
     ])
     const rootfs = machine.images.rootfsOf(base)
     if (rootfs === undefined) throw new Error(`The image ${base} is not on this runner.`)
     const makeDisk = isMissing ? machine.pool.stepsToMake(sandboxId, base) : []
     await allSettledOrThrow([
-      span('launch', {}, () => launch(machine, assignment, { slot, bundle, base }, rootfs, makeDisk)),
+      span('launch', {}, () => launch(machine, assignment, { slot, bundle, base, ids }, rootfs, makeDisk)),
       span('journal', {}, () => journal.writeSpec(sandboxId, { assignment, status: 'started' })),
       span('network policy', {}, () => network.apply(slot, assignment.network, assignment.organizationId)),
       // A copied disk must survive a power cut before its start is reported.
@@ -154,13 +154,20 @@ export const allSettledOrThrow = async <const T extends readonly Promise<unknown
 }
 
 /** Writes the files that the runtime reads, and records which network the sandbox uses. */
-const makeBundle = async (machine: Machine, assignment: Assignment, acquiring: Promise<Slot>) => {
+const makeBundle = async (
+  machine: Machine,
+  assignment: Assignment,
+  acquiring: Promise<Slot>,
+  preparing: Promise<Disk>,
+) => {
   const { journal, bootId } = machine
   const { sandboxId } = assignment
   const [bundle, slot] = await Promise.all([journal.makeDirectory(sandboxId), acquiring])
   const run: Run = { bootId, slot: slot.name }
-  await allSettledOrThrow([journal.writeRun(sandboxId, run), writeConfig(machine, assignment, slot, bundle)])
-  return { bundle, slot, run }
+  const choosing = preparing.then(({ base }) => idsOf(machine, assignment, slot, base))
+  const makeConfigIn = async () => writeConfig(machine, assignment, { slot, bundle, ids: await choosing })
+  await allSettledOrThrow([journal.writeRun(sandboxId, run), makeConfigIn()])
+  return { bundle, slot, run, ids: await choosing }
 }
 
 const getInit = async (machine: Machine, sandboxId: string): Promise<Init> => {
@@ -169,7 +176,9 @@ const getInit = async (machine: Machine, sandboxId: string): Promise<Init> => {
   return init
 }
 
-const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot, bundle: string) => {
+type Bundle = { slot: Slot; bundle: string; ids: readonly IdRange[] }
+
+const writeConfig = async (machine: Machine, assignment: Assignment, { slot, bundle, ids }: Bundle) => {
   const { places, limitsSwap, limitsSockets, resourceLimits, filter, maskedPaths } = machine
   const { sandboxId, cpu, memoryGiB } = assignment
   const config = makeConfig({
@@ -177,7 +186,7 @@ const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot,
     hostname: hostnameOf(sandboxId),
     agent: basename(machine.agentProgram),
     cpus: showMachine(machine, assignment),
-    idBase: idBaseOf(machine, slot),
+    ids,
     netnsPath: slot.netnsPath,
     cgroupsPath: cgroupPathOf(places, sandboxId),
     cgroupVersion: machine.cgroups.version,
@@ -193,12 +202,23 @@ const writeConfig = async (machine: Machine, assignment: Assignment, slot: Slot,
   await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
-const idBaseOf = ({ mapsOwners }: Machine, { address }: Slot) => (mapsOwners ? ownBase(address) : uidBase)
+/** The user of the image or of the sandbox may be a number that no file has. It is left out where the image's own ids take all room. */
+const idsOf = (
+  { mapsOwners, images }: Machine,
+  { user }: Assignment,
+  { address }: Slot,
+  base: string,
+): readonly IdRange[] => {
+  if (!mapsOwners) return sharedIds
+  const ids = images.largeIdsOf?.(base) ?? []
+  const users = [user, images.configOf?.(base)?.user ?? ''].flatMap(idsIn)
+  return ownIds(address, groupLargeIds([...ids, ...users]) ?? groupLargeIds(ids))
+}
 
 const launch = async (
   machine: Machine,
   assignment: Assignment,
-  { slot, bundle, base }: { slot: Slot; bundle: string; base: string },
+  { slot, bundle, base, ids }: Bundle & { base: string },
   rootfs: string,
   makeDisk: readonly Step[],
 ) => {
@@ -215,7 +235,7 @@ const launch = async (
     step.directory(disk.etcWork, 0, 0o700),
     step.listen(socketOf(places, sandboxId), users.gate),
     ...hideMounts(hiddenMounts),
-    ...stepsToShow(idBaseOf(machine, slot), [
+    ...stepsToShow(ids, [
       [rootfs, mountPoints.image],
       [disk.directory, mountPoints.disk],
     ]),
