@@ -13,7 +13,7 @@ const named = [
 ].map(([, path]) => path as string)
 
 suite('CONTRIBUTING.md', () => {
-  test('names only files that exist; NOUN is a placeholder for a folder', () => {
+  test('CONTRIBUTING.md names only files that exist; NOUN is a placeholder for a folder', () => {
     assert.ok(named.length > 40, `${named.length} names`)
     const missing = named.filter((path) =>
       path.includes('NOUN')

@@ -4,7 +4,7 @@ import { openTestDatabase } from '#test/control/test-database.ts'
 import { findStalePages } from './print-reference.ts'
 
 suite('docs/reference', () => {
-  test('is up to date with the code; `node scripts/print-reference.ts` generates it again', async () => {
+  test('docs/reference is up to date with the code; `node scripts/print-reference.ts` generates it again', async () => {
     await using opened = await openTestDatabase()
     assert.deepEqual(await findStalePages(opened.database.sql), [])
   })

@@ -18,7 +18,7 @@ suite('running one test file', () => {
     return runTestFile(file, { scratch, env, timeoutSeconds, name })
   }
 
-  test('counts tests but not suites, and gives tests their full name', async () => {
+  test('a run counts tests but not suites, and gives tests their full name', async () => {
     const { results, output } = await run(`
       suite('outer', () => {
         suite('inner', () => { test('passes', () => { console.log('said aloud') }) })

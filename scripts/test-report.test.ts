@@ -32,7 +32,7 @@ suite('the report of the test command', () => {
     assert.equal(lineOf(outcome('bound › refuses')), `FAIL ${file}  1 passed, 1 failed  (0.3 s, processor 0.1 s)`)
   })
 
-  test('has one line per failed test: the command that runs it again, and the reason', () => {
+  test('the report has one line per failed test: the command that runs it again, and the reason', () => {
     const [red] = redTests(outcome('bound › refuses'))
     assert.ok(red)
     assert.equal(
@@ -41,12 +41,12 @@ suite('the report of the test command', () => {
     )
   })
 
-  test('quotes a name with quotes as one shell word', () => {
+  test('a test name with quotes is quoted as one shell word', () => {
     const [red] = redTests(outcome(`bound › doesn't "$HOME"`))
     assert.equal(red?.again, `./alcove test ${file} --name 'doesn'\\''t "$HOME"'`)
   })
 
-  test('names only the file in the command if the failure is not a single test', () => {
+  test('the command names only the file if the failure is not a single test', () => {
     const [red] = redTests(outcome('(file)'))
     assert.equal(red?.again, `./alcove test ${file}`)
   })

@@ -1,5 +1,5 @@
-// `./alcove` itself, in a checkout of its own and with an npm of ours: the Node that it installs says which lock it came by,
-// and what it was asked.
+// `./alcove` itself, in a temporary checkout with a fake npm. The fake Node that npm installs prints which lock file it was
+// installed for, and its arguments.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 const launcher = resolve(import.meta.dirname, '../alcove')
 
-/** Empties `node_modules` before it fetches, as the real one does. */
+/** A fake npm. Like the real one, it empties `node_modules` before it installs. */
 const npm = `#!/bin/sh
 [ "$1" = --version ] && exit
 echo install >>"$TOP/installs"
@@ -43,7 +43,7 @@ class Checkout {
     mkdirSync(join(this.#top, 'bin'))
     copyFileSync(launcher, join(this.home, 'alcove'))
     writeFileSync(join(this.home, 'package.json'), '{}')
-    // Nothing is installed on the machine that runs the tests.
+    // Stops the launcher from installing anything on the machine that runs the tests.
     const programs = { npm, 'apt-get': '#!/bin/sh\nexit 1\n' }
     for (const [name, text] of Object.entries(programs))
       writeFileSync(join(this.#top, 'bin', name), text, { mode: 0o755 })
@@ -63,7 +63,7 @@ class Checkout {
     return spawn(join(this.home, 'alcove'), args, { env, stdio: ['ignore', 'pipe', 'ignore'] })
   }
 
-  /** What the Node says that it ends in; nothing where there is none. */
+  /** Runs a command to its end and returns the output of the fake Node; empty if no Node ran. */
   async run(...args: string[]) {
     const child = this.start(...args)
     let said = ''
@@ -77,7 +77,7 @@ class Checkout {
     return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0
   }
 
-  /** Resolves when npm has begun so many times. */
+  /** Resolves when npm has been started so many times. */
   async begun(installs: number) {
     while (this.installs < installs) await pause(20)
   }
@@ -87,7 +87,7 @@ class Checkout {
   }
 }
 
-/** With packages of the lock `old`, and then the lock `new`, as after a `git pull`. */
+/** A checkout with packages of the lock file `old` and then the lock file `new`, as after a `git pull`. */
 const pulled = async () => {
   const checkout = new Checkout()
   checkout.lock('old')
@@ -97,7 +97,7 @@ const pulled = async () => {
 }
 
 suite('the launcher', { timeout: 60_000 }, () => {
-  test('what starts programs installs changed packages; what only asks uses those that are there', async () => {
+  test('commands that start programs install changed packages; other commands use the existing ones', async () => {
     using checkout = await pulled()
     for (const asking of ['down', 'status', 'key', 'doctor', 'purge --yes', 'runner list', 'user add test']) {
       assert.equal(await checkout.run(...asking.split(' ')), `old ${asking}`)
@@ -117,7 +117,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
   })
 
   for (const what of ['unreachable', 'broken'] as const) {
-    test(`packages that are ${what} leave those of before, and their lock starts again`, async () => {
+    test(`packages that are ${what} leave the earlier ones in place, and with the old lock they work again`, async () => {
       using checkout = await pulled()
       checkout.npmIs(what)
       assert.equal(await checkout.run('up'), '')
@@ -130,7 +130,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     })
   }
 
-  test('an install that is killed leaves the packages of before; the next waits for its npm, and tidies up', async () => {
+  test('a killed install leaves the earlier packages; the next one waits for its npm, and cleans up', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const killed = checkout.start('up')
@@ -146,14 +146,14 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
   })
 
-  test('one that is killed between the renames is taken back by any command', async () => {
+  test('an install that is killed between its renames is undone by any command', async () => {
     using checkout = await pulled()
     renameSync(join(checkout.home, 'node_modules'), join(checkout.home, '.alcove', 'old-packages'))
     assert.equal(await checkout.run('down'), 'old down')
     assert.equal(checkout.installs, 1)
   })
 
-  test('two at once install once', async () => {
+  test('two commands at the same time install once', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const both = [checkout.run('up', '1'), checkout.run('up', '2')]

@@ -174,7 +174,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
   })
 
   suite('programs of 32 bits', { skip: process.arch !== 'x64' && 'no such programs on this processor' }, () => {
-    test('run, and make their sockets by socket(2)', async () => {
+    test('32-bit programs run, and make their sockets by socket(2)', async () => {
       const { output } = await box.run(id, 'probe-32')
       assert.deepEqual(Object.fromEntries(parseCounters(output.replace(/ (?=\S+ )/g, '-'))), {
         open: 0,
@@ -190,7 +190,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
       })
     })
 
-    test('get the same refusals, and so does a program of 64 bits that calls as one of 32', async () => {
+    test('32-bit programs get the same refusals; a 64-bit program that calls as one does too', async () => {
       const numberOf = (call: string) =>
         systemCalls32.get({ mmap: 'mmap2', select: '_newselect' }[call] ?? call) as number
       const tried = [
@@ -219,7 +219,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
       )
     })
 
-    test('of the x32 table get no answer', async () => {
+    test('x32 calls are refused', async () => {
       assert.equal((await box.run(id, 'probe x32')).output, 'x32 refused')
     })
   })

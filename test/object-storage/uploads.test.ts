@@ -260,7 +260,7 @@ suite('uploading the files of a definition', () => {
 })
 
 suite('stored contexts', () => {
-  test('are removed a day after their last use, unless an image is made from them', async () => {
+  test('stored contexts are removed a day after their last use, unless an image is made from them', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     const names = ['1', '2', '3'].map((digit) => digit.repeat(32))
@@ -280,7 +280,7 @@ suite('stored contexts', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('count as missing if they cannot be read any more, so that the next upload replaces them', async () => {
+  test('unreadable contexts count as missing, so that the next upload replaces them', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     await client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'content' }))

@@ -45,7 +45,7 @@ for name, (amd, arm) in calls.items():
   if libc.syscall(amd if x86 else arm, 0, 0, 0, 0, 0) != -1: print(name)
   elif ctypes.get_errno() not in (1, 38): print(name, ctypes.get_errno())`)
 
-/** Each program of 64 bits can reach the table of the others: `push rbx; mov eax, edi; mov ebx, esi; int 0x80; pop rbx; ret`. */
+/** A 64-bit program can reach the 32-bit system calls too: `push rbx; mov eax, edi; mov ebx, esi; int 0x80; pop rbx; ret`. */
 const callsOf32Bits = python(`
 import ctypes, mmap, platform
 if platform.machine() == "x86_64":
@@ -86,7 +86,7 @@ export const attacksFromInside: readonly Attack[] = [
     try: async ({ root }) => {
       const status = await root.run('cat /proc/self/status')
       const isFiltered = /^Seccomp:\t2$/m.test(status) && /^NoNewPrivs:\t1$/m.test(status)
-      // A kernel without programs of 32 bits ends the one that tries.
+      // A kernel without support for 32-bit programs kills the program that tries.
       const said = [await root.run(callsThatOpenTheKernel), (await root.try(callsOf32Bits)).result]
       const calls = said.flatMap((text) => text.split('\n')).filter(Boolean)
       return unless([...(isFiltered ? [] : ['there is no filter']), ...calls], 'the filter refuses them')

@@ -69,7 +69,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     assert.deepEqual((await where.run(read, { timeout: 60 })).split('\n'), [all, all, all, all])
   }
 
-  test('keep committed rows over a stop', async () => {
+  test('databases keep committed rows over a stop', async () => {
     await commitOne()
     await ask(box, 'stop')
     await becomes(box, 'stopped')
@@ -78,7 +78,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     await holdsAll()
   })
 
-  test('keep committed rows over a forced stop', async () => {
+  test('databases keep committed rows over a forced stop', async () => {
     await commitOne()
     await ask(box, 'stop?force=true')
     await becomes(box, 'stopped')
@@ -87,14 +87,14 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     await holdsAll()
   })
 
-  test('have committed rows in a fork that is made while they run', async () => {
+  test('a fork made while databases run has their committed rows', async () => {
     await commitOne()
     await using fork = boxOf(alcove, await ask(box, 'fork', {}))
     await becomes(fork, 'started')
     await holdsAll(fork)
   })
 
-  test('have committed rows in a sandbox made from a snapshot', async () => {
+  test('a sandbox made from a snapshot has the committed rows of its databases', async () => {
     await commitOne()
     const name = `databases-${process.pid}`
     await ask(box, 'snapshot', { name })
@@ -107,7 +107,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     await holdsAll(copy)
   })
 
-  test('keep committed rows over an archive', async () => {
+  test('databases keep committed rows over an archive', async () => {
     await commitOne()
     await ask(box, 'stop')
     await becomes(box, 'stopped')

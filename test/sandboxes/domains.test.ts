@@ -72,7 +72,7 @@ if (!isPrivateHost) {
     const isClosedSoon = (to: string) =>
       until(`${to} is closed`, async () => !(await reaches(to).catch(() => true)), 60)
 
-    test('from the start: only listed names, and no name that resolves to a forbidden address', async () => {
+    test('a domain list holds from the start: only listed names, and none with a forbidden address', async () => {
       sandbox = await daytona.create({ domainAllowList: 'API.example.com,rebind.example.com' })
       assert.equal(sandbox.domainAllowList, 'api.example.com,rebind.example.com')
       await isClosed(web.api)
@@ -81,7 +81,7 @@ if (!isPrivateHost) {
       for (const to of ['other.test', web.other, 'rebind.example.com', metadata]) await isClosed(to)
     })
 
-    test('after stop and start', async () => {
+    test('a domain list holds after stop and start', async () => {
       await sandbox.stop()
       await sandbox.start()
       await isClosed(web.api)
@@ -89,7 +89,7 @@ if (!isPrivateHost) {
       await isClosed('other.test')
     })
 
-    test('after a change while it runs, by updateNetworkSettings', async () => {
+    test('a domain list can be changed by updateNetworkSettings while the sandbox runs', async () => {
       await sandbox.updateNetworkSettings({ domainAllowList: '*.nowhere.test,other.test' })
       await reachesSoon('other.test')
       await Promise.all([isClosed('api.example.com'), isClosed(web.api)])
@@ -104,7 +104,7 @@ if (!isPrivateHost) {
       await assert.rejects(sandbox.updateNetworkSettings({ domainAllowList: '*' }), /domainAllowList/)
     })
 
-    test('block all, CIDRs and domains: after resume, restore, in a fork, and after kill -9 of the runner', async () => {
+    test('network rules hold after resume and restore, in a fork, and after kill -9 of the runner', async () => {
       const name = 'api.example.com'
       const everywhere = [web.other, name, metadata]
       const policies = [
@@ -151,7 +151,7 @@ if (!isPrivateHost) {
       await all((box) => box.delete())
     })
 
-    test('after kill -9 of the runner, and of everything', async () => {
+    test('a domain list holds after kill -9 of the runner, and of all programs', async () => {
       await sandbox.updateNetworkSettings({ networkAllowList: '' })
       await isClosedSoon(web.other)
       for (const kill of [() => alcove.kill('runner'), () => alcove.killAll().then(alcove.start)]) {

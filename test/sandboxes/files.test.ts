@@ -70,7 +70,7 @@ suite('files', () => {
       await daytona?.[Symbol.asyncDispose]()
     })
 
-    test('uploads and downloads, one and many, from memory and from files, with odd names', async () => {
+    test('the SDK uploads and downloads, one and many, from memory and from files, with odd names', async () => {
       const local = mkdtempSync(join(tmpdir(), 'alcove-files-'))
       try {
         const bytes = Buffer.from(Array.from({ length: 500_000 }, (_, at) => (at * 31) % 256))
@@ -107,7 +107,7 @@ suite('files', () => {
       }
     })
 
-    test('streams both ways, and reports progress', async () => {
+    test('the SDK streams both ways, and reports progress', async () => {
       const pieces = () => Readable.from(Array.from({ length: 64 }, (_, at) => Buffer.alloc(65_536, at)))
       await sandbox.fs.uploadFileStream(pieces(), 'streamed')
       let progress: { bytesReceived: number; totalBytes?: number | undefined } = { bytesReceived: 0 }
@@ -122,7 +122,7 @@ suite('files', () => {
       assert.deepEqual(progress, { bytesReceived: 4 * MiB, totalBytes: 4 * MiB })
     })
 
-    test('makes, lists, describes, moves, changes rights and deletes', async () => {
+    test('the SDK makes, lists, describes, moves and deletes files, and changes permissions', async () => {
       const home = (await sandbox.getUserHomeDir()) as string
       await sandbox.fs.createFolder('work/deep', '750')
       await sandbox.fs.uploadFile(Buffer.from('1'), 'work/deep/one.ts')
@@ -146,7 +146,7 @@ suite('files', () => {
       await assert.rejects(sandbox.fs.uploadFile(Buffer.from('x'), '/etc/passwd'), /may not/)
     })
 
-    test('finds lines, searches names and replaces texts', async () => {
+    test('the SDK finds lines, searches names and replaces texts', async () => {
       await sandbox.fs.uploadFile(Buffer.from('a\nTODO: b.c\n'), 'src/x.ts')
       await sandbox.fs.uploadFile(Buffer.from('TODO\0binary'), 'src/y.bin')
       assert.deepEqual(await sandbox.fs.findFiles('src', 'TODO:'), [

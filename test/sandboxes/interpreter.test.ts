@@ -20,7 +20,7 @@ suite('the interpreter of the SDK', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('runs code, keeps its state, and streams its output', async () => {
+  test('the interpreter runs code, keeps its state, and streams its output', async () => {
     const pieces: string[] = []
     const { stdout, stderr, error } = await sandbox.codeInterpreter.runCode(
       'import sys, os\nx = 20\nprint("out", os.environ["A"])\nprint("err", file=sys.stderr)',

@@ -25,20 +25,20 @@ suite('a PATH of the sandbox’s own', () => {
   const run = async (command: string) => (await sandbox.process.executeCommand(command)).result
 
   for (const shell of ['bash -lc', 'sh -lc']) {
-    test(`comes first in ${shell}, before the entries of /etc/profile`, async () => {
+    test(`the sandbox’s PATH comes first in ${shell}, before the entries of /etc/profile`, async () => {
       assert.match(await run(`${shell} 'echo $PATH'`), new RegExp(`^${path}(:|\n)`))
       assert.equal(await run(`${shell} 'set | grep -i ^_alcove'`), '')
     })
   }
 
-  test('of one call applies to that call’s login shell', async () => {
+  test('the PATH of one call applies to that call’s login shell', async () => {
     const { result } = await sandbox.process.executeCommand("bash -lc 'echo $PATH'", undefined, {
       PATH: `/own:${path}`,
     })
     assert.match(result, /^\/own:\/opt\/venv\/bin:/)
   })
 
-  test('comes first after `su -`, in sessions with a PATH of the system, and without any environment', async () => {
+  test('the sandbox’s PATH comes first after `su -`, in sessions, and without any environment', async () => {
     const root = await daytona.create({ user: 'root', envVars: { PATH: path } })
     try {
       const first = async (command: string) =>
@@ -56,7 +56,7 @@ suite('a PATH of the sandbox’s own', () => {
     }
   })
 
-  test('comes first in a terminal', async () => {
+  test('the sandbox’s PATH comes first in a terminal', async () => {
     const screen = new Screen()
     const pty = await sandbox.process.createPty({ id: 'path', onData: screen.take })
     await pty.sendInput('echo "<$PATH>"\n')

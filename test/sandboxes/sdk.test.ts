@@ -59,7 +59,7 @@ for (const [name, Sdk] of [
       await assert.rejects(daytona.get(sandbox.id), /not found|404|no such|There is no/i)
     })
 
-    test('runs JavaScript and TypeScript in sandboxes of that language', async () => {
+    test('the SDK runs JavaScript and TypeScript in sandboxes of that language', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       for (const [language, code] of [
         ['javascript', 'console.log("js", [1,2].map((n) => n * 2).join())'],
@@ -72,7 +72,7 @@ for (const [name, Sdk] of [
       }
     })
 
-    test('shows a port by its link and by a signed URL until it is revoked; keeps a repository', async () => {
+    test('the SDK shows a port by link and by signed URL until it is revoked; a repository is kept', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create()
       await sandbox.process.createSession('web')
@@ -100,7 +100,7 @@ for (const [name, Sdk] of [
       await sandbox.delete()
     })
 
-    test('shows the use of a sandbox, now and over time', async () => {
+    test('the SDK shows the use of a sandbox, now and over time', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create()
       const now = await sandbox.getMetricsLatest()
@@ -127,7 +127,7 @@ for (const [name, Sdk] of [
 }
 
 suite('a script of the SDK', () => {
-  test('ends by itself when its work is done, with sandboxes left running', async () => {
+  test('an SDK program ends by itself when its work is done, with sandboxes left running', async () => {
     const alcove = await platform()
     try {
       const script = `

@@ -45,7 +45,7 @@ suite('files of two sandboxes', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('are separate inodes in every mount, in /dev, in /sys and behind /proc/self/ns', async () => {
+  test('two sandboxes have separate inodes in every mount, in /dev, in /sys and behind /proc/self/ns', async () => {
     const mine = inodesIn(await one.run(list))
     const theirs = inodesIn(await other.run(list))
     const ofHost = inodesIn(
@@ -87,14 +87,14 @@ suite('files of two sandboxes', () => {
     assert.deepEqual([...seen], ['ready', mine])
   })
 
-  test('have separate locks', async () => {
+  test('two sandboxes have separate file locks', async () => {
     const locked = '/dev/zero /dev/.alcove/agent /proc/self/ns/time /sys/devices/system/cpu/online'
     await one.run(`for each in ${locked}; do setsid flock $each sleep 60 < /proc/version > /tmp/out 2>&1 & done`)
     await until('they are locked', async () => (await one.try(`flock --nonblock /dev/zero true`)).exitCode !== 0)
     for (const each of locked.split(' ')) await other.run(`flock --exclusive --nonblock ${each} true`)
   })
 
-  test('are read-only if they describe the host: the cgroup directory shows only the sandbox’s own', async () => {
+  test('files that describe the host are read-only; the cgroup directory shows only the sandbox’s own', async () => {
     assert.match((await one.try('touch /sys/fs/cgroup/file')).result, /Read-only file system/)
     const names = await one.run('find /sys/fs/cgroup -mindepth 1 -type d -name "*alcove*" -o -name "*sandbox*" -type d')
     assert.equal(names, '')

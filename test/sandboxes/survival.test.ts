@@ -52,7 +52,7 @@ suite('kill -9', () => {
   }
 
   for (const program of ['control', 'gate', 'runner', 'postgres'] as const) {
-    test(`of ${program}: it is restarted and the same sandbox answers`, async () => {
+    test(`after a kill of ${program} it is restarted, and the same sandbox answers`, async () => {
       const before = Number(await ask('cat /tmp/counter'))
       assert.ok(before > 0)
       await alcove.kill(program)
@@ -60,7 +60,7 @@ suite('kill -9', () => {
     })
   }
 
-  test('of up: the next up serves the same sandbox', async () => {
+  test('after a kill of up the next up serves the same sandbox', async () => {
     const before = Number(await ask('cat /tmp/counter'))
     assert.ok(before > 0)
     await alcove.kill('up')
@@ -68,7 +68,7 @@ suite('kill -9', () => {
     await countsOn(before)
   })
 
-  test('of everything at once: the next up serves the same sandbox', async () => {
+  test('after a kill of everything at once the next up serves the same sandbox', async () => {
     const before = Number(await ask('cat /tmp/counter'))
     assert.ok(before > 0)
     await alcove.killAll()

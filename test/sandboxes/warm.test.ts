@@ -32,7 +32,7 @@ suite('a warm sandbox', () => {
     return found!.id
   }
 
-  test('is exactly as its caller requested, down to the limits and the network', async () => {
+  test('a warm sandbox is exactly as its caller requested, down to the limits and the network', async () => {
     await alcove.api('POST', '/warm-pools', { snapshot: 'default', pool: 1 })
     const id = await ready()
     await using box = await createBox(alcove, {
@@ -55,7 +55,7 @@ suite('a warm sandbox', () => {
     assert.notEqual((await box.try('timeout 3 bash -c "exec 3<>/dev/tcp/192.0.2.1/80"')).exitCode, 0)
   })
 
-  test('answers at once after a kill -9 of the runner between its claim and its first command', async () => {
+  test('a claimed sandbox answers at once if the runner is killed between claim and first command', async () => {
     await ready()
     await using box = await createBox(alcove, { env: { COLOUR: 'green' } })
     await alcove.kill('runner')
@@ -67,7 +67,7 @@ suite('a warm sandbox', () => {
     })
   })
 
-  test('is kept by the server once its snapshot is in demand, and is claimed by its users', async () => {
+  test('a snapshot in demand gets warm sandboxes, and users claim them', async () => {
     const { body: pools } = await alcove.api('GET', '/warm-pools')
     for (const { id } of pools as unknown as { id: string }[]) await alcove.api('DELETE', `/warm-pools/${id}`)
     await using _first = await createBox(alcove)

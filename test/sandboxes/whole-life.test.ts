@@ -93,7 +93,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     for (const each of [name, `${name}-paused`]) await daytona.snapshot.delete(await daytona.snapshot.get(each))
   })
 
-  test('is archived and restored with every file', async () => {
+  test('a sandbox is archived and restored with every file', async () => {
     const sandbox = await daytona.create()
     await run(sandbox, 'head -c 3M /dev/urandom > big; ln -s big link; sha256sum big > sum')
     await sandbox.archive()

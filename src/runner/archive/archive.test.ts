@@ -416,7 +416,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(working(), [])
   })
 
-  test('what only the host’s root can make is not restored: some attributes, capabilities, devices, set-id', async () => {
+  test('attributes, capabilities, devices and set-id that only host root can set are not restored', async () => {
     const store = storeAt('armed')
     python(armed, scratch.make('armed-disk'), String(uidBase))
     const packed = diskIn(scratch.at('armed-disk'))

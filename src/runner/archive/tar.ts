@@ -75,7 +75,7 @@ const outcome = async (child: ChildProcess, said: () => string): Promise<void> =
   )
 }
 
-/** When a disk is full, the first line that tar prints does not say so; a line that matches this does. */
+/** On a full disk, tar's first line of output does not say so. A line that matches this pattern does. */
 const noRoom = /: (No space left on device|Disk quota exceeded)$/
 
 const look = (walk: string[]): Promise<string> =>

@@ -99,7 +99,7 @@ const ContextsInUseShape = Compile(UsedContexts)
 
 export const isContextsInUse = (value: unknown): value is ContextsInUse => ContextsInUseShape.Check(value)
 
-/** What control knows about one sandbox of this runner: what it should be, and what control believes that it is. */
+/** A record of control's list: the assignment of a sandbox of this runner, and the state that control has for it. */
 export type Listed = { assignment: Assignment; state: SandboxState }
 
 /** A listed sandbox whose record cannot be read. The runner does nothing with it and does not treat it as a stranger. */

@@ -295,7 +295,7 @@ export class Keeper implements Disposable {
 /** True for targets with processes, frozen or not. */
 const runs = (target: Target) => target === 'started' || target === 'paused'
 
-/** Running out of memory, or a signal, is a failure. Any other end may be what the processes inside wanted. */
+/** Running out of memory, or a signal, is a failure. The processes inside may have wanted any other end. */
 const ended = (cause: Cause): Outcome =>
   cause.oomKilled || cause.signal !== undefined
     ? { state: 'error', errorReason: cause.detail ?? 'It was killed.', recoverable: true, cause }

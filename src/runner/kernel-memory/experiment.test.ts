@@ -49,7 +49,7 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(await findGrower(parts, ['busy', 'attacker']), 'attacker')
   })
 
-  test('of two sandboxes that cause growth one is found now and the other in the next experiment', async () => {
+  test('if two sandboxes cause growth, the first is found now and the second in the next experiment', async () => {
     const { parts } = hostWith({ one: 100, two: 100 })
     assert.equal(await findGrower(parts, ['one', 'two']), 'one')
     const after = hostWith({ two: 100 })

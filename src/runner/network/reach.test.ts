@@ -131,7 +131,7 @@ if (!isPrivateHost) {
       assert.ok(!(await reaches(undefined, slot.address, 8000, 1)))
     })
 
-    test('without the firewall rules all of that would be reachable, and the rules restore themselves', async () => {
+    test('without the firewall rules these addresses would be reachable, and the rules restore themselves', async () => {
       const slot = await slotWith(everything)
       const sibling = await slotWith(nothing)
       await using _listening = await listenIn(sibling.name, [80])

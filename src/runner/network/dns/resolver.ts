@@ -123,7 +123,7 @@ export class Resolver {
   }
 
   #say(word: ToResolver): void {
-    // If the child has just ended, it is told everything again at its next start.
+    // If the child process has just ended, it gets all domains again at its next start.
     if (this.#child?.connected) this.#child.send(word, () => {})
   }
 }
