@@ -16,7 +16,7 @@ const partsOf = (opened: Awaited<ReturnType<typeof openTestDatabase>>) => ({
 })
 
 suite('the first start', () => {
-  test('makes one administrator, organization, region, runner, snapshot and key, however often it runs', async () => {
+  test('repeated starts make one administrator, organization, region, runner, snapshot and key in total', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     const key = newKey()
@@ -37,7 +37,7 @@ suite('the first start', () => {
     )
   })
 
-  test('makes no user without a first key; a later start with a key does', async () => {
+  test('the first start makes no user without a first key; a later start with a key does', async () => {
     await using opened = await openTestDatabase('empty')
     await migrate(opened.database)
     assert.equal(await bootstrap(partsOf(opened), undefined), false)

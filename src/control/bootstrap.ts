@@ -1,6 +1,6 @@
-// What must exist before anybody can call: a region with its runner and the default snapshot. A server without users also gets
-// its first administrator, with an organization and a key. Runs at every start and adds only what is missing. If the configured
-// key is one that was never used before, it replaces the administrator's key.
+// Creates what must exist before the first call: a region with its runner and the default snapshot. A server without users also
+// gets its first administrator, with an organization and a key. Runs at every start and adds only what is missing. If the
+// configured key was never used before, it replaces the administrator's key.
 
 import { insertFirstKey, putFirstKey } from './api-keys/first-key.ts'
 import { allPermissions } from './auth/permissions.ts'

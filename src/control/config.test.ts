@@ -18,7 +18,7 @@ const good = {
 }
 
 suite('the settings of control', () => {
-  test('are read into what the program needs; service keys only as hashes', () => {
+  test('settings are read into the form that the program needs; service keys only as hashes', () => {
     const { databaseUrl, listen, firstKey, settings } = loadConfig(good)
     assert.equal(databaseUrl, good.ALCOVE_DATABASE_URL)
     assert.deepEqual(listen, { host: '127.0.0.1', port: 3000 })

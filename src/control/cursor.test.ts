@@ -4,12 +4,12 @@ import fc from 'fast-check'
 import { readCursor, writeCursor } from './cursor.ts'
 
 suite('the cursor of a listing', () => {
-  test('comes back as it was given', () => {
+  test('a cursor is read as it was written', () => {
     const cursor = { sort: 'createdAt', order: 'desc', value: '2026-01-02T03:04:05.678Z', id: 'a' } as const
     assert.deepEqual(readCursor(writeCursor(cursor), { sort: 'createdAt', order: 'desc', valueIs: 'time' }), cursor)
   })
 
-  test('is refused for another sort or order', () => {
+  test('a cursor is refused for another sort or order', () => {
     const text = writeCursor({ sort: 'name', order: 'asc', value: 'box', id: 'a' })
     assert.throws(() => readCursor(text, { sort: 'name', order: 'desc', valueIs: 'text' }), { status: 400 })
     assert.throws(() => readCursor(text, { sort: 'id', order: 'asc', valueIs: 'text' }), { status: 400 })

@@ -3,13 +3,13 @@ import { suite, test } from 'node:test'
 import { readDisplayText } from './display-text.ts'
 
 suite('names that users choose', () => {
-  test('are trimmed and otherwise left as they are', () => {
+  test('names are trimmed and otherwise unchanged', () => {
     for (const name of ['a', 'My build (2 < 3), 50 %', 'Ünïcödé 日本 🐢', "it's"]) {
       assert.equal(readDisplayText('name', ` ${name} `), name)
     }
   })
 
-  test('are refused when a page or a mail would show something else than a name', () => {
+  test('names are refused if a page or a mail would not show them as a name', () => {
     for (const name of [
       '',
       ' \t',

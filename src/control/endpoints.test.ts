@@ -145,7 +145,7 @@ suite('endpoints', () => {
   })
 
   suite('every endpoint', () => {
-    test('says what it does and what it needs, and stands in the table once', () => {
+    test('every endpoint has a summary and its required permission, and is in the table once', () => {
       const seen = new Set<string>()
       for (const route of app.app.routes) {
         const title = normal(titleOf(route))
@@ -158,7 +158,7 @@ suite('endpoints', () => {
       }
     })
 
-    test('is named by a specification of its own', () => {
+    test('every endpoint is named in a specification', () => {
       const titles = globSync('**/*.test.ts', { cwd: import.meta.dirname })
         .map((file) => readFileSync(`${import.meta.dirname}/${file}`, 'utf8'))
         .flatMap((text) =>
@@ -186,7 +186,7 @@ suite('endpoints', () => {
       assert.deepEqual(findUnbounded(app.app.routes), anyValue)
     })
 
-    test('answers 401 without a credential and with a wrong one, unless it is public', async () => {
+    test('every endpoint that is not public answers 401 without a credential and with a wrong one', async () => {
       await walk(async (route) => {
         const path = pathOf(route, { ...ours, sandboxId })
         for (const client of [app.as('nobody'), app.with('nonsense')]) {
@@ -197,7 +197,7 @@ suite('endpoints', () => {
       })
     })
 
-    test('answers a stranger as if the thing in the path did not exist, and changes nothing', async () => {
+    test('every endpoint answers a stranger as if the thing in the path did not exist, and changes nothing', async () => {
       const before = await everything(app.database.sql, ['audit_log'])
       await walk(async (route) => {
         if (!route.path.includes(':') || route.needs === 'public') return
@@ -222,7 +222,7 @@ suite('endpoints', () => {
       assert.deepEqual(await everything(app.database.sql, ['audit_log']), before)
     })
 
-    test('answers 400 to a body that is no JSON', async () => {
+    test('every endpoint answers 400 to a body that is not JSON', async () => {
       await walk(async (route) => {
         if (route.body === undefined) return
         const path = pathOf(route, { ...ours, sandboxId })
@@ -233,7 +233,7 @@ suite('endpoints', () => {
       })
     })
 
-    test('answers 404 or 400 to a path with more segments, never the answer of another route', async () => {
+    test('a path with more segments gets 404 or 400, never the answer of another route', async () => {
       await walk(async (route) => {
         const path = `${pathOf(route, { ...ours, sandboxId })}/and/more/of/it`
         assert.equal((await app.as(allowed(route)).send(route.method, path)).status, 404)

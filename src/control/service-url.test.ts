@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { readServiceUrl } from './service-url.ts'
 
 suite('the address of a service', () => {
-  test('is taken as it was given, private ones too', () => {
+  test('a service address is taken as given, private addresses too', () => {
     const urls = [
       'https://otel.example.com',
       'http://10.0.0.7:4318/v1/traces',
@@ -15,7 +15,7 @@ suite('the address of a service', () => {
     for (const url of urls) assert.equal(readServiceUrl('endpoint', ` ${url}\n`), url)
   })
 
-  test('is refused if it is no URL, has credentials, or names a link-local or metadata address', () => {
+  test('a service address is refused if it is no URL, has credentials, or is link-local or metadata', () => {
     const urls = [
       '',
       'example.com',

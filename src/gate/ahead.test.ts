@@ -31,7 +31,7 @@ suite('gate: answers that control pushes', () => {
     assert.equal(sides.asked.length, 1)
   })
 
-  test('count for one second from their time; then the gate asks', async (t) => {
+  test('pushed answers count for one second from their time; then the gate asks', async (t) => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 401, body: {} })
     const now = performance.now()
@@ -43,7 +43,7 @@ suite('gate: answers that control pushes', () => {
     assert.equal((await call(sides)).status, 401)
   })
 
-  test('are ignored if too old, from the future, about a sandbox that is not started, or malformed', async () => {
+  test('pushed answers are ignored if too old, from the future, about a stopped sandbox, or malformed', async () => {
     await using sides = await startSides()
     const { at } = ahead(sides)
     const stopped = sides.access({ isStarted: false, state: 'stopped' }).body as Access

@@ -10,7 +10,7 @@ const needed = {
 }
 
 suite('settings of the gate', () => {
-  test('are read', () => {
+  test('the settings of the gate are read', () => {
     const { listen, controlUrl, proxyKey, publicUrl } = loadConfig(needed)
     assert.deepEqual(
       [listen, controlUrl.href, proxyKey, publicUrl.host],

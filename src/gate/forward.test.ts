@@ -59,7 +59,7 @@ suite('gate: a server that answers and closes at the last byte of a body', () =>
 })
 
 suite('gate: a long answer that is passed on without its length', () => {
-  test('is chunked for its caller', async () => {
+  test('a long answer without a length is chunked for its caller', async () => {
     const body = 'x'.repeat(300_000)
     const server = createServer((_request, response) => response.setHeader('Content-Length', body.length).end(body))
     await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))

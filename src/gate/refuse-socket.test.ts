@@ -66,7 +66,7 @@ suite('gate: refused sockets', () => {
     ['an SDK that sets no headers', {}, { protocol: 'X-Daytona-SDK-Version~0.216.0' }],
     ['a browser', { origin: 'http://page.test' }, {}],
   ] as const) {
-    test(`${who} is told after the upgrade why a terminal or an interpreter is refused`, async () => {
+    test(`${who} gets the reason after the upgrade if a terminal or an interpreter is refused`, async () => {
       await using sides = await startSides()
       const headers = { ...bearer, ...more }
       for (const [status, sentence] of [

@@ -60,7 +60,9 @@ suite('gate: a bad message of a runner', () => {
       sandbox: { ...unassigned, assignment: { ...assignment, sandboxId: 'before' } },
     }),
   })) {
-    test(`is ignored if it ${name}, and the other sandboxes are served`, { timeout: 20_000 }, async () => {
+    test(`a bad message is ignored if it ${name}, and the other sandboxes are served`, {
+      timeout: 20_000,
+    }, async () => {
       const frames = [jsonFrameOf(here('before')), bad, jsonFrameOf(here('behind')), jsonFrameOf({ type: 'whole' })]
       await using runner = await startRunner(frames)
       using link = new RunnerLink(runner.path, silentLog())

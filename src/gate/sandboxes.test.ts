@@ -46,7 +46,7 @@ const until = async (isSo: () => boolean) => {
 }
 
 suite('the sandboxes of this host', () => {
-  test('are those that the runner reports, in their present state', async () => {
+  test('the gate’s sandboxes are those that the runner reports, in their present state', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     assert.equal((await sides.find(sides.wanted()))?.socketPath, '/nowhere/box')

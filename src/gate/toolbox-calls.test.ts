@@ -39,7 +39,7 @@ const sandbox: SandboxHere = {
 }
 
 suite('gate: a call to a toolbox', () => {
-  test('tells the toolbox the SDK and its version, and nothing of the caller', () => {
+  test('a call tells the toolbox the SDK and its version, and nothing else about the caller', () => {
     const call = request({
       Authorization: 'Bearer secret',
       'X-Daytona-SDK-Version': '0.216.0',

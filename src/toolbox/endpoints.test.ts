@@ -47,11 +47,11 @@ suite('every endpoint of the toolbox', () => {
     }
   }
 
-  test('has a limit for every text, list and map that it accepts', () => {
+  test('every endpoint has a limit for every text, list and map that it accepts', () => {
     assert.deepEqual(findUnbounded(toolboxEndpoints), [])
   })
 
-  test('is in the table once, has a summary, and has a test file whose titles name it', () => {
+  test('every endpoint is in the table once, has a summary, and has a test file whose titles name it', () => {
     const titles = toolboxEndpoints.map(titleOf)
     assert.deepEqual(
       titles.filter((title, i) => titles.indexOf(title) !== i),

@@ -30,7 +30,7 @@ suite('the working directory of an image', () => {
     rmSync(directory, { recursive: true, force: true })
   })
 
-  test('is where commands start, and the answer of /work-dir; the home is unchanged', async () => {
+  test('commands start in the image’s working directory, which /work-dir returns; the home is unchanged', async () => {
     assert.equal(await run('pwd'), `${directory}\n`)
     assert.equal(await run('pwd; echo "$PWD"; echo "$FROM"'), `${directory}\n${directory}\nimage\n`)
     assert.deepEqual(await ok(box.get('/work-dir')), { dir: directory })
@@ -42,7 +42,7 @@ suite('the working directory of an image', () => {
     assert.equal(await run('pwd', '/usr'), '/usr\n')
   })
 
-  test('is where code, sessions, terminals and interpreters start', async () => {
+  test('code, sessions, terminals and interpreters start in the image’s working directory', async () => {
     const code = await ok(box.post('/process/code-run', { code: 'import os; print(os.getcwd())', language: 'python' }))
     assert.equal(code['result'], `${directory}\n`)
     await ok(box.post('/process/session', { sessionId: 's' }))
@@ -52,7 +52,7 @@ suite('the working directory of an image', () => {
     assert.equal((await ok(box.post('/process/interpreter/context', {})))['cwd'], directory)
   })
 
-  test('is where relative paths of files start', async () => {
+  test('relative paths of files start in the image’s working directory', async () => {
     const at = (path: string) => encodeURIComponent(path)
     const listed = (await ok(box.get(`/files?path=${at('.')}`))) as unknown as { name: string; path: string }[]
     assert.deepEqual(
@@ -72,7 +72,7 @@ suite('the working directory of an image', () => {
     assert.equal(existsSync(join(directory, 'made/note')), false)
   })
 
-  test('is where relative paths of git start', async () => {
+  test('relative paths of git start in the image’s working directory', async () => {
     await ok(box.post('/git/init', { path: 'repository' }))
     assert.equal(existsSync(join(directory, 'repository/.git')), true)
     assert.equal((await box.get('/git/status?path=repository')).status, 200)

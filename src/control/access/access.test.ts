@@ -149,7 +149,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.member))).body.warnsVisitors, false)
     }))
 
-  test('200 says by which name servers inside want to be called, by a label that can change', () =>
+  test('200 names the host names for servers inside; the label in them can change', () =>
     withBox(async (app, id) => {
       const hostInside = async () => (await askPort(app, id, 80, [bearer(keys.member)])).body.hostInside
       assert.equal(await hostInside(), undefined)
@@ -247,7 +247,7 @@ suite('POST /proxy/access', () => {
       assert.deepEqual([body.isStarted, body.state], [false, 'stopped'])
     }))
 
-  test('200 says so also of one that has no runner, as it waits for its image; 502 of one that should run', () =>
+  test('200 also for a sandbox without a runner that waits for its image; 502 for one that should run', () =>
     withBox(async (app, id) => {
       const buildInfo = { dockerfileContent: 'FROM alpine:3.20\n' }
       const waiting = (await app.as('member').post('/sandbox', { buildInfo })).body
@@ -278,7 +278,7 @@ suite('POST /proxy/access', () => {
       assert.equal(await last(), start + 40_000 - 3_600_000)
     }))
 
-  test('403 for users, 401 for nobody, 400 for what is no question', () =>
+  test('403 for users, 401 without a credential, 400 for an invalid question', () =>
     withBox(async (app, id) => {
       const question = { sandboxIdOrName: id, credentials: [], countsAsActivity: false }
       assert.equal((await app.as('owner').post('/proxy/access', question)).status, 403)

@@ -10,7 +10,7 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
 const waits = { sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000 } }
 
-/** A gate that is linked, and what it was told. */
+/** A linked gate, and the messages that it received. */
 const link = async (app: TestControl, key: string) => {
   const base = (await app.listen()).replace('http', 'ws')
   const socket = new WebSocket(`${base}/api/proxy/link`, { headers: { authorization: `Bearer ${key}` } })
@@ -35,7 +35,7 @@ const asked = (sandboxId: string, headers: Record<string, string>) =>
   keyOfQuestion(questionOf(headers, readTarget(`/toolbox/${sandboxId}/process/execute`, 'POST')))
 
 suite('GET /proxy/link', () => {
-  test('a gate is told, before the caller is answered, what it would be if it asked', async () => {
+  test('a gate gets the answer to its future question before the caller of a create is answered', async () => {
     await using app = await startControl(waits)
     await using _runner = await connectRunner(app)
     await using proxy = await link(app, keys.proxy)

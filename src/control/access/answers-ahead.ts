@@ -1,5 +1,5 @@
-// Sends answers to gates before they ask. A caller who just got a sandbox calls into it next, and that call need not wait
-// for control. The answer sent ahead equals the one to a question, and is valid as long. A gate that misses it just asks.
+// Sends answers to gates before they ask. A caller who just got a sandbox calls into it next, and that call need not wait for
+// control. The early answer equals the answer to a question, and is valid as long. A gate that misses it just asks.
 import type { FastifyRequest } from 'fastify'
 import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
 import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'

@@ -13,12 +13,12 @@ suite('where a preview is seen', () => {
     assert.equal(previewTemplate('http://localhost:4601'), 'http://{{PORT}}-{{sandboxId}}.localhost:4601')
   })
 
-  test('by its path, where the gate is reached by an IP address, which can have no names below it', () => {
+  test('a preview is reached by its path if the gate has an IP address, which has no names below it', () => {
     assert.equal(previewUrl('http://203.0.113.5:4601', 'box', 3000), 'http://203.0.113.5:4601/preview/box/3000')
     assert.equal(previewUrl('http://[2001:db8::1]:4601', 'box', 3000), 'http://[2001:db8::1]:4601/preview/box/3000')
   })
 
-  test('is a URL whatever the address of the gate', () => {
+  test('a preview has a URL for every kind of gate address', () => {
     for (const host of ['127.0.0.1:1', '10.0.0.1:1', '[::1]:1', '[::1]', 'a.b', 'localhost']) {
       assert.ok(URL.canParse(previewUrl(`http://${host}`, '0b5e', 80)), host)
     }

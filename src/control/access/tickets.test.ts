@@ -41,7 +41,7 @@ suite('the ticket of an answer to a gate', () => {
     return readBy(body.ticket, await keysOf(app))
   }
 
-  test('is for the sandbox that was found, for its organization, and for half a minute', () =>
+  test('the ticket is for the found sandbox and its organization, and valid for half a minute', () =>
     withBox(async (app, id) => {
       const whose = { sandboxId: id, organizationId: organizations.ours }
       const expiresAt = app.clock.now().getTime() + ticketLastsMs
@@ -84,7 +84,7 @@ suite('the ticket of an answer to a gate', () => {
 })
 
 suite('a ticket that is signed', () => {
-  test('is given again for half of its time, for the same only; then another one is', async () => {
+  test('a ticket is reused for the same sandbox during half of its time; then a new one is signed', async () => {
     await using app = await startControl()
     const tickets = await Tickets.open(app.parts)
     const first = tickets.sign(box)
@@ -114,7 +114,7 @@ suite('the keys of tickets', () => {
     return { parts, clock, database: opened.database, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
   }
 
-  test('are shared by all processes, and lie encrypted in the database', async () => {
+  test('the keys of tickets are shared by all processes, and encrypted in the database', async () => {
     await using sides = await setUp()
     const opened = await Promise.all([Tickets.open(sides.parts), Tickets.open(sides.parts)])
     const known = await opened[0]!.listKeys()
@@ -124,7 +124,7 @@ suite('the keys of tickets', () => {
     assert.match(row!.private_key, /^v1\.[0-9a-f]{8}\./)
   })
 
-  test('are replaced after a month; gates are told the old key for one more day, then refuse its tickets', async () => {
+  test('the keys are replaced after a month; gates accept tickets of the old key for one more day', async () => {
     await using sides = await setUp()
     const [tickets, other] = [await Tickets.open(sides.parts), await Tickets.open(sides.parts)]
     const former = tickets.sign(box)
@@ -145,7 +145,7 @@ suite('the keys of tickets', () => {
     assert.ok(readBy(tickets.sign(box), await other.listKeys()))
   })
 
-  test('that were encrypted under another encryption key stay, and a new ticket key signs', async () => {
+  test('keys encrypted under another encryption key stay, and a new ticket key signs', async () => {
     await using sides = await setUp()
     const right = await Tickets.open(sides.parts)
     const wrong = await Tickets.open({ ...sides.parts, encryption: newEncryption() })

@@ -20,7 +20,7 @@ const make = async (app: TestControl, name: string, { by, expiresAt }: { by?: st
 const statusOf = async (app: TestControl, key: string) => (await app.with(key).get('/users/me')).status
 
 suite('a key made by another key', () => {
-  test('ends when its maker expires, where no expiry is asked for', async () => {
+  test('a key made by a key ends when its maker expires, if no expiry is given', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
     const child = await make(app, 'child', { by: maker.value })
@@ -31,7 +31,7 @@ suite('a key made by another key', () => {
     assert.equal(await statusOf(app, grandchild.value), 401)
   })
 
-  test('may end earlier; 400 for a later end than its maker’s', async () => {
+  test('a key made by a key may end earlier; 400 for an expiry later than its maker’s', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
     const earlier = inMinutes(app, 59)
@@ -44,7 +44,7 @@ suite('a key made by another key', () => {
     )
   })
 
-  test('ends with its maker at once, and so does what it has made itself; other keys stay', async () => {
+  test('deleting the maker deletes its keys and their keys at once; other keys stay', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const child = await make(app, 'child', { by: maker.value })
@@ -57,7 +57,7 @@ suite('a key made by another key', () => {
     assert.deepEqual(await statuses(), [401, 401, 401, 200])
   })
 
-  test('is refused when its maker is deleted as it is made', async () => {
+  test('making a key is refused if its maker is deleted at the same time', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const { sql } = app.database
@@ -89,7 +89,7 @@ test('401 for what a key asks for as it is deleted: a portal link, a signed prev
 })
 
 suite('a chain of as many keys as a user may have', () => {
-  test('ends as a whole with the first of them', async () => {
+  test('deleting the first key of a chain deletes the whole chain', async () => {
     await using app = await startControl()
     const first = await make(app, 'head')
     const { sql } = app.database

@@ -128,7 +128,7 @@ suite('a key that ends is refused within a second', () => {
     pass: (milliseconds: number) => void
   }
 
-  test('by the gate, which asks another process than the one that ended it', (context) =>
+  test('a gate refuses a key within a second, even if it asks another process than the one that ended it', (context) =>
     setUp(context, async ({ app, second, desk, question, person, pass }) => {
       assert.equal((await desk.ask(question)).isStarted, true)
       assert.equal((await app.as('owner').delete(`${organization}/users/${person.id}`)).status, 204)
@@ -141,7 +141,7 @@ suite('a key that ends is refused within a second', () => {
       await assert.rejects(desk.ask(question), { code: 'unauthorized' })
     }))
 
-  test('by a process that missed the announcement: its cached answers are at most a second old', (context) =>
+  test('a process that missed the announcement refuses a key within a second: its cache is no older', (context) =>
     setUp(context, async ({ app, second, person, pass }) => {
       const me = () => second.statusOf(person.key, 'GET', '/users/me')
       assert.equal(await me(), 200)

@@ -1,4 +1,4 @@
-// Rules of API keys: who may make, see and delete which. A key never gives what its maker does not hold. A key made by another
+// Rules of API keys: who may make, see and delete them. A key never gives permissions that its maker lacks. A key made by another
 // key ends with that key at the latest. The key itself is shown once, in the answer that makes it.
 
 import { lockMembership } from '#src/control/auth/change-membership.ts'
@@ -96,7 +96,9 @@ const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Pro
   return maker.expiresAt
 }
 
-/** Checks again, under the membership lock, what the user holds: a key made while a role is lost does not get that role. */
+/**
+ * Checks again, under the membership lock, which permissions the user has. If a role is lost meanwhile, the key does not get it.
+ */
 const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> => {
   const { organizationId, userId, permissions } = key
   await lockMembership(transaction, organizationId)

@@ -45,7 +45,7 @@ const untilPending = async (app: TestControl) => {
 }
 
 suite('the trail of a write', () => {
-  test('has the actor, key, origin, organization, action, targets and outcome', async () => {
+  test('an audit row has the actor, key, origin, organization, action, targets and outcome', async () => {
     await using app = await startControl()
     const headers = { 'user-agent': 'curl/8' }
     const reply = await app.as('owner').post('/api-keys', { name: 'robot', permissions: [] }, { headers })
@@ -70,7 +70,7 @@ suite('the trail of a write', () => {
     })
   })
 
-  test('takes the address from X-Forwarded-For only as far as the operator has proxies', async () => {
+  test('the address is taken from X-Forwarded-For only as far as the configured proxies', async () => {
     const addressOf = async (trustedProxies: number) => {
       await using app = await startControl({ settings: { trustedProxies } })
       const headers = { 'x-forwarded-for': '198.51.100.7, 203.0.113.9' }
@@ -83,14 +83,14 @@ suite('the trail of a write', () => {
     )
   })
 
-  test('says that the caller was signed in, without a key', async () => {
+  test('an audit row shows that the caller was signed in without a key', async () => {
     await using app = await startControl()
     await app.asUser('owner').post('/api-keys', { name: 'robot', permissions: [] })
     const [entry] = (await read(app.as('owner'))).items
     assert.deepEqual([entry?.actorId, entry?.credential, entry?.keyName], [userId('owner'), 'jwt', undefined])
   })
 
-  test('holds no secret and no body, neither of the request nor of its answer', async () => {
+  test('an audit row has no secret and no body, neither of the request nor of its answer', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const made = await app.as('owner').post('/api-keys', { name: 'robot', permissions: ['write:sandboxes'] })
@@ -135,7 +135,7 @@ suite('the trail of a write', () => {
     assert.equal((await read(app.as('owner'), { target: id })).items.length, 2)
   })
 
-  test('tells of what was refused by the guard, by its shape and by its room, with the code', async () => {
+  test('refusals are recorded with their code: by the guard, by schema, or by a rule', async () => {
     await using app = await startControl()
     await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] })
     await app.as('owner').post('/api-keys', { name: 7 })
@@ -155,7 +155,7 @@ suite('the trail of a write', () => {
     )
   })
 
-  test('is silent about reads, strangers without a key, services, and the sign of life of a sandbox', async () => {
+  test('reads, unknown callers, services, and a sandbox’s sign of life are not recorded', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -171,7 +171,7 @@ suite('the trail of a write', () => {
     )
   })
 
-  test('writes down as many refusals of one user in a minute as is sensible, and each success', async () => {
+  test('refusals of one user are recorded up to a limit per minute, and every success', async () => {
     await using app = await startControl()
     for (let n = 0; n < refusalsPerMinute + 20; n += 1) await app.as('owner').delete(`/api-keys/none-${n}`)
     await app.as('viewer').delete('/api-keys/none')
@@ -214,7 +214,7 @@ const holdKey = async ({ url }: TestControl, name: string) => {
 }
 
 suite('a row before the write', () => {
-  test('is there while the write goes on, and is complete when its answer comes', async () => {
+  test('the row exists during the write, and is complete when the answer comes', async () => {
     await using app = await startControl()
     let deleting: Promise<Reply>
     {
@@ -228,7 +228,7 @@ suite('a row before the write', () => {
     assert.deepEqual(told(await read(app.as('owner'))), [['DELETE /api-keys/{userId}/{name}', 204]])
   })
 
-  test('is not done without: where the log cannot be written nothing is changed', async () => {
+  test('without the row there is no write: if the log cannot be written, nothing changes', async () => {
     await using app = await startControl()
     await app.database.sql`alter table audit_log rename to elsewhere`
     const reply = await app.as('owner').post('/api-keys', { name: 'robot', permissions: [] })
@@ -236,7 +236,7 @@ suite('a row before the write', () => {
     assert.equal((await app.as('owner').get('/api-keys/robot')).status, 404)
   })
 
-  test('is not done without, either, by what reads while its row is written, or writes it itself', async () => {
+  test('calls that read while their row is written, or write it themselves, change nothing without it', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
@@ -262,7 +262,7 @@ suite('a row before the write', () => {
     }
   })
 
-  test('of what a create or a fork has rolled back is there once all the same, with what it was answered', async () => {
+  test('the row of a rolled-back create or fork exists once, with the answer', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
@@ -283,7 +283,7 @@ suite('a row before the write', () => {
     assert.deepEqual((await read(app.as('owner'))).items[1]?.targets, [id])
   })
 
-  test('of a create is there with its sandbox, before it is answered', async () => {
+  test('the row of a create exists together with its sandbox, before the answer', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -414,7 +414,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
 })
 
 suite('GET /audit', () => {
-  test('200 shows an operator all organizations, or the one that is asked for', async () => {
+  test('200 shows an operator all organizations, or only the requested one', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'stranger'] as const) {
       await app.as(who).post('/api-keys', { name: `of-${who}`, permissions: [] })

@@ -1,4 +1,4 @@
-// What an audit row says about the target of a write: the ids in its path and in its answer, and nothing else of either.
+// The part of an audit row about the target of a write: the ids in the request's path and in its answer, and nothing else.
 import type { FastifyRequest } from 'fastify'
 import type { ControlRoute } from '../auth/route.ts'
 

@@ -167,7 +167,7 @@ const credentialOf = ({ keyName }: Partial<Caller>) => ({
   keyName: keyName ?? null,
 })
 
-/** The organization of the row: the one that the guard admitted the caller to, or the one that an operator names. */
+/** The organization of the row: the one to which the guard admitted the caller, or the one that an operator names. */
 const organizationOf = (call: object): string | null => {
   const { organization, params } = call as { organization?: { id: string }; params?: { organizationId?: string } }
   const id = organization?.id ?? params?.organizationId

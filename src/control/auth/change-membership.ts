@@ -1,5 +1,5 @@
-// Changes of access in an organization run one at a time, so that each sees the result of the one before. So the last owner is
-// never lost, and no key keeps what its user has just lost.
+// Runs changes of access in an organization one at a time, so that each sees the result of the one before. So the last owner is
+// never removed, and no key keeps permissions that its user has just lost.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql, Transaction } from '../storage/database.ts'

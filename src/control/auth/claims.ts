@@ -1,4 +1,4 @@
-// What a verified token says about a person, in our words. Only the issuer is proven: every text still comes from an outsider.
+// Reads the claims of a verified token about a person. Only the issuer is proven: every text still comes from an outsider.
 import type { JWTPayload } from 'jose'
 
 export type Claims = {

@@ -1,9 +1,9 @@
-// What a credential may give to another credential or take from its user: nothing that it does not hold itself.
+// Checks what a credential may give to another credential, or take from its user: only permissions that it has itself.
 import { Problem } from '#src/problems.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
 
-/** What a member holds through their roles; an owner holds every permission without roles. */
+/** The permissions that a member has through roles. An owner has every permission without roles. */
 export const heldThrough = (
   role: 'owner' | 'member',
   roles: readonly { permissions: readonly Permission[] }[],

@@ -76,7 +76,7 @@ suite('who may call', () => {
 })
 
 suite('the cached answer about a key', () => {
-  test('is dropped at once in every process when the key is deleted in one of them', async () => {
+  test('a cached answer is dropped in every process when the key is deleted in one of them', async () => {
     await using app = await startControl()
     const made = await app.as('owner').post('/api-keys', { name: 'short-lived', permissions: [] })
     assert.equal(made.status, 201)
@@ -85,7 +85,7 @@ suite('the cached answer about a key', () => {
     assert.equal((await app.with(made.body.value).get('/users/me')).status, 401)
   })
 
-  test('is asked again at once when another process says that something changed', async () => {
+  test('a cached answer is checked again at once when another process announces a change', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').get('/users/me')).status, 200)
     const other = openDatabase(app.url, { max: 1 })

@@ -20,7 +20,7 @@ const statusOf = async (app: TestControl, token: string) => (await app.with(toke
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
 suite('a JWT lets in', () => {
-  test('by each algorithm of the list', async () => {
+  test('a JWT is accepted with each algorithm of the list', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     for (const algorithm of ['RS256', 'PS256', 'ES256', 'EdDSA'] as const) {
@@ -38,7 +38,7 @@ suite('a JWT lets in', () => {
     assert.notEqual(first.body.id, second.body.id)
   })
 
-  test('of issuers that put the user into `uid` and the address into `sub`', async () => {
+  test('a JWT is accepted from issuers that put the user into `uid` and the address into `sub`', async () => {
     await using app = await startControl()
     const reply = await app.asNewcomer({ cid: 'client', uid: '00u1', sub: 'ada@example.com' }).get('/users/me')
     assert.deepEqual([reply.status, reply.body.email], [200, 'ada@example.com'])
@@ -58,7 +58,7 @@ suite('a JWT lets in', () => {
     assert.equal(await statusOf(app, token), 401)
   })
 
-  test('after the issuer has changed its keys in the middle, and the old ones no longer', async () => {
+  test('a JWT is accepted after its issuer changed keys; with the old keys it no longer is', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     const before = await issuer.token(ada)
@@ -163,26 +163,26 @@ suite('401 to a JWT', () => {
     const { kid } = await issuer.publicJwk()
     return await forgedBy(issuer, () => ({ kid }))
   })
-  test('with a `jku` header, whose URL is never fetched', async () => {
+  test('401 to a JWT with a `jku` header, whose URL is never fetched', async () => {
     await using evil = await startIssuer()
     const forged = await evil.token({ ...ada, iss: issuer.url }, { header: { jku: `${evil.url}/keys` } })
     assert.equal(await statusOf(app, forged), 401)
     assert.deepEqual(evil.asked, [])
   })
 
-  test('of an issuer that is not on the list, without asking it anything', async () => {
+  test('401 to a JWT of an issuer that is not on the list, and that issuer is not contacted', async () => {
     await using evil = await startIssuer()
     assert.equal(await statusOf(app, await evil.token(ada)), 401)
     assert.deepEqual(evil.asked, [])
   })
 
-  test('that is longer than any accepted token', async () => {
+  test('401 to a JWT that is longer than any accepted token', async () => {
     issuer.asked.length = 0
     assert.equal(await statusOf(app, await issuer.token({ ...ada, fill: 'x'.repeat(8192) })), 401)
     assert.deepEqual(issuer.asked, [])
   })
 
-  test('that is no JSON, or whose parts are of the wrong kind', async () => {
+  test('401 to a JWT that is not JSON, or whose parts have the wrong type', async () => {
     const kid = (await issuer.publicJwk()).kid!
     for (const header of [
       [],
@@ -233,7 +233,7 @@ suite('503 to a JWT, and never anything else, while its issuer', () => {
     for (const issuer of issuers.values()) await issuer[Symbol.asyncDispose]()
   })
 
-  test('is unreachable, and not every request asks it again', async () => {
+  test('503 while the issuer cannot be reached, and not every request asks it again', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     issuer.misbehave((_, response) => response.destroy())
@@ -258,7 +258,7 @@ suite('the organization of a signed-in user', () => {
   const { ours, theirs } = organizations
   const ask = async (client: ReturnType<TestControl['asUser']>, path: string) => (await client.get(path)).status
 
-  test('is the personal one by default, or the one named by path or header', async () => {
+  test('the organization is the personal one by default, or the one named by path or header', async () => {
     await using app = await startControl()
     const personal = await app.asNewcomer(ada).get('/organizations')
     assert.deepEqual(

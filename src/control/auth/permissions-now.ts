@@ -1,4 +1,4 @@
-// What a user holds in an organization at this moment, read without any cache.
+// The permissions of a user in an organization at this moment, read without a cache.
 import type { Sql } from '../storage/database.ts'
 import { checkHoldsAll } from './grant.ts'
 import { allPermissions, isPermission, type Permission } from './permissions.ts'

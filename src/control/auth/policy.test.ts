@@ -1,5 +1,5 @@
 // Compares docs/reference/policy.md with a server: every endpoint, called by every kind of caller. Paths and guard are the real
-// ones. The handlers are replaced by one that answers who was let in, and to which organization.
+// ones. A replaced handler returns which caller was admitted, and to which organization.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { FastifyInstance } from 'fastify'

@@ -35,7 +35,7 @@ export const holds = (needs: Needs, caller: Standing): boolean => {
 type Column =
   | { kind: 'nobody' | 'proxy' | 'runner' | 'collector' }
   | ({ kind: 'here' } & Standing)
-  /** Holds every permission, but in another organization than the one that the path names. */
+  /** Has every permission, but in another organization than the one that the path names. */
   | ({ kind: 'elsewhere' } & Standing)
 
 /**

@@ -1,4 +1,4 @@
-// Who may call a route, in one word (`needs`), and what the route then knows about its caller.
+// The callers that a route admits, in one word (`needs`), and what the route then knows about its caller.
 import type { TObject, TSchema } from 'typebox'
 import type { Organization } from '#src/control/people/organization.ts'
 import type { User } from '#src/control/people/user.ts'
@@ -27,7 +27,7 @@ export type Caller = {
   user: User
   organization: Organization
   memberRole: 'owner' | 'member'
-  /** The permissions of this credential here: those that the user holds and, for an API key, that the key lists too. */
+  /** The permissions of this credential here: those of the user and, for an API key, only those that the key lists too. */
   permissions: ReadonlySet<Permission>
   /** The name of the API key; with its hash it is the credential itself. Absent: the user is signed in, by a JWT. */
   keyName?: string

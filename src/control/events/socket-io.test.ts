@@ -11,7 +11,7 @@ import { keys, organizations, userId } from '#test/control/people.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 import { openRunning } from '../open-running.ts'
 
-/** A client that keeps what it hears, and can wait for the next of it. */
+/** A client that stores the messages it receives, and can wait for the next one. */
 const connect = async (base: string, query = 'EIO=4&transport=websocket') => {
   const socket = new WebSocket(`${base.replace('http', 'ws')}/api/socket.io/?${query}`)
   const heard: string[] = []
@@ -63,7 +63,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.match(await client.next(), /^40\{"sid":"[\w-]+"\}$/)
   })
 
-  test('refuses what is no key, and a key of an organization that is not named', async () => {
+  test('an invalid key is refused, and so is a key of an organization that is not named', async () => {
     await using app = await startControl()
     const base = await app.listen()
     const refused = async (auth: string, query?: string) => {
@@ -104,7 +104,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.deepEqual([second, told.newState], ['sandbox.state.updated', 'error'])
   })
 
-  test('tells the sandboxes of the organization, in order, and nothing to strangers', async () => {
+  test('a client gets events of its organization’s sandboxes in order; a stranger gets none', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const base = runner.base
@@ -135,7 +135,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(theirs.name, 'theirs')
   })
 
-  test('tells what another control process changed', async () => {
+  test('a client gets changes that another control process made', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     using client = await signedIn(runner.base, keys.viewer)
@@ -156,7 +156,7 @@ suite('GET {prefix}/socket.io/', () => {
     }
   })
 
-  test('of a sandbox that was started ahead is told nothing until somebody has it, as created', async () => {
+  test('a warm sandbox has no events until it is claimed; then it appears as created', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     using client = await signedIn(runner.base, keys.viewer)
@@ -171,7 +171,9 @@ suite('GET {prefix}/socket.io/', () => {
     assert.deepEqual([name, sandbox.id, sandbox.state], ['sandbox.created', id, 'started'])
   })
 
-  test('answers no pings of whoever takes no answers: they would fill its memory', async ({ mock }) => {
+  test('pings of a client that reads no answers are not answered: the answers would fill the memory', async ({
+    mock,
+  }) => {
     await using app = await startControl()
     using client = await signedIn(await app.listen(), keys.member)
     // The socket has something unsent.
@@ -182,7 +184,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.ok(!client.heard.includes('3'))
   })
 
-  test('answers a ping, ends at a disconnect, and is closed by what is too long', async () => {
+  test('a ping is answered, a disconnect ends the connection, and too long a message closes it', async () => {
     await using app = await startControl()
     const base = await app.listen()
     using client = await signedIn(base, keys.member)
@@ -195,7 +197,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(await loud.closed, 1009)
   })
 
-  test('is closed by what is too long before all of it has come, and nobody has to sign in for that', async () => {
+  test('too long a message closes the connection before all of it has come, even without sign-in', async () => {
     await using app = await startControl()
     using client = await connect(await app.listen())
     client.socket.send('x'.repeat(16 * 1024), { fin: false })
@@ -203,7 +205,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(await client.closed, 1009)
   })
 
-  test('says nothing to somebody who has not signed in', async () => {
+  test('a client that has not signed in gets no events', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     using silent = await connect(runner.base)
@@ -229,7 +231,7 @@ suite('whose credential ends', () => {
     assert.equal(client.heard.length, 2)
   })
 
-  test('is put out at once in another process: the key is deleted, the member leaves, the user goes', async () => {
+  test('a client whose credential ends is disconnected in every process: key deleted, member or user removed', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await using other = await startControlProcess(app.url)
@@ -240,7 +242,7 @@ suite('whose credential ends', () => {
     using byViewer = await signedIn(base, keys.viewer)
     using stays = await signedIn(base, keys.owner)
 
-    // What one process does the clients of the other hear.
+    // A change made in one process reaches the clients of the other.
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
     for (const client of [byKey, byMember, byViewer, stays]) {
       const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string }]

@@ -213,7 +213,7 @@ suite('claims of domains', () => {
     assert.deepEqual((await app.as('stranger').get(theirs)).body, [])
   })
 
-  test('of twenty concurrent claims of two domains, in either order, exactly one succeeds', async () => {
+  test('exactly one of twenty concurrent claims of two domains, in either order, succeeds', async () => {
     await using app = await start()
     await addPerson(app, { email: 'a@second.example' })
     await addPerson(app, { email: 'b@second.example', organizationId: organizations.theirs })
@@ -265,7 +265,7 @@ suite('claims of domains', () => {
 })
 
 suite('default roles', () => {
-  test('are global or the organization’s own, else 400', async () => {
+  test('default roles are global or the organization’s own, else 400', async () => {
     await using app = await start()
     const role = { name: 'Own', description: 'x', permissions: ['write:sandboxes'] }
     const own = (await app.as('owner').post(`/organizations/${organizations.ours}/roles`, role)).body.id
@@ -468,7 +468,7 @@ suite('POST /organizations/{organizationId}/identity-providers/test-connection',
     }
   })
 
-  test('200 with success=false for what is not on the public Internet, and nobody there is called', async () => {
+  test('200 with success=false for an address off the public Internet, which is never contacted', async () => {
     let called = 0
     await using server = await serve((_request, response) => {
       called += 1

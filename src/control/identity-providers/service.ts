@@ -1,6 +1,6 @@
 // Rules of identity providers: who may sign in to an organization through them, and with which roles. A domain belongs to one
-// provider of the whole server. It can be claimed only if a member has verified an address in it without SSO. Nobody can let
-// others in with more than they hold themselves.
+// provider of the whole server. It can be claimed only if a member has verified an address in it without SSO. Nobody can give
+// newcomers more permissions than they have themselves.
 import { randomUUID } from 'node:crypto'
 import { lockMembership } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'

@@ -167,7 +167,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'small')).state, 'active')
   })
 
-  test('shows the progress of an image, and gives up images that no runner brings', async () => {
+  test('a snapshot shows the progress of its image; an image that no runner fetches is given up', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)

@@ -1,8 +1,8 @@
-// Brings images to the runners that should have them, and removes them again.
-// `runner-link/image-reports.ts` handles the runners' reports about images.
+// Assigns images to the runners that should have them, and removes them again. `runner-link/image-reports.ts` handles the
+// runners' reports about images.
 //
-// Images work like sandboxes: rows hold the desired state, and runners read them with `GET /runners/images`.
-// The link only tells runners of changes sooner. Every message may be repeated without harm.
+// Images work like sandboxes: rows have the desired state, and runners read them with `GET /runners/images`. The link only tells
+// runners of changes sooner. Every message may be repeated without harm.
 
 import { statesKeepingImage } from '#src/control/snapshots/lifecycle.ts'
 import type { Transaction } from '#src/control/storage/database.ts'

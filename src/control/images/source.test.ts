@@ -45,14 +45,14 @@ suite('the name of an image', () => {
 suite('the source of a snapshot', () => {
   const read = (imageName: string) => readSource({ name: 'n', imageName }, 'ours')
 
-  test('is a file where skopeo would read one, below the directory for images only', () => {
+  test('a source may be a file that skopeo can read, only below the directory for images', () => {
     assert.deepEqual(read('oci-archive:base/tool.tar'), { kind: 'file', path: 'base/tool.tar' })
     for (const path of ['/etc/passwd', '../x', 'a/../../x', '', 'a:b']) {
       assert.throws(() => read(`docker-archive:${path}`), /relative path/)
     }
   })
 
-  test('is an image or a definition, not both and not neither', () => {
+  test('a source is either an image or a definition; both or neither is refused', () => {
     const buildInfo = { dockerfileContent: 'FROM python\n' }
     assert.deepEqual(readSource({ name: 'n', buildInfo }, 'ours'), { kind: 'definition', dockerfile: 'FROM python\n' })
     assert.throws(() => readSource({ name: 'n' }, 'ours'), /one of them/)

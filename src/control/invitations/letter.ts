@@ -1,4 +1,4 @@
-// The text of an invitation mail. It holds no secret: only a user who signs in with this very address can accept.
+// The text of an invitation mail. It contains no secret: only a user who signs in with exactly this address can accept.
 import type { Invitation } from './invitation.ts'
 
 export const letterOf = (

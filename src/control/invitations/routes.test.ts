@@ -364,7 +364,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await rolesHere(app, guest.id)).length, 1)
   })
 
-  test('of concurrent accept, decline and cancel exactly one succeeds, and its result stays', async () => {
+  test('exactly one of concurrent accept, decline and cancel succeeds, and its result stays', async () => {
     await using app = await startControl()
     for (let round = 0; round < 5; round += 1) {
       const guest = await addGuest(app)
@@ -479,7 +479,7 @@ suite('POST /organizations/invitations/{invitationId}/decline', () => {
 })
 
 suite('closed and expired invitations', () => {
-  test('are forgotten after 30 days, and open ones are not', async () => {
+  test('closed and expired invitations are deleted after 30 days, open ones are not', async () => {
     await using app = await startControl()
     const count = async () => (await app.database.sql`select 1 from invitations`).length
     const { id } = await invite(app, { email: 'settled@example.com' })

@@ -1,5 +1,5 @@
-// What an organization does with its invitations. Only owners invite, with a credential that holds every permission. The mail is
-// queued in the transaction of the invitation, and unsent mail is withdrawn when the invitation is cancelled.
+// The rules of invitations. Only owners invite, with a credential that has every permission. The mail is queued in the
+// transaction of the invitation, and unsent mail is withdrawn when the invitation is cancelled.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'

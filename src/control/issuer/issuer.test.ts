@@ -78,7 +78,7 @@ suite('the embedded issuer', () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('is the one that GET /config tells of, at its own address whatever a request says of it', async () => {
+  test('the embedded issuer is the one in GET /config, at its own address whatever a request claims', async () => {
     const { body } = await app.as('nobody').get('/config')
     assert.deepEqual(body.oidc, { issuer, clientId: 'alcove', audience: 'alcove' })
     const reply = await fetch(`${base}/oidc/.well-known/openid-configuration`, {
@@ -119,7 +119,7 @@ suite('the embedded issuer', () => {
     assert.equal((await tokens({ grant_type: 'refresh_token', refresh_token: refresh })).status, 400)
   })
 
-  test('of ten concurrent uses of one code, at most one gets tokens', async () => {
+  test('at most one of ten concurrent uses of one code gets tokens', async () => {
     const { verifier, challenge } = startPkce()
     const code = (await getCode(openBrowser(base), challenge)).get('code')!
     const replies = await Promise.all(Array.from({ length: 10 }, () => exchange(code, verifier)))
@@ -151,7 +151,7 @@ suite('the embedded issuer', () => {
     assert.equal((await refresh(second.body['refresh_token']!)).status, 400)
   })
 
-  test('no open redirect: an address that is not ours, or nearly, is refused on a page of our own', async () => {
+  test('there is no open redirect: a foreign or similar address is refused on our own page', async () => {
     const { challenge } = startPkce()
     for (const address of [
       'https://evil.example/',
@@ -230,7 +230,7 @@ suite('the embedded issuer', () => {
     const victim = openBrowser(base)
     const attacker = openBrowser(base)
     const form = await attacker.follow(await attacker.get(authorizeUrl(challenge)))
-    // First a browser that has never seen the form, then one that has a form of its own.
+    // First a browser that has never seen the form, then a browser with its own form.
     assert.equal((await fillIn(victim, form, 'owner@example.com')).status, 400)
     const own = await victim.follow(await victim.get(authorizeUrl(challenge)))
     assert.equal((await fillIn(victim, form, 'owner@example.com')).status, 400)
@@ -341,7 +341,7 @@ suite('the embedded issuer', () => {
     assert.ok((await lengthFor('x'.repeat(8000))) < short + 1000)
   })
 
-  test('429 to the 301st sign-in that one address begins in a minute; those who have begun go on', async () => {
+  test('429 to the 301st sign-in that one address begins in a minute; sign-ins under way continue', async () => {
     await using other = await startControl({ settings: { identity: testSettings.identity } })
     const ask = async (method: 'GET' | 'POST', path: string) => {
       const { statusCode, headers } = await other.app.server.inject({ method, url: `/oidc/${path}` })
@@ -376,7 +376,7 @@ suite('the embedded issuer', () => {
     const fresh = openBrowser(base, '127.0.0.20')
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, 'mistyped'), [401])
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, password), [303])
-    // At the address of a stranger who has used up the attempts, only a known browser may still try.
+    // From an address whose attempts are used up, only a known browser may still try.
     const neighbour = openBrowser(base, '127.0.0.11')
     neighbour.cookies.set('alcove_browser', known.cookies.get('alcove_browser')!)
     assert.deepEqual(await tryAs(neighbour, await begin(neighbour), email, 1, password), [303])
@@ -435,7 +435,7 @@ suite('the embedded issuer', () => {
   })
 })
 
-test('is not there where the operator names another issuer', async () => {
+test('the embedded issuer does not exist if the operator configures another issuer', async () => {
   await using other = await startControl()
   const reply = await other.app.server.inject({ method: 'GET', url: '/oidc/.well-known/openid-configuration' })
   assert.equal(reply.statusCode, 404)

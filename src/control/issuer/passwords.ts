@@ -10,7 +10,7 @@ const memoryKiB = 19_456
 const passes = 2
 const tagLength = 32
 
-/** Each hash needs a thread and 19 MiB. Known browsers have a lane of their own, so they never wait behind new ones. */
+/** Each hash needs a thread and 19 MiB. Known browsers have their own lane, so they never wait behind new ones. */
 const lanes = { known: new FairQueue({ atOnce: 1 }), other: new FairQueue({ atOnce: 2 }) }
 export type HashingLane = keyof typeof lanes
 

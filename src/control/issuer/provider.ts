@@ -56,7 +56,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
       const { name, email, emailVerified } = user
       return { accountId: id, claims: () => ({ sub: id, name, email, email_verified: emailVerified }) }
     },
-    // The only client is ours, so users are not asked for consent. A device is confirmed on a page of its own.
+    // The only client is ours, so users are not asked for consent. A device is confirmed on its own page.
     loadExistingGrant: async (ctx) => {
       const { client, session } = ctx.oidc
       if (client === undefined || session?.accountId === undefined) return undefined

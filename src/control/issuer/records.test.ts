@@ -6,7 +6,7 @@ import { beginFrom } from './record-source.ts'
 import { recordsIn } from './records.ts'
 
 suite('the records of the embedded issuer', () => {
-  test('bounds records that are nobody’s yet: the oldest goes, and what is somebody’s never does', async () => {
+  test('records without a user are limited: the oldest is deleted, and a user’s record never is', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 2)('Session')
@@ -53,7 +53,7 @@ suite('the records of the embedded issuer', () => {
     assert.deepEqual([...rows], [{ source: '198.51.100.7' }])
   })
 
-  test('is short where it is nobody’s: a body may not say how long it is', async () => {
+  test('records without a user are limited in size; a larger one is refused', async () => {
     await using app = await startControl()
     const records = recordsIn(app.parts.database, app.parts.encryption)('Interaction')
     const params = { state: 'x'.repeat(16 * 1024) }
@@ -61,7 +61,7 @@ suite('the records of the embedded issuer', () => {
     assert.equal(await records.find('long'), undefined)
   })
 
-  test('is as long as a client needs: a longer address is refused, and so is a longer body', async () => {
+  test('requests may be as long as a client needs; a longer address or body is refused', async () => {
     await using app = await startControl({ settings: { identity: testSettings.identity } })
     const ask = async (url: string, bytes: number) => {
       const headers = { 'content-type': 'application/x-www-form-urlencoded' }

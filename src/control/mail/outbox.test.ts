@@ -58,7 +58,7 @@ const openPost = async (transport: MailTransport): Promise<Post> => {
 const subjectOf = (raw: string) => /^Subject: (.*(?:\r\n[ \t].*)*)$/m.exec(raw)?.[1]
 
 suite('mail by SMTP', () => {
-  test('is sent once, as it was written, and leaves the outbox', async () => {
+  test('mail is sent once, as it was written, and leaves the outbox', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue({ subject: 'Einladung für Ada', body: '.a line with a dot\n\nGrüße\n' })
@@ -76,7 +76,7 @@ suite('mail by SMTP', () => {
     assert.equal(await post.waiting(), 0)
   })
 
-  test('is not sent if its transaction did not commit, or if it was withdrawn', async () => {
+  test('mail is not sent if its transaction did not commit, or if it was withdrawn', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     const { database } = post.opened
@@ -94,7 +94,7 @@ suite('mail by SMTP', () => {
     assert.equal(await post.waiting(), 0)
   })
 
-  test('is tried again after a minute, then more and more rarely, and given up after eight attempts', async () => {
+  test('mail is retried after a minute, then more and more rarely, and given up after eight attempts', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue()
@@ -117,7 +117,7 @@ suite('mail by SMTP', () => {
     assert.deepEqual([await post.waiting(), server.received.length], [0, 0])
   })
 
-  test('waits for a server that is away or hangs up, and arrives when it is back', async () => {
+  test('mail waits for a server that is down or hangs up, and arrives when it is back', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue()
@@ -131,7 +131,7 @@ suite('mail by SMTP', () => {
     assert.deepEqual([await post.waiting(), server.received.length], [0, 2])
   })
 
-  test('is given up at once when the server will never take it, and the next goes out', async () => {
+  test('mail that the server will never accept is given up at once, and the next is sent', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue()
@@ -144,13 +144,13 @@ suite('mail by SMTP', () => {
     assert.equal(server.received.length, 1)
   })
 
-  test('of a sender that died is due again two minutes later, for any process, under its Message-ID', async () => {
+  test('mail of a sender that died is due again after two minutes in any process, with its Message-ID', async () => {
     await using server = await startMailServer()
     const asked: string[] = []
     const dying: MailTransport = {
       send: async ({ id }) => {
         asked.push(id)
-        // This delivery never ends, like one of a killed process: the database hears nothing more of it.
+        // This delivery never ends, like one of a killed process: it writes nothing more to the database.
         await new Promise(() => {})
       },
     }
@@ -185,7 +185,7 @@ suite('mail by SMTP', () => {
 })
 
 suite('no header', () => {
-  test('cannot be broken by its recipient or its subject', async () => {
+  test('neither the recipient nor the subject can break a header', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     for (const end of ['\r\n', '\n', '\r', '\u2028', '\u0085', '\0']) {
@@ -209,7 +209,7 @@ suite('no header', () => {
 })
 
 suite('mail without a server', () => {
-  test('is a line of the log, whole, and leaves the outbox', async () => {
+  test('without a mail server, mail is logged as a whole and leaves the outbox', async () => {
     const lines: unknown[] = []
     const log = { ...silentLog(), info: (line: unknown) => void lines.push(line) } as ReturnType<typeof silentLog>
     await using post = await openPost(logTransport(log))

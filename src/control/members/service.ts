@@ -1,6 +1,6 @@
-// What membership means: who belongs to an organization, and by which roles. An organization always keeps an owner, and nobody
-// changes their own access. Whoever changes the access of others holds every permission (the guard checks that), so nobody can
-// give more than they hold.
+// The rules of membership: who belongs to an organization, and with which roles. An organization always keeps an owner, and
+// nobody changes their own access. A caller who changes the access of others needs every permission (the guard checks that), so
+// nobody can give permissions that they lack.
 
 import { type ChangeParts, changeAsOwner, changeMembership } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'

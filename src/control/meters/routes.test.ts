@@ -69,7 +69,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal(series.get(names.diskUsed)?.length, 1)
   })
 
-  test('200 only what is asked for: by name, by time; names that nobody knows have no series', async () => {
+  test('200 only the requested series, by name and by time; unknown names have no series', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -103,7 +103,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal(points.at(-1)?.timestamp, app.clock.now().toISOString())
   })
 
-  test('what a warm sandbox did before it was somebody’s is not shown, nor is what is older than is kept', async () => {
+  test('samples of a warm sandbox from before its claim are hidden, and so are samples that are too old', async () => {
     await using app = await startControl({ ...waiting, settings: { meterHours: 1 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -135,7 +135,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
 })
 
 suite('what a runner says that sandboxes use', () => {
-  test('counts of its own sandboxes only, and not again within five seconds', async () => {
+  test('a runner’s samples count for its own sandboxes only, and at most once in five seconds', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -145,13 +145,13 @@ suite('what a runner says that sandboxes use', () => {
     const samples = [other, 'no-such', id].map((sandboxId) => ({ sandboxId, ...reading }))
     runner.say({ type: 'meters', samples })
     const generation = (await runner.untilAsked(({ sandboxId }) => sandboxId === id)).generation
-    // What is said after it is heard after it.
+    // Messages of one link are handled in order, so the samples have been stored by then.
     runner.report({ sandboxId: id, generation, state: 'stopped', cause: { exitCode: 0 } })
     await untilState(app, id, 'stopped')
     assert.equal(await countOf(app), 1)
   })
 
-  test('goes when the sandbox is forgotten', async () => {
+  test('samples are deleted when the sandbox is forgotten', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

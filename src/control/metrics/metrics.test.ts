@@ -26,7 +26,7 @@ suite('GET /metrics', () => {
     assert.equal((await app.as('nobody').get('/metrics')).status, 401)
   })
 
-  test('says what there is: sandboxes by state, runners, queues', async () => {
+  test('metrics show what exists: sandboxes by state, runners, queues', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await app.as('member').post('/sandbox', { name: 'box' })
@@ -47,7 +47,7 @@ suite('GET /metrics', () => {
     assert.ok([...found].some(([name, value]) => name.startsWith('alcove_runner_ready') && value === 1))
   })
 
-  test('counts what was done: requests by row, steps of verbs and how they ended, where creates came from', async () => {
+  test('metrics count what was done: requests by route, steps of verbs, where creates came from', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body

@@ -12,7 +12,7 @@ import { registerGauges } from './gauges.ts'
 const freshMilliseconds = 5_000
 
 const requestBuckets = [0.005, 0.02, 0.05, 0.1, 0.25, 1, 5, 30]
-/** From a claim of a warm sandbox to one that has stood still for a month. */
+/** Buckets in seconds: from a claim of a warm sandbox up to a month in one state. */
 const stateBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 1800, 7200, 86_400, 2_592_000]
 
 export type Metrics = {

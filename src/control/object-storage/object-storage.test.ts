@@ -24,7 +24,7 @@ const grant = async (app: TestControl) => {
 }
 
 suite('GET /object-storage/push-access', () => {
-  test('200 says all that the SDK needs, and what the gate asks with it is answered', () =>
+  test('200 has everything that the SDK needs, and the gate’s question about it is answered', () =>
     withRunner(async (app) => {
       const { secret, accessKey, sessionToken, ...rest } = await grant(app)
       assert.deepEqual(rest, {
@@ -89,7 +89,7 @@ suite('POST /proxy/object-storage', () => {
 suite('GET /runners/contexts', () => {
   const dockerfileContent = 'FROM x\nCOPY a /a\n'
 
-  test('are told to runners with the definition, and in use for as long as its image is', () =>
+  test('contexts are sent to runners with the definition, and are in use as long as its image exists', () =>
     withRunner(async (app) => {
       const inUse = async () => (await app.as('runner').get('/runners/contexts')).body.inUse
       assert.deepEqual(await inUse(), [])
@@ -112,7 +112,7 @@ suite('GET /runners/contexts', () => {
       assert.deepEqual(await inUse(), [])
     }))
 
-  test('are part of what a definition is: with other files it is another image', () =>
+  test('a definition includes its files: with other files it is another image', () =>
     withRunner(async (app) => {
       const imageOf = async (contextHashes: string[]) => {
         const { status, body, text } = await app

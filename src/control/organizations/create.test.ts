@@ -37,7 +37,7 @@ suite('POST /organizations', () => {
     assert.notEqual(replies[0]?.body.id, replies[1]?.body.id)
   })
 
-  test('400 says what is wrong with the body', async () => {
+  test('400 names the error in the body', async () => {
     await using app = await startControl()
     const bodies = [
       {},

@@ -89,7 +89,7 @@ suite('GET /organizations/{organizationId}/otel-config', () => {
     assert.equal((await app.as('collector').get('/organizations/no-such/otel-config')).status, 404)
   })
 
-  test('403 to members who are no owner, 404 to strangers; without a key of a collector there is none', async () => {
+  test('403 to members who are not owners, 404 to strangers; without a collector’s key there is no endpoint', async () => {
     await using app = await startControl({ settings: { collectorKeyHash: undefined } })
     await app.as('owner').put(path, config)
     assert.equal((await app.as('member').get(path)).status, 403)

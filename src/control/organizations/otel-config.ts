@@ -1,4 +1,4 @@
-// Where an organization wants the telemetry of its sandboxes sent. The headers are credentials for another service. So the whole
+// The destination of the telemetry of an organization's sandboxes. The headers are credentials for another service. So the whole
 // setting is encrypted at rest, and only a collector of this server can read the values.
 
 import type { OtelConfig } from '#src/control/people/organization.ts'

@@ -177,7 +177,7 @@ suite('what bounds a call', () => {
   test('a body or headers larger than the bound are an error', async () => {
     await using server = await serve((request, response) => {
       if (request.url === '/headers') response.setHeader('x-large', 'x'.repeat(20_000))
-      // Without a length, so that only reading it tells.
+      // The answer has no Content-Length, so its size shows only while it is read.
       response.write('x'.repeat(600))
       response.end('x'.repeat(600))
     })
@@ -202,7 +202,7 @@ suite('what bounds a call', () => {
     assert.equal(await reasonOf(call), 'timeout')
   })
 
-  test('what speaks no HTTP is unreachable', async () => {
+  test('a server that does not speak HTTP counts as unreachable', async () => {
     const server = createTcpServer((socket) =>
       socket
         .on('error', () => {})
@@ -216,7 +216,7 @@ suite('what bounds a call', () => {
     await new Promise((resolve) => server.close(resolve))
   })
 
-  test('one call more than may run at one time fails at once, and the next one may run again', async () => {
+  test('one call above the limit fails at once, and later calls succeed again', async () => {
     const { send } = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}) })
     const request: OutboundRequest = { method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 }
     const waiting = Array.from({ length: 64 }, () => reasonOf(send(request)))

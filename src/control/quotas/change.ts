@@ -8,7 +8,7 @@ import { holdRegion, writeRegionQuota } from './store.ts'
 
 type QuotaParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
-/** For these fields 0 removes the limit, because null keeps it and nobody needs a real limit of 0. */
+/** For these fields 0 removes the limit, because null keeps the value, and a real limit of 0 makes no sense. */
 const takenAwayByZero = new Set<string>([
   'authenticatedRateLimit',
   'authenticatedRateLimitTtlSeconds',

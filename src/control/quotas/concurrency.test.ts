@@ -109,7 +109,9 @@ const thinkOf = (random: Random, rows: readonly Row[]): Ask => {
 }
 
 suite('quotas under concurrency', () => {
-  test('of a hundred concurrent creates exactly as many succeed as fit', { timeout: 120_000 }, async () => {
+  test('of a hundred concurrent creates, exactly as many succeed as fit into the quota', {
+    timeout: 120_000,
+  }, async () => {
     await using two = await startTwo()
     await using runner = await connectRunner(two.app)
     const make = { method: 'POST', path: '/sandbox', body: { cpu: 1 } } as const

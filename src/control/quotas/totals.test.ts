@@ -110,7 +110,7 @@ suite('the quota of a region', () => {
     await untilState(app, id, 'started')
   })
 
-  test('what is paused or in error has kept its part, so that neither resume nor recover can be refused', async () => {
+  test('paused and failed sandboxes keep their share, so that resume and recover cannot be refused', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const paused = await create(app, 'paused')
@@ -207,7 +207,7 @@ suite('the quota of a region', () => {
     assert.equal((await ask(app, '')).status, 403)
   })
 
-  test('what waits for its image counts when it is placed, and waits on while there is no room in the quota', async () => {
+  test('a sandbox that waits for its image counts once it is placed, and waits while the quota is full', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'silent')
@@ -244,7 +244,7 @@ suite('the quota of a region', () => {
 })
 
 suite('checkTotals', () => {
-  test('of two that have both written, on whichever runners, the second waits for the first and sees it', async () => {
+  test('if two transactions have both written, the second waits for the first and sees its change', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { database } = app

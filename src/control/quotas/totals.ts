@@ -1,5 +1,5 @@
-// What an organization's sandboxes hold, computed from their states by the table of their life. The one rule: a transaction that
-// increases this total commits within the quota, or not at all.
+// The resources that an organization's sandboxes use, computed from their states by the lifecycle tables. The one rule: a
+// transaction that increases this total commits within the quota, or not at all.
 
 import type { Size } from '#src/control/sandboxes/record/columns.ts'
 import {
@@ -51,7 +51,7 @@ const add = (one: Held, other: Held): Held => ({
   diskGiB: one.diskGiB + other.diskGiB,
 })
 
-/** What sandboxes of one state hold, in their present state or in the one that a move leads to. */
+/** The resources of a sandbox: those of its state, and those of the state that its move leads to. */
 const heldIn = (
   { cpu, memory_gib, disk_gib }: Pick<HeldRow, 'cpu' | 'memory_gib' | 'disk_gib'>,
   { state, desired_state: desired }: Pick<HeldRow, 'state' | 'desired_state'>,

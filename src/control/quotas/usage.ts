@@ -1,4 +1,4 @@
-// What an organization may use and what it uses, and in which regions it can have sandboxes.
+// The quotas of an organization, its use of them, and the regions in which it can have sandboxes.
 
 import type { Parts } from '#src/control/parts.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -42,7 +42,7 @@ const listPlaces = async ({ database }: UsageParts, organizationId: string): Pro
   })
 }
 
-/** Without a total quota, the total is what the runners of the region may promise: nobody can have more. */
+/** Without a total quota, the total is what the runners of the region may promise, because nobody can have more. */
 const asRegionUsage = ({ region, sandboxClass, quota, held }: There, overcommit: Overcommit): RegionUsage => ({
   regionId: region.id,
   sandboxClass,

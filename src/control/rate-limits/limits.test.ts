@@ -119,7 +119,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('nobody').get('/config')).status, 200)
   })
 
-  test('X-Forwarded-For says who calls only behind a proxy that is trusted', async () => {
+  test('X-Forwarded-For names the caller only behind a trusted proxy', async () => {
     const from = (address: string) => ({ headers: { 'x-forwarded-for': address } })
     await using open = await startLimited({ anonymous: minute(1) })
     assert.equal((await open.as('nobody').get('/config', from('192.0.2.1'))).status, 200)

@@ -294,7 +294,7 @@ suite('DELETE /regions/{id}', () => {
 })
 
 suite('a region of an organization', () => {
-  test('is hidden from others: none of their sandboxes, snapshots, pools or defaults can name it', async () => {
+  test('an organization’s region is hidden from others: none of their requests can name it', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = await make(app)

@@ -43,7 +43,7 @@ suite('GET /regions', () => {
     assert.deepEqual(idsOf((await app.as('stranger').get('/regions')).body), ['theirs_1', 'local'])
   })
 
-  test('200 answers a dedicated region, and a shared one that enforces quotas, only to who has one there', async () => {
+  test('200 shows a dedicated region, or a shared one with quotas, only to organizations with a quota there', async () => {
     await using app = await startControl()
     await addRegions(app)
     await app.database.sql`update regions set enforces_quota = true where id = 'local'`

@@ -56,7 +56,7 @@ export const listRegions = async (sql: Sql, organizationId: string): Promise<Reg
     select * from regions where ${own(sql, organizationId)} and (region_type <> 'shared' or not enforces_quota
       or exists (select from region_quotas
         where region_id = regions.id and region_quotas.organization_id = ${organizationId}))
-    order by region_type, name, id limit 1000` // custom, dedicated, shared: the order of the alphabet is the one wanted
+    order by region_type, name, id limit 1000` // The order is custom, dedicated, shared, which is also the alphabetical order.
   return rows.map(readRegion)
 }
 

@@ -1,6 +1,6 @@
-// Roles: named sets of permissions, given to members. Every organization has the global roles, and nobody can change them.
-// Owners make all other roles with a credential that holds every permission (the guard checks that), so no role gives what its
-// maker lacks.
+// Roles: named sets of permissions, given to members. Every organization has the global roles, and nobody can change them. Owners
+// make all other roles, with a credential that has every permission (the guard checks that). So no role gives permissions that
+// its maker lacks.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import { Problem } from '#src/problems.ts'

@@ -5,7 +5,7 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
 const waiting = { sandboxes: { createWaitSeconds: 5 } }
 
-/** Every test has runners of its own, beside the one that every server has. */
+/** Every test has its own runners, beside the one that every server has. */
 suite('GET /runners, GET /runners/current: runners, for operators', () => {
   let app: TestControl
   before(async () => {
@@ -31,7 +31,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     assert.equal(await stateOf('one'), 'initializing')
   })
 
-  test('POST /runners 400 for a name or a region that is none, 409 for one that is taken', async () => {
+  test('POST /runners 400 for an invalid name or region, 409 for a name that is taken', async () => {
     for (const body of [{}, { id: '' }, { id: 'Über' }, { id: 'a/b' }, { id: '-a' }, { id: 'x', regionId: 'nowhere' }])
       assert.equal((await app.as('admin').post('/runners', body)).status, 400, JSON.stringify(body))
     assert.equal((await app.as('admin').post('/runners', { id: 'local' })).status, 409)
@@ -62,7 +62,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     const refused = await app.as('member').post('/sandbox', {})
     assert.equal(refused.status, 503)
     assert.match(refused.body.message, /Runner "local" has it and is drained \(capacity\)\./)
-    // What is there goes on, and no hello or heartbeat undoes what the operator said.
+    // Existing sandboxes continue, and no hello or heartbeat undoes the operator's decision.
     assert.equal((await app.as('member').post(`/sandbox/${box.id}/stop`)).status, 200)
     await untilState(app, box.id, 'stopped')
     await runner.cut()
@@ -75,7 +75,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
 })
 
 suite('PATCH /runners/{runnerId} of one that is not heard', () => {
-  test('204 takes it back as what it is: never heard or silent, and not ready before it is heard', async () => {
+  test('204 enables it again in its real state: never seen or silent, and not ready before it is heard', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const states = async () =>

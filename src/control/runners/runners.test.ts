@@ -89,7 +89,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await eventsOf(app, id)).length, 2)
   })
 
-  test('counts for the sandbox as it is now, whatever this process wrote of it last', async () => {
+  test('a report counts for the sandbox as it is now, whatever this process wrote about it last', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -169,7 +169,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').post('/sandbox/box/start')).body.errorReason, undefined)
   })
 
-  test('200 keeps a reason that holds what the database cannot, and not without end', async () => {
+  test('200 cleans and shortens a reason with characters that the database cannot store', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

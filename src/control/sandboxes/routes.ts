@@ -33,7 +33,7 @@ const byIdOrNameAnd = <const K extends string>(name: K) =>
 export const sandboxRoutes = (parts: GateParts): ControlRoute[] => {
   const { database, clock, settings: server } = parts
   const record = (row: SandboxRow) => asRecord(row, server.proxyUrl)
-  /** For the record of one that its caller will call into next. */
+  /** Options for the record of a sandbox into which its caller will call next. */
   const opening = (request: FastifyRequest) => {
     const at = parts.clock.now()
     return (row: SandboxRow) => {

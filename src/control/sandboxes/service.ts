@@ -1,4 +1,4 @@
-// What other rooms may ask about sandboxes without doing anything to them; what is done, the verbs do.
+// Read-only functions about sandboxes for other rooms. The verbs change sandboxes.
 export { forgiveSilence } from './record/notes.ts'
 export {
   type By,

@@ -4,7 +4,7 @@ import { startControl, type TestControl } from '#test/control/harness.ts'
 import { keys } from '#test/control/people.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
-/** What runners are told to make of a definition. */
+/** The source that runners get for a definition. */
 const sourceOf = async (app: TestControl, name: string, dockerfileContent: string) => {
   const made = await app.as('owner').post('/snapshots', { name, buildInfo: { dockerfileContent } })
   assert.equal(made.status, 200, made.text)

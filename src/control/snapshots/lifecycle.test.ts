@@ -58,7 +58,7 @@ const addSnapshots = async (sql: Sql, groups: readonly string[]): Promise<void> 
   await sql`insert into snapshots ${sql(rows)}`
 }
 
-/** What an event does to all snapshots of a group. Answers how many it says it moved. */
+/** Applies an event to all snapshots of a group. Returns how many it moved. */
 const happen = async (transaction: Transaction, on: Event, group: string): Promise<number> => {
   if (on !== 'delete') {
     const change = { now, ...(failures.includes(on) ? { reason: 'Why.' } : {}) }
@@ -102,7 +102,7 @@ suite('the life of a snapshot', () => {
     }
   })
 
-  test('begins as what it is made from says, and the built-in one is usable at once', async () => {
+  test('a snapshot begins in the state of its source, and the built-in one is usable at once', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     const size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
@@ -120,7 +120,7 @@ suite('the life of a snapshot', () => {
     assert.throws(() => firstStateOn('fail' as 'build'), /no snapshot begins with fail/)
   })
 
-  test('what fails has a reason, and loses it when it is tried again', async () => {
+  test('a failed snapshot has a reason, and loses it when it is tried again', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     await addSnapshots(database.sql, ['one'])
@@ -131,7 +131,7 @@ suite('the life of a snapshot', () => {
     assert.deepEqual([state, reason], ['pending', null])
   })
 
-  test('has at most one move for an event and a state, and each state that is used has a way out', () => {
+  test('there is at most one move for an event and a state, and each used state has a way out', () => {
     const pairs = snapshotMoves.map(([on, from]) => `${on} ${from}`)
     assert.equal(new Set(pairs).size, pairs.length)
     assert.deepEqual(
@@ -169,7 +169,7 @@ const untilWaiting = async (sql: Sql, count: number): Promise<void> => {
 }
 
 suite('two who write a snapshot at once', () => {
-  test('only one of two who ask for the same move has made it', async () => {
+  test('only one of two requests for the same move makes it', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     for (const on of events.filter((on) => on !== 'progress' && on !== 'lose-runner')) {
@@ -182,7 +182,7 @@ suite('two who write a snapshot at once', () => {
     }
   })
 
-  test('whoever waited goes on from what the other left, for every two events in every state', async () => {
+  test('the second writer continues from the first one’s result, for every two events in every state', async () => {
     await using opened = await openTestDatabase()
     await using database = openWide(opened.url)
     const { sql } = database

@@ -163,7 +163,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await app.as('member').post(confirm(next))).status, 204)
   })
 
-  test('of a concurrent confirmation and rejection exactly one counts', async () => {
+  test('exactly one of a concurrent confirmation and rejection counts', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     const replies = await Promise.all([
@@ -176,7 +176,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
 })
 
 suite('DELETE /users/me/pending-sso-links/{id}', () => {
-  test('204 rejects: the sign-in is refused, and asks anew by a request of its own', async () => {
+  test('204 rejects: the sign-in is refused, and the next sign-in makes a new request', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -213,7 +213,7 @@ suite('an account that was made in advance with a foreign address', () => {
 })
 
 suite('an operator of this server', () => {
-  test('link_refused, also by a link of before: no provider of an organization says who is one', async () => {
+  test('link_refused, also with an earlier link: no provider of an organization can vouch for an operator', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const makeThem = (role: 'admin' | 'user') =>
@@ -234,7 +234,7 @@ suite('an operator of this server', () => {
 })
 
 suite('a link is bound to', () => {
-  test('the issuer: a provider that is pointed elsewhere signs in nobody who was linked before', async () => {
+  test('a link is bound to the issuer: a provider with another issuer signs in no earlier user', async () => {
     await using other = await startProvider()
     await other.setAccounts({ member: { email: 'member@example.com', email_verified: true } })
     await using sso = await startSso(provider)

@@ -1,4 +1,4 @@
-// Links that wait for the owner of an account. Only the owner sees and decides them. A key that allows less than its owner holds
+// Links that wait for the owner of an account. Only the owner sees and decides them. A key with fewer permissions than its owner
 // can neither confirm nor reject a link.
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
 import { Problem } from '#src/problems.ts'

@@ -143,7 +143,7 @@ suite('a new person', () => {
     assert.equal((await sso.app.with(accessToken).get(`/organizations/${organizations.theirs}/users`)).status, 404)
   })
 
-  test('with no default roles is a member without permissions', async () => {
+  test('a new person with no default roles is a member without permissions', async () => {
     await using sso = await startSso(provider, { defaultAssignedRoleIds: [] })
     const { accessToken } = (await sso.signIn('ada')).body
     const named = { headers: { 'x-daytona-organization-id': organizations.ours } }
@@ -151,7 +151,7 @@ suite('a new person', () => {
     assert.equal((await sso.app.with(accessToken).post('/sandbox', {}, named)).status, 403)
   })
 
-  test('is the same user at the next sign-in, also with another name and address', async () => {
+  test('a new person is the same user at the next sign-in, also with another name and address', async () => {
     await using sso = await startSso(provider)
     const first = (await sso.signIn('ada')).body
     const users = await countUsers(sso)
@@ -169,7 +169,7 @@ suite('a new person', () => {
     assert.equal(await countUsers(sso), users + 1)
   })
 
-  test('has a token that ends, that says nothing after an hour, and that no other server’s key can make', async () => {
+  test('a new person’s token expires within an hour, and another server’s key cannot make one', async () => {
     await using sso = await startSso(provider)
     const { accessToken } = (await sso.signIn('ada')).body
     const [head, payload, signature] = accessToken.split('.')
@@ -289,7 +289,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual([items[0].credential, items[0].action], ['sso', told.action])
   })
 
-  test('a state of another browser is invalid_state, and stays good for the one that began', async () => {
+  test('a state of another browser is invalid_state, and stays valid for the browser that began', async () => {
     await using sso = await startSso(provider)
     const [browser, victim, third] = [new Browser(sso.app), new Browser(sso.app), new Browser(sso.app)]
     const back = await sso.comeBack('ada', browser)
@@ -326,7 +326,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(errorOf(await browser.go(back)), [400, 'invalid_state'])
   })
 
-  test('without a state, with an unknown one, or with two, it is invalid_state or 400', async () => {
+  test('without a state, with an unknown one, or with two, the answer is invalid_state or 400', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = new URL(await sso.comeBack('ada', browser))
@@ -483,7 +483,7 @@ suite('delivery', () => {
 })
 
 suite('a member who was removed', () => {
-  test('comes back by signing in, with the default roles, as the provider still vouches for them', async () => {
+  test('a removed member comes back by signing in, with the default roles', async () => {
     await using sso = await startSso(provider)
     const { userId: id } = (await sso.signIn('ada')).body
     const path = `/organizations/${organizations.ours}/users`

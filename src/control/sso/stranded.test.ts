@@ -52,7 +52,7 @@ suite('a user made by single sign-on', () => {
     assert.deepEqual([await end(sso), await end(sso)], [id, id])
   })
 
-  test('comes in again by another issuer, and by nothing that led to them before: no link and no key', async () => {
+  test('a stranded user signs in again by another issuer; earlier links and keys stay invalid', async () => {
     await using sso = await startSso(provider)
     const { userId: id, accessToken } = (await sso.signIn('ada')).body
     const made = await sso.app.with(accessToken).post('/api-keys', { name: 'before', permissions: [] })

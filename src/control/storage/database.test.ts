@@ -45,7 +45,7 @@ suite('database', () => {
     await database.close()
   })
 
-  test('what a store must tell apart is told by SQLSTATE', async () => {
+  test('errors that a store must tell apart are recognized by SQLSTATE', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     await sql`create table owners (id integer primary key)`
@@ -96,7 +96,7 @@ suite('database', () => {
     }
   })
 
-  test('counts are numbers, keys inside JSON are left as they are, and no question runs for ever', async () => {
+  test('counts are numbers, keys inside JSON are unchanged, and no query runs forever', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     const [row] = await sql`select count(*) as how_many, '{"some_key":{"other_key":1}}'::jsonb as some_json`
@@ -105,7 +105,7 @@ suite('database', () => {
     assert.equal(limit?.['timeout'], '15s')
   })
 
-  test('a listener hears other processes, and goes on hearing after the connection was cut', async () => {
+  test('a listener hears other processes, also after its connection was cut', async () => {
     await using opened = await openTestDatabase('empty')
     const { database } = opened
     const heard = new EventEmitter()

@@ -24,12 +24,12 @@ suite('secrets at rest', () => {
     assert.ok(!Buffer.from(first.split('.')[2]!, 'base64url').includes('sesame'))
   })
 
-  test('one that was put elsewhere, changed anywhere, cut or made up cannot be read', () => {
+  test('a secret that was moved, changed anywhere, cut or forged cannot be read', () => {
     const secret = encrypt('otel-config:ours', 'text')
     assert.throws(() => decrypt('otel-config:theirs', secret), UnreadableSecret)
     for (let at = 0; at < secret.length; at++) {
       const changed = `${secret.slice(0, at)}${secret[at] === 'A' ? 'B' : 'A'}${secret.slice(at + 1)}`
-      // The last character of base64url may hold bits that stand for nothing.
+      // The last character of base64url may have unused bits.
       if (at === secret.length - 1) continue
       assert.throws(() => decrypt('otel-config:ours', changed), UnreadableSecret, changed)
       assert.throws(() => decrypt('otel-config:ours', secret.slice(0, at)), UnreadableSecret)
@@ -39,7 +39,7 @@ suite('secrets at rest', () => {
     }
   })
 
-  test('what is said of an unreadable one shows neither it nor its text', () => {
+  test('the error about an unreadable secret shows neither the secret nor its text', () => {
     const secret = encrypt('a', 'open sesame')
     assert.throws(
       () => decrypt('b', secret),
@@ -50,7 +50,7 @@ suite('secrets at rest', () => {
     )
   })
 
-  test('an older key still reads, no longer writes, and tells what is to be written again', () => {
+  test('an older key still decrypts but no longer encrypts, and shows what must be encrypted again', () => {
     const before = encrypt('a', 'text')
     const replaced = createEncryption([two, one])
     assert.equal(replaced.decrypt('a', before), 'text')
@@ -62,7 +62,7 @@ suite('secrets at rest', () => {
 })
 
 suite('an encryption key', () => {
-  test('is 32 bytes as base64, in either alphabet', () => {
+  test('an encryption key is 32 bytes as base64, in either alphabet', () => {
     assert.equal(readEncryptionKey(newEncryptionKey())?.length, 32)
     const key = Buffer.alloc(32, 0xff)
     for (const text of [key.toString('base64'), key.toString('base64url')]) {

@@ -30,7 +30,7 @@ suite('migrate', () => {
     )
   })
 
-  test('sandboxes of a former version are found by what is reckoned of their labels now', async () => {
+  test('sandboxes of an earlier version are found by values computed from their labels', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     const former = (await readMigrations()).filter(({ number }) => number < 31).map(({ name, text }) => [name, text])

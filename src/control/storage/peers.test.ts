@@ -29,7 +29,7 @@ const openPeer = async (url: string) => {
   }
 }
 
-/** What anybody says on the channel. */
+/** Collects all messages on the channel. */
 const listenIn = async (database: Database) => {
   const said: { from: string; news: News[] }[] = []
   await database.listen('news', (text) => said.push(JSON.parse(text)))
@@ -37,7 +37,7 @@ const listenIn = async (database: Database) => {
 }
 
 suite('the other control processes', () => {
-  test('hear what one tells, each once and in order, however much at once and however long', async () => {
+  test('peers hear every message once and in order, however many and however long', async () => {
     await using opened = await openTestDatabase('empty')
     await using one = await openPeer(opened.url)
     await using other = await openPeer(opened.url)
@@ -50,7 +50,7 @@ suite('the other control processes', () => {
     assert.deepEqual(one.heard, [])
   })
 
-  test('are told by one that began before them and by one that began after', async () => {
+  test('peers hear a process that started before them, and one that started after', async () => {
     await using opened = await openTestDatabase('empty')
     await using elder = await openPeer(opened.url)
     await using younger = await openPeer(opened.url)
@@ -60,7 +60,7 @@ suite('the other control processes', () => {
     assert.deepEqual(await younger.until(1), [2])
   })
 
-  test('are sent nothing for as long as there are none', async (t) => {
+  test('nothing is sent while there are no peers', async (t) => {
     await using opened = await openTestDatabase('empty')
     t.mock.timers.enable({ apis: ['setInterval'] })
     let now = performance.now()
@@ -87,7 +87,7 @@ suite('the other control processes', () => {
     assert.equal(late.heard[0]?.n, 2)
   })
 
-  test('are told again after the database was away', async () => {
+  test('peers hear messages again after the database was down', async () => {
     await using opened = await openTestDatabase('empty')
     await using one = await openPeer(opened.url)
     await using other = await openPeer(opened.url)
@@ -101,7 +101,7 @@ suite('the other control processes', () => {
     assert.equal(other.heard[0]?.n, 1)
   })
 
-  test('pass over what is no message of ours', async () => {
+  test('peers ignore foreign messages', async () => {
     await using opened = await openTestDatabase('empty')
     await using one = await openPeer(opened.url)
     await using other = await openPeer(opened.url)

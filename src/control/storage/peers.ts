@@ -31,7 +31,7 @@ type PeersParts<News> = {
 export class Peers<News extends object> {
   readonly #parts: PeersParts<News>
   readonly #self = randomUUID()
-  /** When each other process was last heard. */
+  /** When each other process was heard last. */
   readonly #heardAt = new Map<string, number>()
   #untold: string[] = []
   #isTelling = false

@@ -5,7 +5,7 @@ import { startControl } from '#test/control/harness.ts'
 import { readTextArray, writeTextArray } from './text-array.ts'
 
 suite('text[]', () => {
-  test('what is written is read back, whatever the items hold', () => {
+  test('arrays are read back as written, whatever the items contain', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'grapheme' })), (items) => {
         assert.deepEqual(readTextArray(writeTextArray(items)), items)

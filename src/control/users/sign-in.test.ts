@@ -40,7 +40,7 @@ suite('a person who signs in for the first time', () => {
     )
   })
 
-  test('gets name and address from the token, and the issuer vouches for the address', async () => {
+  test('a new person gets name and address from the token, and the issuer vouches for the address', async () => {
     await using app = await startControl()
     const { id, ...me } = await meOf(app, ada)
     assert.ok(id)
@@ -72,7 +72,7 @@ suite('a person who signs in for the first time', () => {
     }
   })
 
-  test('has a name without control characters, however long it was', async () => {
+  test('a new person’s name has no control characters and a limited length', async () => {
     await using app = await startControl()
     assert.equal((await meOf(app, { ...ada, name: 'A\u0000d\u202ea\n' })).name, 'Ada')
     assert.equal((await meOf(app, { sub: 'b', email: 'b@example.com', name: 'x'.repeat(4000) })).name.length, 255)
@@ -91,7 +91,7 @@ suite('a person who signs in for the first time', () => {
     assert.equal(count, 1)
   })
 
-  test('is taken in once the address has become free', async () => {
+  test('a new person can sign in once the address has become free', async () => {
     await using app = await startControl()
     const claims = { sub: 'late', email: 'viewer@example.com' }
     assert.equal(await statusOf(app, claims), 403)
@@ -102,7 +102,7 @@ suite('a person who signs in for the first time', () => {
 })
 
 suite('an address that only the identity provider of an organization vouches for', () => {
-  test('goes to the person whom the issuer verifies; the former account stays, without an address', async () => {
+  test('an address goes to the person whom the issuer verifies; the earlier account stays, without it', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -115,7 +115,7 @@ suite('an address that only the identity provider of an organization vouches for
     assert.match(left.email, /^[0-9a-f-]{36}@sso\.invalid$/)
   })
 
-  test('goes to somebody who has an account too, when their issuer says that it is their new one', async () => {
+  test('an address goes to an existing user whose issuer says that it is their new one', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await addPerson(app, { email: 'ada@new.example', emailVerifiedBy: 'sso' })
@@ -125,7 +125,7 @@ suite('an address that only the identity provider of an organization vouches for
 })
 
 suite('a person who has signed in before', () => {
-  test('has the name and the address that the newest token says', async () => {
+  test('a known person has the name and the address of the newest token', async () => {
     await using app = await startControl()
     const { id } = await meOf(app, ada)
     app.clock.advance({ seconds: 10 })
@@ -144,7 +144,7 @@ suite('a person who has signed in before', () => {
     assert.equal(await verifiedBy(app, 'ada@new.example'), null)
   })
 
-  test('is not set back by an older token', async () => {
+  test('an older token changes nothing', async () => {
     await using app = await startControl()
     const old = await app.issuer.token({ ...ada, name: 'Old' }, { now: app.clock.now() })
     app.clock.advance({ seconds: 10 })
@@ -152,7 +152,7 @@ suite('a person who has signed in before', () => {
     assert.equal((await app.with(old).get('/users/me')).body.name, 'Ada')
   })
 
-  test('keeps the address when somebody else has the new one', async () => {
+  test('a known person keeps the address if another user has the new one', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })
@@ -160,7 +160,7 @@ suite('a person who has signed in before', () => {
     assert.deepEqual([me.name, me.email, me.emailVerified], ['Eve', 'ada@example.com', true])
   })
 
-  test('keeps the stored claims when a token says less', async () => {
+  test('a known person keeps the stored claims if a token has fewer', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })

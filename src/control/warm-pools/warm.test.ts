@@ -36,7 +36,7 @@ const idsOf = async (app: TestControl, query = '') =>
   (await app.as('owner').get(`/sandbox${query}`)).body.items.map(({ id }: { id: string }) => id)
 
 suite('a warm pool', () => {
-  test('is filled, is invisible unless asked for, and says how many are ready', async () => {
+  test('a warm pool is filled, is invisible unless requested, and shows how many are ready', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 3)
@@ -47,7 +47,7 @@ suite('a warm pool', () => {
     assert.deepEqual([seen.pool, seen.currentSize, seen.snapshot, seen.target], [3, 3, 'default', 'local'])
   })
 
-  test('gives its oldest sandbox to whoever creates one, with everything that was asked for', async () => {
+  test('a create gets the pool’s oldest sandbox, with everything that was requested', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 2)
@@ -74,7 +74,7 @@ suite('a warm pool', () => {
     assert.equal(await fill(app), 2)
   })
 
-  test('gives a sandbox that is started all the time; a call into it names the runner’s generation', async () => {
+  test('a claimed sandbox is started all the time; a call into it names the runner’s generation', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -124,7 +124,7 @@ suite('a warm pool', () => {
     assert.deepEqual([made.state, made.errorReason], ['error', 'The network could not be closed.'])
   })
 
-  test('gives each sandbox once, however many ask at the same time, and the others are made cold', async () => {
+  test('each warm sandbox is given once, however many creates compete; further ones start cold', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 3)
@@ -136,7 +136,7 @@ suite('a warm pool', () => {
     assert.ok(made.every(({ state }) => state === 'started'))
   })
 
-  test('of another organization is never used', async () => {
+  test('a warm pool of another organization is never used', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     assert.equal((await app.as('stranger').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)
@@ -156,7 +156,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
   })
 
-  test('is of the snapshot that was found, also where another comes to be called so meanwhile', async () => {
+  test('a warm pool serves the snapshot that was found, even if another one gets its name meanwhile', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const snapshots = await app.database.sql<{ id: string }[]>`
@@ -180,7 +180,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
   })
 
-  test('does not take back what somebody has claimed meanwhile', async () => {
+  test('a warm pool does not take back a sandbox that was claimed meanwhile', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const { id: poolId } = await pool(app, 1)
@@ -195,7 +195,7 @@ suite('a warm pool', () => {
     assert.deepEqual([state, desiredState], ['started', 'started'])
   })
 
-  test('never makes a create fail for want of room', async () => {
+  test('a warm pool never makes a create fail for want of room', async () => {
     await using app = await startControl({ sandboxes: { ...waits, overcommit: { cpu: 1, memory: 1, disk: 1 } } })
     await using _runner = await connectRunner(app, { capabilities: { cpu: 2, memoryGiB: 2, diskGiB: 6 } })
     await pool(app, 2)
@@ -217,7 +217,7 @@ suite('a warm pool', () => {
     assert.equal(await reason(), null)
   })
 
-  test('is nobody’s to use: its sandboxes are there to be read by id, and every other call finds none', async () => {
+  test('the sandboxes of a warm pool can be read by id, and every other call answers 404', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -240,7 +240,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('proxy').post('/proxy/access', question)).status, 200)
   })
 
-  test('is filled elsewhere while its runner is drained, whose sandboxes go', async () => {
+  test('a warm pool is filled elsewhere while its runner is drained, and its old sandboxes are removed', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _local = await connectRunner(app)
     const { body } = await app.as('admin').post('/runners', { id: 'second' })
@@ -261,7 +261,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('admin').delete('/runners/second')).status, 204)
   })
 
-  test('is empty while its only runner is drained, says why, and is filled again after', async () => {
+  test('a warm pool is empty while its only runner is drained, says why, and is filled again after', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 2)
@@ -292,7 +292,7 @@ suite('a warm pool', () => {
 })
 
 suite('a sandbox that was claimed', () => {
-  test('and cannot be what its caller asked for is an error with the reason, not something else', async () => {
+  test('a claimed sandbox that cannot get the requested settings is an error with the reason', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -317,7 +317,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 3)
     app.clock.advance({ hours: 2 })
     assert.equal(await fill(app), 0)
-    // They were nobody's: no organization ever saw them.
+    // The sandboxes had no owner: no organization ever saw them.
     const [seen] = await app.database.sql<{ count: number }[]>`
       select count(*) from sandboxes where warm_pool_id is not null and organization_id = ${organizations.ours}`
     assert.equal(seen?.count, 0)
@@ -346,7 +346,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 2)
   })
 
-  test('do not grow by creates that were refused', async () => {
+  test('the server’s own warm pools do not grow by creates that were refused', async () => {
     await using app = await startControl({ sandboxes: { ...waits, mostWarm: 8 } })
     await using _runner = await connectRunner(app)
     await create(app, { name: 'mine' })
@@ -354,7 +354,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 1)
   })
 
-  test('are not kept where the operator wants none', async () => {
+  test('the server’s own warm pools do not exist if the operator disables them', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await create(app)

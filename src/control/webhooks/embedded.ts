@@ -41,7 +41,7 @@ const post = async (parts: WebhookParts, { endpointId, message }: Delivery): Pro
   try {
     const { status } = await outbound.send({ method: 'POST', url: endpoint.url, headers, body, timeoutMilliseconds })
     if (status >= 200 && status < 300) return { kind: 'delivered', status }
-    // In Standard Webhooks, 410 means that the endpoint wants no more messages.
+    // In Standard Webhooks, 410 means that the endpoint must not get further messages.
     if (status === 410) return { kind: 'gone', status, error: 'It answered 410: nothing is to be sent there any more.' }
     const error = status >= 300 && status < 400 ? `It answered ${status}: redirects are not followed.` : null
     return { kind: 'failed', status, error }

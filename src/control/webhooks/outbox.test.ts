@@ -1,4 +1,4 @@
-// What the outbox promises: a message exists if and only if its change has been committed and somebody wants it.
+// The outbox's promise: a message exists if and only if its change was committed and an endpoint subscribes to it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import type { SandboxEvent } from '#src/control/sandboxes/record/schemas.ts'
@@ -74,7 +74,7 @@ suite('the outbox', () => {
     assert.equal(new Set(came.map(({ id: messageId }) => messageId)).size, came.length)
   })
 
-  test('what is rolled back is never told', async () => {
+  test('a rolled-back change is never sent', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)
@@ -149,7 +149,7 @@ suite('the outbox', () => {
     assert.deepEqual(removed, { ...common, event: 'snapshot.removed', removedAt })
   })
 
-  test('of a sandbox that was started ahead is told nothing until somebody has it', async () => {
+  test('a warm sandbox has no messages until it is claimed', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)

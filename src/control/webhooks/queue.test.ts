@@ -42,7 +42,7 @@ const stateOf = async ({ database }: TestControl) => {
 }
 
 suite('a claim of a webhook delivery', () => {
-  test('is nobody else’s until its lease has passed', async () => {
+  test('a claimed delivery belongs to its sender until the lease has passed', async () => {
     await using app = await startWithMessage()
     assert.equal((await claimNow(app))?.attempts, 1)
     app.clock.advance({ seconds: 19 })
@@ -51,7 +51,7 @@ suite('a claim of a webhook delivery', () => {
     assert.equal((await claimNow(app))?.attempts, 2)
   })
 
-  test('writes nothing once its lease has passed to another sender, whatever came of it', async () => {
+  test('a sender whose lease has passed to another one writes no result', async () => {
     await using app = await startWithMessage()
     const late = await claimNow(app)
     app.clock.advance(leasePassed)

@@ -92,7 +92,7 @@ suite('POST /webhooks/organizations/{organizationId}/refresh-endpoints', () => {
 })
 
 suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
-  test('201 tells the secret, which nothing shows again and no row holds', async () => {
+  test('201 shows the secret, which nothing shows again; the database has it only encrypted', async () => {
     await using app = await startControl()
     const { status, body } = await add(app, {
       url,
@@ -116,7 +116,7 @@ suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
     assert.ok(!row?.['text'].includes(secret.slice(6)))
   })
 
-  test('400 for what is no URL of ours to call, an unknown event, a description with a link', async () => {
+  test('400 for a forbidden URL, an unknown event, or a description with a link', async () => {
     await using app = await startControl()
     for (const body of [
       {},

@@ -95,7 +95,7 @@ suite('sending', () => {
     ])
   })
 
-  test('what fails is sent again for more than a day, ever more rarely, and then the endpoint is dead', async () => {
+  test('a failed message is retried for more than a day, ever more rarely; then the endpoint is disabled', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)
@@ -120,7 +120,7 @@ suite('sending', () => {
     assert.equal(new Set(receiver.received.map((one) => one.id)).size, 1)
     const { disabledReason } = await endpointOf(app, id)
     assert.match(disabledReason, /^Nothing has arrived since .+\. It answered 500\.$/)
-    // What waited behind it is given up, and nothing more is kept for nobody.
+    // Messages that waited behind it are given up, and nothing more is queued for the endpoint.
     const [left] = await app.database.sql`select count(*) from webhook_deliveries where state = 'waiting'`
     assert.equal(left?.['count'], 0)
     await happen(app, 'two', 'pending')
@@ -129,7 +129,7 @@ suite('sending', () => {
     assert.equal((await attemptsOf(app, id)).length, 11)
   })
 
-  test('a message that fails holds back the later ones of its own subject and no others', async () => {
+  test('a failing message delays later messages of its own subject and no others', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await addEndpoint(app, receiver.url)
@@ -214,7 +214,7 @@ suite('sending', () => {
     }
   })
 
-  test('what a dead process had taken is sent by another once its lease has passed', async () => {
+  test('messages claimed by a dead process are sent by another one once the lease has passed', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)

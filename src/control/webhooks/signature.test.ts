@@ -30,7 +30,7 @@ suite('signatures of webhooks', () => {
     refused(body, { 'webhook-signature': headers['webhook-signature']?.replace('v1,', 'v2,') ?? '' })
   })
 
-  test('a late message is refused, and so is one that is replayed with a fresh time', () => {
+  test('a late message is refused, and so is a replayed message with a fresh time', () => {
     const secret = newSecret()
     const old = signedHeaders([secret], { ...message, at: new Date(Date.now() - 301_000) })
     assert.throws(() => verify(secret, { text: body, headers: old }), /too old/)
@@ -40,7 +40,7 @@ suite('signatures of webhooks', () => {
     assert.throws(() => verify(secret, { text: body, headers: early }), /too new/)
   })
 
-  test('with two secrets either one verifies', () => {
+  test('with two secrets, a signature by either one is valid', () => {
     const secrets = [newSecret(), newSecret()]
     const headers = signedHeaders(secrets, message)
     for (const secret of secrets) verify(secret, { text: body, headers })

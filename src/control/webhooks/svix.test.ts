@@ -224,7 +224,7 @@ suite('with Svix', () => {
     assert.equal(delivery?.['state'], 'delivered')
   })
 
-  test('what it did not take is handed over later, in order', async () => {
+  test('messages that Svix did not accept are sent later, in order', async () => {
     await using svix = await startSvix()
     svix.state.endpoints = 1
     await using app = await start(svix.url)
@@ -246,7 +246,7 @@ suite('with Svix', () => {
     )
   })
 
-  test('without an endpoint there nothing is handed over; a refresh finds a new one at once', async () => {
+  test('without an endpoint in Svix nothing is sent; a refresh finds a new one at once', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     await app.as('owner').post(`${base}/initialize`)

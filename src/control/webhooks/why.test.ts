@@ -1,4 +1,4 @@
-// Messages about a sandbox say what its timeline says of the same moment: by whom, and why. So do the events of dashboards.
+// Messages about a sandbox name the same actor and cause as its timeline, and so do the events of dashboards.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { suite, test } from 'node:test'
@@ -42,7 +42,7 @@ const watch = async (base: string) => {
   return { until, [Symbol.dispose]: () => socket.terminate() }
 }
 
-/** Without what was sent again: a clock that jumps makes the claims of a sender pass. */
+/** Waits for `count` different messages, without repeated ones: a clock that jumps lets a sender's claims expire. */
 const untilDistinct = async (receiver: Receiver, count: number): Promise<Received[]> => {
   for (let wanted = count; ; ) {
     const all = await receiver.until(wanted)

@@ -38,7 +38,7 @@ export class S3Refusal extends Error {
     return statuses[this.code]
   }
 
-  /** Without a cause no part of ours has failed. */
+  /** Without a cause, none of our programs has failed. */
   get logLevel(): 'debug' | 'warn' | 'error' {
     if (this.code === 'InternalError') return 'error'
     return this.cause === undefined ? 'debug' : 'warn'

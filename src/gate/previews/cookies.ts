@@ -27,7 +27,7 @@ const split = (header: string | undefined) =>
   })
 
 /**
- * The tokens for this address. First comes the one that no other host could have set: over plain HTTP any page below the same
+ * The tokens for this address. First comes the token that no other host could have set: over plain HTTP, any page below the same
  * domain can set any number of others.
  */
 export const tokensOf = (header: string | undefined, sandbox: string): string[] => {

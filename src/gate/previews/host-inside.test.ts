@@ -6,7 +6,7 @@ import { openedBy, previewHost, visit } from '../testing/visiting.ts'
 suite('previews: a server that must be called localhost', () => {
   const origin = `http://${previewHost}`
 
-  test('gets localhost with its port in Host and in Origin of its own pages, and the true name beside', async () => {
+  test('the server gets localhost with its port in Host and Origin of its own pages, and the real name too', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     await visit(sides, { headers: { origin, referer: `${origin}/a?b` } })
@@ -17,7 +17,7 @@ suite('previews: a server that must be called localhost', () => {
     )
   })
 
-  test('gets the real names of other pages', async () => {
+  test('the server gets the real names of other pages', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     for (const other of ['http://8080-box-id.proxy.test:4601', 'https://evil.test', 'null']) {
@@ -40,7 +40,7 @@ suite('previews: a server that must be called localhost', () => {
     }
   })
 
-  test('without the label, gets the preview’s host name', async () => {
+  test('without the label the server gets the preview’s host name', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public')
     await visit(sides, { headers: { origin } })

@@ -163,7 +163,7 @@ suite('previews: where a cookie counts', () => {
     return sides.asked.at(-1)!.credentials.length === 1
   }
 
-  test('not for a host that only resembles a preview label', async () => {
+  test('a cookie does not count for a host that only resembles a preview label', async () => {
     await using sides = await startSides()
     for (const origin of [
       'http://box-id.proxy.test:4601',
@@ -178,7 +178,7 @@ suite('previews: where a cookie counts', () => {
     assert.equal(await isOffered(sides, { origin: 'http://8080-box-id.proxy.test' }), true)
   })
 
-  test('not in a neighbour’s frame, which could cover it; but in its own pages or a dashboard', async () => {
+  test('a cookie does not count in a neighbour’s frame, but in own pages and in a dashboard', async () => {
     await using sides = await startSides()
     const frame = { ...browser, 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' }
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://3000-other.proxy.test:4601/' }), false)
@@ -187,14 +187,14 @@ suite('previews: where a cookie counts', () => {
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://dashboard.proxy.test/' }), true)
   })
 
-  test('without Sec-Fetch headers: for an opened page, not for a part of a neighbour’s page', async () => {
+  test('without Sec-Fetch headers a cookie counts for an opened page, not for parts of other pages', async () => {
     await using sides = await startSides()
     const referer = 'http://3000-other.proxy.test:4601/'
     assert.equal(await isOffered(sides, { referer, accept: 'text/html' }), true)
     assert.equal(await isOffered(sides, { referer, accept: '*/*' }), false)
   })
 
-  test('by path only for whole pages, because all previews there share one origin', async () => {
+  test('by path a cookie counts only for whole pages, because all previews there share one origin', async () => {
     await using sides = await startSides()
     const byPath = { host: '127.0.0.1', path: '/preview/box-id/80/' }
     const opens = { ...browser, 'sec-fetch-site': 'same-origin', 'sec-fetch-dest': 'document' }
@@ -212,7 +212,7 @@ suite('previews: where a cookie counts', () => {
 suite('previews: port 2280', () => {
   const host = '2280-box-id.proxy.test:4601'
 
-  test('is the toolbox, for keys and preview tokens, with toolbox paths only', async () => {
+  test('port 2280 is the toolbox, for keys and preview tokens, with toolbox paths only', async () => {
     await using sides = await startSides()
     const token = { 'x-daytona-preview-token': 'a-preview-token' }
     assert.equal((await visit(sides, { host, path: '/process/session?x=1', headers: token })).text, 'hello')
@@ -235,7 +235,7 @@ suite('previews: port 2280', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('accepts WebSockets', async () => {
+  test('port 2280 accepts WebSockets', async () => {
     await using sides = await startSides()
     sides.toolbox.upgrade = ({ url }, socket) => {
       socket.end(
@@ -251,7 +251,7 @@ suite('previews: port 2280', () => {
     socket.destroy()
   })
 
-  test('is the toolbox also at a signed preview’s address, which is the credential', async () => {
+  test('port 2280 is the toolbox also at a signed preview’s address, which is the credential', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ openedBy: 'signed-preview' })
     const token = 'abcdefghijklmnop'

@@ -24,7 +24,7 @@ const seen = async (headers: Record<string, string>, { path = '/', access = {} }
 }
 
 suite('previews: no credential of ours reaches the server inside', () => {
-  test('in any header, in each form that clients produce', async () => {
+  test('no credential passes in any header, in each form that clients produce', async () => {
     const clothes = {
       plain: apiKey,
       'in other words': `key=${apiKey};x`,
@@ -58,7 +58,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     for (const [name, value] of Object.entries(disguises)) assert.equal(headers[name], value, name)
   })
 
-  test('in Authorization of any form: another case, a tab, Basic, another scheme', async () => {
+  test('no credential passes in Authorization of any form: another case, a tab, Basic, another scheme', async () => {
     for (const authorization of [
       `Bearer\t${apiKey}`,
       `BEARER   ${apiKey}`,
@@ -94,7 +94,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     assert.deepEqual([answer.statusCode, calls], [400, 0])
   })
 
-  test('in a cookie, a query or a WebSocket’s subprotocols; other values there are passed on', async () => {
+  test('no credential passes in cookies, queries or subprotocols; other values there are passed on', async () => {
     const cookie = `a=1; k=${percent(apiKey)}; ${apiKey}=2; t=${token}; b=2`
     assert.equal((await seen({ cookie })).headers.cookie, 'a=1; b=2')
     const protocols = await seen({ 'sec-websocket-protocol': `vite-hmr, ${apiKey}, ${percent(token)}` })
@@ -104,7 +104,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     assert.equal((await seen({}, { path: `/p?${names[0]}` })).url, '/p')
   })
 
-  test('in Referer and Origin, where at most the origin is left', async () => {
+  test('no credential passes in Referer and Origin, where at most the origin is left', async () => {
     const at = `http://${previewHost}`
     for (const query of [
       `DAYTONA_SANDBOX_AUTH_KEY=${token}`,

@@ -11,7 +11,7 @@ const offeredTokens = async (sides: Sides, call: Parameters<typeof visit>[1] = {
 }
 
 suite('previews: a cookie', () => {
-  test('counts if its visitor follows a link, or the sandbox’s own pages call, on any port', async () => {
+  test('a cookie counts if its visitor follows a link, or the sandbox’s own pages call, on any port', async () => {
     await using sides = await startSides()
     for (const headers of [
       {},
@@ -29,7 +29,7 @@ suite('previews: a cookie', () => {
     }
   })
 
-  test('does not count if another sandbox’s page calls, although browsers send it', async () => {
+  test('a cookie does not count if another sandbox’s page calls, although browsers send it', async () => {
     await using sides = await startSides()
     for (const headers of [
       { origin: 'http://3000-other.proxy.test:4601' },
@@ -45,14 +45,14 @@ suite('previews: a cookie', () => {
     assert.deepEqual(await offeredTokens(sides, { method: 'POST', headers: form }), [])
   })
 
-  test('of this sandbox is tried before all others, of which a page may set any number', async () => {
+  test('this sandbox’s cookie is tried before all others, of which a page may set any number', async () => {
     await using sides = await startSides()
     const junk = Array.from({ length: 20 }, (_, at) => `daytona-sandbox-auth-${at}=junk`).join('; ')
     const tokens = await offeredTokens(sides, { headers: { cookie: `${junk}; ${cookie}` } })
     assert.deepEqual(tokens, ['c', 'junk', 'junk', 'junk'])
   })
 
-  test('that let a call in is the only credential in later questions to control', async () => {
+  test('a cookie that admitted a call is the only credential in later questions to control', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     const isAskedAgain = Promise.withResolvers<void>()
     openedBy(sides, 'preview-cookie')

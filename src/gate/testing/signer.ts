@@ -1,4 +1,4 @@
-// For tests: signs tickets as control does, with a key of its own.
+// For tests: signs tickets as control does, with its own key.
 import { generateKeyPairSync } from 'node:crypto'
 import { silentLog } from '#src/kit/log.ts'
 import { makeTicket, readTicket, type Ticket, type TicketKey, ticketLastsMs } from '#src/wire/ticket.ts'

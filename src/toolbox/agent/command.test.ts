@@ -46,7 +46,7 @@ suite('exec', () => {
     })
   }
 
-  test('keeps the order of both streams when they are merged', async () => {
+  test('merged streams keep their order', async () => {
     await using native = await NativeAgent.start()
     const spec = { ...shell('for i in 1 2 3 4 5; do echo o$i; echo e$i >&2; done'), mergeOutput: true }
     const { stdout, stderr } = await read(await native.agent.exec(spec))
@@ -59,7 +59,7 @@ suite('exec', () => {
     assert.deepEqual([exitCode, signal], [137, 9])
   })
 
-  test('without input the standard input is empty', async () => {
+  test('a command without input has an empty standard input', async () => {
     await using native = await NativeAgent.start()
     assert.equal((await read(await native.agent.exec(command('cat')))).stdout, '')
   })

@@ -217,7 +217,7 @@ suite('files: unpacking', { skip: needsRoot }, () => {
       Buffer.from(contents),
     ])
 
-  test('makes files, directories, links and missing parents, however the stream is cut', async () => {
+  test('unpacking makes files, directories, links and missing parents, however the stream is cut', async () => {
     await using box = await startWithFiles()
     const large = 'x'.repeat(700_000)
     const stream = Buffer.concat([
@@ -247,7 +247,7 @@ suite('files: unpacking', { skip: needsRoot }, () => {
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('refuses an entry in the way, an unknown owner and a bad record, and keeps serving', async () => {
+  test('unpacking refuses an entry in the way, an unknown owner and a bad record, and keeps serving', async () => {
     await using box = await startWithFiles()
     const one = record({ type: 'file', path: box.at('x') }, 'x')
     await assert.rejects(box.files.unpack([record({ type: 'file', path: box.at('deep') })]), refused('EISDIR'))

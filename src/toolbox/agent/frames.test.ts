@@ -27,7 +27,7 @@ const decodeInPieces = (stream: Buffer, cuts: number[]): Frame[] => {
 }
 
 suite('frames', () => {
-  test('come out as they went in, however the stream was cut', () => {
+  test('frames are read as they were written, however the stream was cut', () => {
     fc.assert(
       fc.property(fc.array(frame, { maxLength: 20 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, cuts) => {
         const stream = Buffer.concat(frames.map(({ kind, payload }) => encodeFrame(kind, payload)))
@@ -83,7 +83,7 @@ suite('frames', () => {
 })
 
 suite('fields', () => {
-  test('come out as they went in', () => {
+  test('fields are read as they were written', () => {
     const name = fc.string({ unit: 'binary', maxLength: 40 }).filter((text) => !text.includes('\0'))
     fc.assert(
       fc.property(fc.nat(255), fc.nat(0xffff), fc.nat(), fc.maxSafeNat(), name, bytes, (a, b, c, d, text, data) => {

@@ -191,7 +191,7 @@ suite('jobs', () => {
     }
   })
 
-  test('without follow the attach ends at the end of the present output', async () => {
+  test('an attach without follow ends at the end of the present output', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('idle', 'echo here; sleep 1000'))

@@ -84,7 +84,9 @@ const behaviours: Record<string, (socket: Socket) => void> = {
 
 suite('a hostile agent beside an honest one', () => {
   for (const [name, behave] of Object.entries(behaviours)) {
-    test(`one that ${name}: the other sandbox is served, and no connection is left`, { timeout: 15_000 }, async () => {
+    test(`beside an agent that ${name}, the other sandbox is served and no connection is left`, {
+      timeout: 15_000,
+    }, async () => {
       await using hostile = await startHostile(behave)
       await using honest = await NativeAgent.start()
       const before = honest.openDescriptors

@@ -39,7 +39,7 @@ suite('an answer in pieces', { timeout: 30_000 }, () => {
       }
     }
 
-  test('of a tunnel: the reader waits for all pieces, and the bytes after it belong to the tunnel', async () => {
+  test('the answer of a tunnel may come in pieces, and the bytes after it belong to the tunnel', async () => {
     for (const cut of [1, 2, 4]) {
       answer = async (socket) => {
         await inPieces(encodeFrame(kinds.ok), cut)(socket)
@@ -55,7 +55,7 @@ suite('an answer in pieces', { timeout: 30_000 }, () => {
     tunnel.destroy()
   })
 
-  test('of a refusal: it is read whole, however it is cut', async () => {
+  test('a refusal is read whole, however it is cut', async () => {
     for (const cut of [2, 5, 7]) {
       answer = inPieces(refused, cut)
       await assert.rejects(agent.dial(80), AgentRefused)

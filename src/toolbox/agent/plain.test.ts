@@ -38,7 +38,7 @@ suite('a command that needs no shell', () => {
       assert.equal(plainWordsOf('ls', { [name]: '' }), undefined, name)
   })
 
-  test('ends as it would from bash: with the same code, or the same message if it cannot be started', async () => {
+  test('a plain command ends as from bash: with the same code, or the same message if it cannot start', async () => {
     await using box = await startToolbox()
     const make = (name: string, text: string, mode = 0o755) => {
       writeFileSync(join(box.directory, name), text)
@@ -69,7 +69,7 @@ suite('a command that needs no shell', () => {
     }
   })
 
-  test('ends with the code of its signal; a shell would print a line as well', async () => {
+  test('a plain command ends with the code of its signal; a shell would print a line as well', async () => {
     await using box = await startToolbox()
     const killed = join(box.directory, 'killed')
     writeFileSync(killed, '#!/bin/sh\nkill -9 $$', { mode: 0o755 })
@@ -80,7 +80,7 @@ suite('a command that needs no shell', () => {
     assert.match(result, /Killed/)
   })
 
-  test('runs where there is no shell', async () => {
+  test('a plain command runs where there is no shell', async () => {
     await using box = await startToolbox()
     symlinkSync('/bin/ls', join(box.directory, 'ls'))
     const { body } = await box.post('/process/execute', { command: 'ls -d /', envs: { PATH: box.directory } })

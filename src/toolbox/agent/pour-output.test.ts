@@ -49,7 +49,7 @@ const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
 }
 
 suite('parts of a stream of frames', () => {
-  test('are what went in, however the stream was cut', () => {
+  test('the parts together are the stream, however it was cut', () => {
     fc.assert(
       fc.property(fc.array(frame, { maxLength: 20 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, cuts) => {
         const stream = Buffer.concat(frames.map(({ kind, payload }) => encodeFrame(kind, payload)))
@@ -59,7 +59,7 @@ suite('parts of a stream of frames', () => {
     )
   })
 
-  test('are as few as possible: output of one stream in a row is one part, across frames', () => {
+  test('there are as few parts as possible: output of one stream in a row is one part, across frames', () => {
     const said = [
       ...([
         [kinds.stdout, 'long begin'],

@@ -15,14 +15,14 @@ const sieved = (pieces: readonly (string | Buffer)[]) => {
 }
 
 suite('chart lines', () => {
-  test('are removed from the output and collected; other lines keep their order', () => {
+  test('chart lines are removed from the output and collected; other lines keep their order', () => {
     assert.deepEqual(sieved([`a\n${chartLine({ n: 1 })}b\n${chartLine({ n: 2 })}c`]), {
       text: 'a\nb\nc',
       charts: [{ n: 1 }, { n: 2 }],
     })
   })
 
-  test('are found however the output is cut into pieces', () => {
+  test('chart lines are found however the output is cut into pieces', () => {
     const whole = Buffer.from(`dtn_\n${chartLine({ n: 'é' })}x dtn_artifact_k39fd2:{}\n\n${chartLine({ n: 2 })}dtn_art`)
     const expected = { text: 'dtn_\nx dtn_artifact_k39fd2:{}\n\ndtn_art', charts: [{ n: 'é' }, { n: 2 }] }
     fc.assert(
@@ -34,7 +34,7 @@ suite('chart lines', () => {
     )
   })
 
-  test('are removed and ignored if malformed', () => {
+  test('malformed chart lines are removed and ignored', () => {
     const bad = [
       '',
       '{',
@@ -48,11 +48,11 @@ suite('chart lines', () => {
     assert.deepEqual(sieved(bad.map((text) => `${chartMark}${text}\n`)), { text: '', charts: [] })
   })
 
-  test('may lack the newline at the end of the output', () => {
+  test('the last chart line may lack its newline', () => {
     assert.deepEqual(sieved([chartLine({ n: 1 }).trimEnd()]), { text: '', charts: [{ n: 1 }] })
   })
 
-  test('have limits: a too long line is dropped, and so are all lines above the total limit', () => {
+  test('chart lines have limits: a too long line is dropped, and so are all lines above the total limit', () => {
     const long = chartLine({ long: 'x'.repeat(9 * 1024 * 1024) })
     assert.deepEqual(sieved([long, 'text\n', chartLine({ n: 1 })]), { text: 'text\n', charts: [{ n: 1 }] })
     assert.equal(sieved(Array.from({ length: 100 }, (_, n) => chartLine({ n }))).charts.length, 64)

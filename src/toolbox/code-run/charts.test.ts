@@ -133,7 +133,7 @@ suite('charts of python code', needsPython, () => {
     assert.deepEqual(await chartOf('plt.axes().lines = None'), { type: 'unknown' })
   })
 
-  test('one artifact per open figure, which is then closed; printed output keeps its order', async () => {
+  test('each open figure is one artifact and is then closed; printed output keeps its order', async () => {
     const { result, artifacts } = await run(
       'import matplotlib.pyplot as plt\nprint("a")\nplt.axes(plt.figure(1)); plt.axes(plt.figure(2))\nplt.show()\nprint("b", plt.get_fignums(), plt.backend)\nplt.show()',
     )

@@ -227,7 +227,7 @@ suite('POST /process/code-run: the file of the code', () => {
     ['typescript', dirname],
     ['typescript', `await 1\n${dirname}`],
   ] as const) {
-    test(`is in the working directory: ${language}, ${code.slice(0, 16)}`, async () => {
+    test(`the file of the code is in the working directory: ${language}, ${code.slice(0, 16)}`, async () => {
       await using box = await startToolbox()
       const { body } = await box.post(codeRun, { code, language })
       assert.deepEqual(body, { exitCode: 0, result: 'true true function\n' })
@@ -247,7 +247,7 @@ suite('POST /process/code-run: the file of the code', () => {
     ['typescript', imported, '__filename'],
     ['typescript', `await 1\n${imported}`, 'new URL(import.meta.url)'],
   ] as const) {
-    test(`can be a worker of itself: ${language}, ${self}`, async () => {
+    test(`the file of the code can be its own worker: ${language}, ${self}`, async () => {
       await using box = await startToolbox()
       const { body } = await box.post(codeRun, { code: head + roles.replace('SELF', self), language })
       assert.deepEqual(body, { exitCode: 0, result: 'got 21\n' })
@@ -314,7 +314,7 @@ suite('POST /process/code-run: standard input of javascript and typescript', () 
     ['typescript', listens, 'end\n'],
     ['typescript', reads, 'after\n'],
   ] as const) {
-    test(`is empty for code that listens to it: ${language}, ${code.slice(0, 20)}`, async () => {
+    test(`standard input is empty for code that reads it: ${language}, ${code.slice(0, 20)}`, async () => {
       await using box = await startToolbox()
       assert.deepEqual((await box.post(codeRun, { code, language })).body, { exitCode: 0, result })
     })

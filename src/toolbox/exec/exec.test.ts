@@ -78,7 +78,7 @@ suite('POST /process/execute', () => {
     assert.deepEqual(body, { exitCode: 0, result: '[]\n' })
   })
 
-  test('without any shell the answer is exit code -1', async () => {
+  test('the answer is exit code -1 if there is no shell at all', async () => {
     await using box = await startToolbox()
     const { status, body } = await box.post(execute, { command: 'echo', envs: { PATH: box.directory } })
     assert.deepEqual([status, body.exitCode], [200, -1])
@@ -250,7 +250,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
 suite('remembered answers of commands with a key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('are limited: the oldest are evicted first, and a too long answer is 409', async () => {
+  test('remembered answers are limited: the oldest are evicted first, and a too long answer is 409', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0

@@ -118,7 +118,7 @@ suite('An error about a file names its path', () => {
       }))
   }
 
-  test('in each result of a replacement', () =>
+  test('each result of a replacement has an error with the path of its file', () =>
     withPlace(async (place) => {
       const { room, none, directory, file } = place
       writeFileSync(room.at('binary'), 'a\0b')
@@ -130,7 +130,7 @@ suite('An error about a file names its path', () => {
       )
     }))
 
-  test('in each part of a bulk download', () =>
+  test('each part of a bulk download has an error with the path of its file', () =>
     withPlace(async ({ room, none, directory }) => {
       const { text } = await room.send('/bulk-download', { paths: [none, directory] })
       assert.ok(text.includes(JSON.stringify(missing(none))), text)

@@ -265,7 +265,7 @@ suite('POST /files/bulk-upload', () => {
 })
 
 suite('an upload over an existing file', () => {
-  test('keeps the inode, hard links and open readers, for a shorter, a longer and an empty file', async () => {
+  test('an upload keeps the file’s inode, hard links and open readers, whether it becomes longer or shorter', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), 'old '.repeat(50_000))
     linkSync(room.at('file'), room.at('other'))
@@ -281,7 +281,7 @@ suite('an upload over an existing file', () => {
     }
   })
 
-  test('never shows another name in the directory, for a new file or an existing one', async () => {
+  test('an upload never shows another name in the directory, for a new file or an existing one', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('old'), 'x')
     const seen = new Set<string | null>()
@@ -301,7 +301,7 @@ suite('an upload over an existing file', () => {
     assert.equal(statSync(room.at('shared', 'file')).gid, 1234)
   })
 
-  test('gives a running program a new inode, because a running program cannot be written to', async () => {
+  test('an upload gives a running program a new inode, because that program cannot be written to', async () => {
     await using room = await FilesRoom.start()
     copyFileSync('/bin/sleep', room.at('program'))
     chmodSync(room.at('program'), 0o755)

@@ -142,7 +142,7 @@ suite('POST /git/clone', () => {
 })
 
 suite('POST /git/init', () => {
-  test('makes a repository with the requested branch', async () => {
+  test('init makes a repository with the requested branch', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'a/b')
     assert.equal((await room.done('/init', { path, initial_branch: 'trunk' })).status, 200)

@@ -100,7 +100,7 @@ suite('POST /git/add, POST /git/commit', () => {
 })
 
 suite('a caller that hangs up', () => {
-  test('ends git and its hook, and leaves no lock behind', async () => {
+  test('a caller that hangs up ends git and its hook, and no lock stays behind', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const pidFile = join(room.home, 'pid')

@@ -23,7 +23,7 @@ const commandLines = () =>
 const forms = [password, encodeURIComponent(password), Buffer.from(`${username}:${password}`).toString('base64')]
 
 suite('credentials of one call', () => {
-  test('work for clone, pull and push, and are in no file, argument or URL afterwards', async () => {
+  test('credentials work for clone, pull and push, and are in no file, argument or URL afterwards', async () => {
     await using room = await GitRoom.start()
     // This sandbox is configured to store every password that git uses.
     writeFileSync(join(room.home, '.gitconfig'), '[credential]\n\thelper = store\n')
@@ -62,7 +62,7 @@ suite('credentials of one call', () => {
     assert.deepEqual(refusal(await room.post('/pull', { path })), [401, 'GIT_AUTH_FAILED'])
   })
 
-  test('may come in the URL, with the same guarantee', async () => {
+  test('credentials may come in the URL, with the same guarantee', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const url = `${room.http.url}/upstream.git`
@@ -95,7 +95,7 @@ suite('credentials of one call', () => {
     assert.equal(room.http.admitted, 0)
   })
 
-  test('are not sent to another host that git contacts during the call', async () => {
+  test('credentials are not sent to another host that git contacts during the call', async () => {
     await using room = await GitRoom.start()
     await using other = await GitServer.start(join(room.directory, 'served'))
     const path = join(room.home, 'work')

@@ -23,7 +23,7 @@ suite('failures of git', () => {
     test(`${code}: ${stderr.split('\n')[0]}`, () => assert.equal(failed(stderr).code, code))
   }
 
-  test('are reported in git’s words, without hints, prefixes and control characters, and cut', () => {
+  test('failures are reported in git’s words, without hints, prefixes and control characters, and cut', () => {
     assert.equal(failed('hint: try\nfatal: it \x1b[31mfailed\x1b[0m\x07\r\nhint: again\n').message, 'it failed')
     assert.equal(failed('', 'On branch main\n').message, 'On branch main')
     assert.equal(failed('').message, 'Git ended with exit code 1.')
@@ -31,7 +31,7 @@ suite('failures of git', () => {
     assert.ok(long.length <= 1000 && long.endsWith('the end'))
   })
 
-  test('are recognized only at the beginning of a line', () => {
+  test('failures are recognized only at the beginning of a line', () => {
     assert.equal(failed(`${"pathspec '".repeat(6000)}\nfatal: No space left on device`).code, 'unprocessable')
     assert.equal(failed(`fatal: ${'x'.repeat(2000)} No space left on device`).code, 'bad_request')
   })

@@ -67,7 +67,7 @@ suite('GET /git/status', () => {
     ])
   })
 
-  test('counts commits ahead and behind; a branch without an upstream is not published', async () => {
+  test('the status counts commits ahead and behind; a branch without an upstream is not published', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.commit(path, { mine: '1' }, 'mine')

@@ -35,7 +35,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'one\n')
   })
 
-  test('without an upstream, pulls the branch of the same name at origin', async () => {
+  test('a branch without an upstream pulls the branch of the same name at origin', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'branch', '--unset-upstream')
@@ -143,7 +143,7 @@ suite('POST /git/push', () => {
 })
 
 suite('GET /git/remotes, POST /git/remotes', () => {
-  test('are listed as they were added', async () => {
+  test('remotes are listed as they were added', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')
     await room.done('/init', { path })
@@ -163,7 +163,7 @@ suite('GET /git/remotes, POST /git/remotes', () => {
     assert.equal(room.git(path, 'remote', '--verbose'), 'origin\t/nowhere (fetch)\norigin\t/nowhere (push)\n')
   })
 
-  test('are fetched at once on request', async () => {
+  test('a remote is fetched at once on request', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')
     await room.done('/init', { path })

@@ -37,7 +37,7 @@ suite('the timeout', () => {
     assert.equal(await printed(box, 'print(1)'), '1\n')
   })
 
-  test('ends the code even if the gate that set it is gone, and even if Python is blocked', async () => {
+  test('the timeout ends the code even if the gate that set it is gone, and even if Python is blocked', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const { jobs } = box.native.agent
@@ -56,7 +56,7 @@ suite('the timeout', () => {
 })
 
 suite('a Python that ends', () => {
-  test('is an error and close code 1011; the next run has a fresh state in the same directory', async () => {
+  test('a Python that ends is an error and close code 1011; the next run has a fresh state', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box, { cwd: '/tmp' })
     for (const [code, words] of [
@@ -152,7 +152,7 @@ print("x" * 40_000_000)
 fill = "head -c 40000000 /dev/zero | tr '\\\\0' x; touch " + ${JSON.stringify(file)}
 subprocess.Popen(["sh", "-c", fill], start_new_session=True)`
 
-  test('is asked for again: the run ends, the loss is reported, and the next one runs', async () => {
+  test('a lost end message is asked for again: the run ends, the loss is reported, the next one runs', async () => {
     await using box = await startToolbox()
     const [begun, filled] = [join(box.directory, 'begun'), join(box.directory, 'filled')]
     const run = start(box, `print("runs", flush=True)\n${waitFor(begun)}${loseEnd(filled)}`)

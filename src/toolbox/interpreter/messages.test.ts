@@ -6,7 +6,7 @@ const lines = (...texts: string[]) => Buffer.from(texts.map((text) => `${text}\n
 const done = '{"id": null, "type": "done"}'
 
 suite('the output of a worker', () => {
-  test('is read line by line, however it is cut; lines that are no messages are skipped', () => {
+  test('a worker’s output is read line by line, however it is cut; other lines are skipped', () => {
     const all = lines('', '{}', 'x'.repeat(30), '{"id"'.padEnd(30, 'x'), done, '{"id": 7, "type": "done"}', done)
     const expected = [
       { id: null, type: 'done' },

@@ -223,7 +223,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
 suite('GET /process/pty/create-connect', () => {
   const path = (query: Record<string, string>) => `${pty}/create-connect?${new URLSearchParams(query)}`
 
-  test('makes the terminal and connects, with variables from the subprotocol', async () => {
+  test('create-connect makes the terminal and connects, with variables from the subprotocol', async () => {
     await using box = await startBox()
     const query = { id: 'a', cols: '91', rows: '19', cwd: '/tmp' }
     const client = new Terminal(box.socket(path(query), [envsToken({ GREETING: 'grüß dich' }), exitControl]))
@@ -234,7 +234,7 @@ suite('GET /process/pty/create-connect', () => {
     assert.deepEqual(await client.end, { code: 1011, reason: '{"exitCode":3,"exitReason":"non-zero exit"}' })
   })
 
-  test('refuses a bad id, size or variables token before the upgrade, and makes nothing', async () => {
+  test('create-connect refuses a bad id, size or variables token before the upgrade, and makes nothing', async () => {
     await using box = await startBox()
     for (const [query, offered, status] of [
       [{}, [], 400],

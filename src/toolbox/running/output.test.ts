@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { BoundedOutput } from './output.ts'
 
 suite('bounded output', () => {
-  test('keeps everything below the limit', () => {
+  test('output below the limit is kept completely', () => {
     using output = new BoundedOutput('o', 10)
     for (const byte of 'abcdefghij') output.add(Buffer.from(byte))
     assert.deepEqual([output.text(), output.droppedBytes], ['abcdefghij', 0])
@@ -16,7 +16,7 @@ suite('bounded output', () => {
     assert.deepEqual([output.keptBytes, output.droppedBytes], [32, 258])
   })
 
-  test('does not cut a character in two on either side of the gap', () => {
+  test('no character is cut in two on either side of the gap', () => {
     using output = new BoundedOutput('o', 48)
     output.add(Buffer.from('€'.repeat(20)))
     assert.equal(output.text(), `${'€'.repeat(15)}\n[output truncated: 12 bytes were left out here]\n€`)
@@ -36,7 +36,7 @@ suite('bounded output', () => {
     }
   })
 
-  test('keeps less of bytes that are long in JSON, and says so', () => {
+  test('fewer bytes are kept if they are long in JSON, and the output says so', () => {
     using output = new BoundedOutput('o', 16)
     for (const piece of ['ab', '\x01\x01', '\x01\x01\x01\x01', '\x01\x01']) output.add(Buffer.from(piece))
     assert.equal(output.text(), 'ab\x01\x01\x01\x01\n[output truncated: 4 bytes were left out here]\n')

@@ -257,7 +257,7 @@ suite('GET /sandbox', () => {
     'includeWarm=2',
   ]
 
-  test('200 what was evicted within a day among what is asked for as destroyed, in every order', async () => {
+  test('200 lists sandboxes evicted within a day among destroyed ones, in every order', async () => {
     await using app = await startControl()
     await fill(app)
     await insertEvicted(app, 1, { id: 'v1', name: 'be', cpu: 4, labels: { team: 'red' }, last_activity_at: day(8) })

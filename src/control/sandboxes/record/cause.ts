@@ -3,7 +3,7 @@ import type { Cause } from '#src/wire/runner-link.ts'
 
 const longestReason = 2000
 
-/** What a sandbox's own processes may have had a hand in: kept as text that the database can hold, and not for ever. */
+/** Text that a sandbox's own processes may have influenced, limited in length and to characters that the database can store. */
 export const asText = (text: string): string =>
   text.replaceAll('\0', '').toWellFormed().slice(0, longestReason).toWellFormed()
 

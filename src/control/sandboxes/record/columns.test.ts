@@ -47,7 +47,7 @@ const isEmpty = (value: unknown) =>
   value === null || value === false || (typeof value === 'object' && Object.keys(value).length === 0)
 
 suite('the columns of a sandbox', () => {
-  test('are those of the database, JSON where the table says so', async () => {
+  test('the table has exactly the columns of the database, JSON where it says so', async () => {
     await using app = await startControl()
     const stored = await storedColumns(app)
     assert.deepEqual(
@@ -60,7 +60,7 @@ suite('the columns of a sandbox', () => {
     )
   })
 
-  test('are emptied when the sandbox is gone where the table says so, each by itself too; all others stay', async () => {
+  test('columns are emptied when the sandbox is gone, where the table says so; all others stay', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { sql } = app.database
@@ -95,7 +95,7 @@ suite('the columns of a sandbox', () => {
     assert.deepEqual(written, [])
   })
 
-  test('are copied by a fork where the table says so', async () => {
+  test('columns are copied by a fork, where the table says so', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { labels: { a: 'b' } })
@@ -126,7 +126,7 @@ suite('a field of a sandbox that is stored as it is given', () => {
   const body = Object.fromEntries(asked.map(({ name, sample }) => [name, sample]))
   const shownIn = (record: Record<string, unknown>) => Object.fromEntries(asked.map(({ name }) => [name, record[name]]))
 
-  test('is answered by create, get and lists, and 400 for another type', async () => {
+  test('a stored field is in the answers of create, get and lists; 400 for another type', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const made = await app.as('owner').post('/sandbox', { name: 'box', ...body })
@@ -139,7 +139,7 @@ suite('a field of a sandbox that is stored as it is given', () => {
     for (const { name } of asked) assert.equal((await app.as('owner').post('/sandbox', { [name]: [[]] })).status, 400)
   })
 
-  test('is answered by a warm sandbox that is claimed, and by its fork', async () => {
+  test('a stored field is in the answers of a claimed warm sandbox and of its fork', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     assert.equal((await app.as('owner').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)

@@ -1,6 +1,6 @@
-// Every column of a sandbox, one row each. The row says what a sandbox shows of the column, how a new sandbox gets it, whether a fork
-// copies it, and whether it is emptied when the sandbox is gone. Types, answers, forks and claims of warm sandboxes follow from
-// this table; `columns.test.ts` compares it with the database and tries every row on a real one.
+// Every column of a sandbox, one row each. A row says how answers show the column, how a new sandbox gets its value, whether a
+// fork copies it, and whether it is emptied when the sandbox is gone. Types, answers, forks and claims of warm sandboxes follow
+// from this table. `columns.test.ts` compares it with the database and tries every row on a real one.
 
 import Type, { type Static, type TSchema } from 'typebox'
 import { BuildInfo } from '#src/control/build-info.ts'
@@ -24,7 +24,7 @@ type Described = {
   fork: 'copied' | 'own'
   /** Whether the value stays when the sandbox is gone, or is emptied: null, or `{}` (trigger `shed_when_gone`). */
   gone: 'stays' | 'shed'
-  /** A warm sandbox keeps its value when it is claimed. Absent: it gets what its caller wants, as a new sandbox does. */
+  /** A warm sandbox keeps its value when it is claimed. Absent: the caller's value is used, as for a new sandbox. */
   claim?: 'kept'
   isJson?: true
   /** The field of an answer: in lists and single records, or in single records only. */
@@ -114,7 +114,7 @@ export const columns = {
     shown: inLists('runnerId', Type.Optional(Text)),
   }),
   spot_evicted_at: column<Date | null>()({ ...later, shown: inLists('spotEvictedAt', Type.Optional(DateTime)) }),
-  // Ours: what a pause keeps, what a fork carried over, how far something long has come.
+  // Internal columns: what a pause keeps, what a fork copied, and the progress of slow work.
   pause_kind: column<'memory' | null>()({ ...later, shown: inLists('pauseKind', Type.Optional(oneOf(['memory']))) }),
   fork_kind: column<'disk' | null>()({
     ...own,
@@ -136,18 +136,18 @@ export const columns = {
     isJson: true,
     shown: inRecords('buildInfo', Type.Optional(BuildInfo)),
   }),
-  /** Where its creator wants its telemetry sent. */
+  /** Telemetry endpoint that the sandbox's creator gave. */
   otel_endpoint_override: column<string | null>()({
     ...copied,
     begins: 'may be given',
     shown: inRecords('otelEndpointOverride', Type.Optional(Text)),
   }),
 
-  /** Where its telemetry is sent, which may be where its region says. */
+  /** Telemetry endpoint in use, which may be that of the region. */
   otel_endpoint: column<string | null>()({ ...copied, begins: 'may be given' }),
   snapshot_id: column<string>()(copied),
   image: column<string>()(copied),
-  /** What runs each time it starts; null where its image says nothing. */
+  /** Command that runs at each start; null if the image has none. */
   entrypoint: column<string[] | null>()({ ...copied, gone: 'shed' }),
   version: column<number>()({ ...own, claim: 'kept' }),
   generation: column<number>()({ ...own, claim: 'kept' }),

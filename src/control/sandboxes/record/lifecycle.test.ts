@@ -181,7 +181,7 @@ suite('what a runner says', () => {
     }
   })
 
-  test('what is ended or destroyed goes on being so, whatever is heard of what was before', () => {
+  test('an ended or destroyed sandbox stays so, whatever is reported about earlier states', () => {
     assert.equal(afterReport('stopping', 'stopped', 'started'), undefined)
     assert.equal(afterReport('destroying', 'destroyed', 'started'), undefined)
     assert.equal(afterReport('destroying', 'destroyed', 'stopped'), undefined)
@@ -193,7 +193,7 @@ suite('what a runner says', () => {
     assert.equal(afterReport('stopped', 'stopped', 'destroyed'), 'error')
   })
 
-  test('a late success heals an error, and nothing but what was wanted does', () => {
+  test('a late success ends an error, if it is the state that was requested', () => {
     assert.equal(afterReport('error', 'started', 'started'), 'started')
     assert.equal(afterReport('error', 'destroyed', 'destroyed'), 'destroyed')
     assert.equal(afterReport('error', 'started', 'stopped'), undefined)
@@ -206,7 +206,7 @@ suite('what a runner says', () => {
     assert.equal(afterReport('destroyed', 'destroyed', 'destroyed'), undefined)
   })
 
-  test('what is destroyed never comes back', () => {
+  test('a destroyed sandbox never comes back', () => {
     for (const reported of words) {
       assert.equal(afterReport('destroyed', 'destroyed', reported), undefined)
       if (reported !== 'destroyed' && reported !== 'error') {
@@ -216,7 +216,7 @@ suite('what a runner says', () => {
     }
   })
 
-  test('never runs what nobody wants to run', () => {
+  test('a sandbox that nobody wants to run never runs', () => {
     for (const state of sandboxStates) {
       for (const desired of ['stopped', 'paused', 'archived', 'destroyed'] as const) {
         assert.notEqual(afterReport(state, desired, 'started'), 'started', `${state}, wanted ${desired}`)

@@ -1,7 +1,7 @@
 // The whole life of a sandbox. Moves that are not in these tables cannot happen.
 //
-// `moves` says what a verb may do, `stateRows` what each state means, `settlements` what a runner's report changes.
-// Everything that needs to know about states (the API, quota, timers, placement, the reference page) reads them here.
+// `moves`: what a verb may do. `stateRows`: the meaning of each state. `settlements`: what a runner's report changes. Everything
+// that needs to know about states (the API, quota, timers, placement, the reference page) reads them here.
 import { noSandbox, Problem } from '#src/problems.ts'
 import type { Report, Target } from '#src/wire/runner-link.ts'
 import type { DesiredState, SandboxState } from '#src/wire/sandbox-state.ts'

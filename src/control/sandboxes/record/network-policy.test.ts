@@ -88,7 +88,7 @@ suite('a new sandbox', () => {
   const blocked = (given: Parameters<typeof networkOfNew>[0], isLimited: boolean) =>
     networkOfNew(given, isLimited).network_block_all
 
-  test('is open, and closed where its organization limits what goes out, unless it says otherwise itself', () => {
+  test('a new sandbox is open, or closed if its organization limits networks and the create opens nothing', () => {
     assert.equal(blocked({}, false), false)
     assert.equal(blocked({}, true), true)
     assert.equal(blocked({ networkAllowList: '', domainAllowList: '' }, true), true)
@@ -100,7 +100,7 @@ suite('a new sandbox', () => {
 })
 
 suite('a change', () => {
-  test('is of what is given; lifting the block alone takes the lists away', () => {
+  test('a change replaces the given lists; lifting the block alone removes the lists', () => {
     assert.deepEqual(networkChange({ networkBlockAll: true }), { network_block_all: true })
     assert.deepEqual(networkChange({ domainAllowList: 'a.test' }), { domain_allow_list: ['a.test'] })
     assert.deepEqual(networkChange({ networkAllowList: '' }), { network_allow_list: null })
@@ -115,7 +115,7 @@ suite('a change', () => {
     })
   })
 
-  test('of nothing is refused', () => {
+  test('an empty change is refused', () => {
     assert.throws(() => networkChange({}), { status: 400 })
   })
 })

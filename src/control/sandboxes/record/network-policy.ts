@@ -59,7 +59,7 @@ export const checkAllowList = (given: string | null | undefined): string[] | nul
   )
 }
 
-/** In the form that DNS speaks, lower-case ASCII without a dot at its end; undefined for what is no domain. */
+/** Converts a domain to DNS form: lower-case ASCII without a dot at its end. Undefined if the text is not a domain. */
 const readDomain = (text: string): string | undefined => {
   const star = text.startsWith('*.') ? '*.' : ''
   const name = text.slice(star.length).replace(/\.$/, '')
@@ -83,7 +83,9 @@ export const checkDomainList = (given: string | null | undefined): string[] | nu
     }),
   )
 
-/** Network of a new sandbox. Where its organization limits what goes out by default, it reaches only what a list of its own allows. */
+/**
+ * Network columns of a new sandbox. If its organization limits outgoing traffic by default, only its own lists open something.
+ */
 export const networkOfNew = (given: Given, isLimited: boolean): NetworkColumns => {
   const lists = {
     network_allow_list: checkAllowList(given.networkAllowList),

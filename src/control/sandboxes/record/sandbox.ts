@@ -36,7 +36,7 @@ export type SandboxRow = ColumnValues & {
 
 export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at'>
 
-/** If the runner is silent, the shown state is only the last known one, and the reason says this. */
+/** If the runner is silent, the shown state is the last known one, and the reason says so. */
 const reasonOf = (row: ListedRow): string | null => {
   if (!row.runner_is_silent || row.state === 'destroyed') return row.error_reason
   const since = row.runner_heartbeat_at?.toISOString() ?? 'it was registered'

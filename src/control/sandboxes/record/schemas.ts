@@ -15,7 +15,7 @@ export const maxAutoArchiveInterval = 43_200
 
 const Minutes = Type.Integer({ minimum: 0, maximum: largestInterval })
 
-/** What lists show of a sandbox: its columns, and what is the same for all. */
+/** The fields that lists show of a sandbox: its columns, and constant fields. */
 const listed = {
   ...listedShapes,
   gpu: Type.Number(),
@@ -199,7 +199,7 @@ export const ForRunnerQuery = Type.Object({
 
 export type ForRunnerQuery = Static<typeof ForRunnerQuery>
 
-/** What a runner says went wrong. It may quote the end of an output. */
+/** The error reason that a runner reports. It may quote the end of an output. */
 export const Reason = Type.String({ maxLength: 1024 * 1024 })
 
 export const Cause = Type.Object({
@@ -245,7 +245,7 @@ export const ArchiveReport = Type.Object({
   storedBytes: Type.Integer({ minimum: 0 }),
 })
 
-/** What a runner can say that a sandbox is. */
+/** The states that a runner can report. */
 export const reportable = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
 /** The interface's fields, and what our own runner adds: which assignment it speaks of, and why (wire/runner-link.ts). */

@@ -79,7 +79,7 @@ suite('activity', () => {
       }
     }))
 
-  test('not renewed by reads, lists, settings that do not concern idleness, or what happens inside', () =>
+  test('activity is not renewed by reads, lists, unrelated settings, or processes inside', () =>
     withBox(async (life, lastActivity) => {
       const before = await lastActivity()
       for (const [title, use] of Object.entries(countsNot)) {

@@ -11,8 +11,8 @@ import { findSandboxById, listUnderWay } from '../record/store.ts'
 const askAgainSeconds = 5
 
 /**
- * Whether the runner has something to do, or must know whose the sandbox is now or, where it came to be as nobody asked, that it shall
- * stay so. Not after an error: that waits for a person, or for the sweep, or a runner that cannot would be asked without a pause.
+ * Whether the runner must be told: it has something to do, the sandbox has a new owner, or an unrequested state is to stay. Not
+ * after an error: a person or the sweep has to decide, because otherwise a runner that cannot do it would be asked without pause.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
   row.state !== 'error' &&

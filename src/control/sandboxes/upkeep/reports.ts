@@ -72,7 +72,7 @@ const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
     return { to, by, reason, cause: cause ?? null, set: { error_reason: reason, recoverable, resize_from: null } }
   }
   const set = { ...wellAgain, ...columnsOf(row, to, report, now) }
-  // Where nobody asked for it, being so is what is wanted from now on: it must not start again by itself.
+  // If this stop was not requested, stopped becomes the desired state: the sandbox must not start again by itself.
   if (to === 'stopped' && row.desired_state !== 'stopped') {
     Object.assign(set, {
       error_reason: said ?? 'It ended by itself.',
@@ -86,7 +86,7 @@ const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
 /** How long a timer leaves alone a sandbox whose archive was refused. */
 const archiveAgainMinutes = 60
 
-/** The sandbox goes on as it was, that is what is wanted of it now, and its reason says why. */
+/** The sandbox stays as it was; that becomes the desired state, and the reason says why. */
 const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): StateChange => {
   const reason = asText(report.refused ?? '') || 'Its runner would not, and gave no reason.'
   const { resize_from: before } = row
@@ -164,7 +164,7 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
     }
     const now = clock.now()
     const change = changeAfter(row, report, now)
-    // Over its link a runner says what is, and again; here somebody wants it to be so.
+    // A runner repeats its reports over the link without a request. Here a caller requests the state.
     const isTold = report.generation === undefined && report.state !== row.state && report.state !== row.desired_state
     if (change === undefined && isTold) {
       throw new Problem('bad_request', `A sandbox that is ${row.state} cannot be ${report.state} by a report.`)

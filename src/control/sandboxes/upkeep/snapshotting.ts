@@ -13,7 +13,7 @@ export const endSnapshotting = async (
   reason: string,
   now: Date,
 ): Promise<SandboxRow | undefined> => {
-  // Nobody writes it until we have: what is read here is what is moved on.
+  // The row is locked: the state that is read here is the state from which the move starts.
   await transaction`select 1 from sandboxes where id = ${sandboxId} for no key update`
   const row = await findSandboxById(transaction, sandboxId)
   const to = row?.desired_state

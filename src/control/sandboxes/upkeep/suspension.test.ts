@@ -55,7 +55,7 @@ suite('a suspended organization', () => {
     assert.equal((await app.as('owner').delete('/sandbox/stopped')).status, 200)
   })
 
-  test('what it runs is stopped when the hours of grace have passed, and not before', async () => {
+  test('its running sandboxes are stopped after the grace period, and not before', async () => {
     await using app = await startControl(options)
     await using _runner = await connectRunner(app)
     const [running, paused] = [await create(app, 'running'), await create(app, 'paused')]

@@ -24,7 +24,7 @@ const untilGone = async ({ database }: TestControl, id: string): Promise<void> =
 }
 
 suite('time', () => {
-  test('stops a sandbox after its minutes without activity, not before, and says why', async () => {
+  test('a sandbox is stopped after its minutes without activity, not before, with the reason', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 5 })
@@ -81,7 +81,7 @@ suite('time', () => {
     assert.equal(await stateOf(app, id), 'destroying')
   })
 
-  test('never stops one whose interval is 0', async () => {
+  test('a sandbox whose interval is 0 is never stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 0 })
@@ -108,7 +108,7 @@ suite('time', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('makes autodelete/0 on a stopped sandbox its end', async () => {
+  test('autodelete/0 deletes a stopped sandbox', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -158,7 +158,7 @@ suite('time', () => {
     assert.equal(await stateOf(app, spared), 'started')
   })
 
-  test('makes what is stuck an error that can be recovered, with a sentence', async () => {
+  test('a stuck sandbox gets an error that can be recovered, with a sentence', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))

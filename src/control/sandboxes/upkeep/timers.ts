@@ -1,5 +1,5 @@
-// Everything that happens to a sandbox because time has passed. `due_at` of its row says when to look, `dueTimer` what
-// is due then. No timer in memory is ever the truth: a sweep that is missed is made up for by the next.
+// Everything that happens to a sandbox because time has passed. `due_at` of its row says when to look, `dueTimer` what is due
+// then. No timer in memory decides anything: the next sweep makes up for a missed one.
 
 import { isRegionAway, silentBefore } from '#src/control/runners/leases.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -140,7 +140,7 @@ const unstick = async (parts: RunningParts, row: SandboxRow): Promise<void> => {
     return undefined
   })()
   if (change) {
-    // What its runner says of its progress puts it off as well.
+    // Progress that the runner reports also postpones the timeout.
     const written = await writeState(database.sql, row, { ...change, whileDue: true }, now)
     if (written) changes.announce(row.state, written)
     return
@@ -156,9 +156,9 @@ const dueRow = async (database: Database, id: string, now: Date): Promise<Sandbo
 }
 
 /**
- * What is due, the longest first. Where a runner is not heard, nobody could use what runs there either: that it is idle waits
- * until the runner is back, which is when that time is taken off (`runners/store.ts`), and so do archives. Those wait for their
- * turn too: until then a sandbox is stopped, and can be started.
+ * Lists what is due, longest first. If a runner is silent, nobody can use its sandboxes, so idle timeouts wait until the runner
+ * is back; its silent time is then subtracted (`runners/store.ts`). Archives wait for the runner too, and for each other: a
+ * waiting sandbox stays stopped and can be started.
  */
 const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string }[]> => sql<{ id: string }[]>`
   with due as (

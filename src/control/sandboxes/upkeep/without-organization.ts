@@ -1,5 +1,5 @@
-// What a deleted organization still has on runners, and the rows that speak of it. Everything here looks at what is there and
-// may be done twice, by several processes, or after any of them was killed.
+// Removes what a deleted organization still has on runners, and the rows about it. Every step reads the current state, so it may
+// be repeated, run in several processes, or be killed.
 
 import { dropBuildsOf, pushImage } from '#src/control/images/images.ts'
 import {

@@ -57,7 +57,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual(states, ['pending_build', 'building_snapshot', 'creating', 'started'])
   })
 
-  test('it waits while a runner that says hello has its image, until it says what the image says of itself', async () => {
+  test('a sandbox waits while a runner that says hello has its image, until its configuration is reported', async () => {
     await using app = await startControl()
     const made = await create(app, { name: 'box' })
     const image = made.buildInfo.snapshotRef
@@ -88,7 +88,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual([entrypoint?.length, entrypoint?.[0]], [words, word])
   })
 
-  test('what never fits keeps nobody of another organization waiting, nor what is smaller', async () => {
+  test('a sandbox that never fits delays no other organization and no smaller sandbox', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const large = await create(app, { memory: 200 })
@@ -196,7 +196,7 @@ suite('POST /sandbox with buildInfo', () => {
     await untilState(app, doomed.id, 'destroyed')
   })
 
-  test('without room it waits; what is never built, or never has room, has failed after an hour', async () => {
+  test('a sandbox waits for room; one that is never built, or never has room, fails after an hour', async () => {
     await using app = await startControl({ sandboxes: { overcommit: { cpu: 1, memory: 1, disk: 1 } } })
     await using _runner = await connectRunner(app, { capabilities: { memoryGiB: 1 } })
     const made = await create(app, { memory: 4 })
@@ -262,7 +262,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await another()).status, 200)
   })
 
-  test('of the images of one organization the 500 that were asked for last stay, and a thousand are too many', async () => {
+  test('an organization keeps its 500 most recently used images, and a thousand are too many', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const made = await create(app)

@@ -37,8 +37,6 @@ export type Wish = {
   ttlMinutes: number | undefined
 }
 
-/** Minutes; also the interval that 0 stands for, and what `GET /config` says. */
-
 const isAsked = (value: unknown): boolean => {
   if (value === undefined || value === null || value === false || value === 0 || value === '') return false
   return !(Array.isArray(value) && value.length === 0)

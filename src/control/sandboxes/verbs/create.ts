@@ -92,7 +92,7 @@ const getOrigin = async (
     return { warm, runners }
   }
   const column = (name: 'id' | 'image') => snapshotColumn(transaction, name, organizationId, idOrName)
-  // By the name that the caller gave it, so that nothing waits for what is known by another name.
+  // Both look the snapshot up by the name that the caller gave, so that neither waits for the other.
   const [snapshot, held] = await Promise.all([
     getSnapshot(transaction, organizationId, idOrName),
     hold(column('id'), column('image')),

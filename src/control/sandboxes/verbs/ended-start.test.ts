@@ -17,7 +17,7 @@ suite('a start of which is heard only that it has ended', () => {
     return sandboxId
   }
 
-  test('is over, be it a create, a start or a restore, and can be tried again over the disk that is there', async () => {
+  test('a create, start or restore whose end is reported is over, and can be tried again on its disk', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(({ target }) => ({ type: target === 'started' ? 'silent' : 'do' }))
@@ -37,7 +37,7 @@ suite('a start of which is heard only that it has ended', () => {
     await untilState(app, id, 'started')
   })
 
-  test('is not to be confused with hearing what was before it', async () => {
+  test('the end of a new start is told from a late report of an earlier one', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -47,7 +47,7 @@ suite('a start of which is heard only that it has ended', () => {
     await post(app, 'start')
     const { generation } = await runner.untilAsked(({ target, generation: of }) => target === 'started' && of > 1)
     runner.report({ sandboxId: id, generation: generation - 1, state: 'stopped' })
-    // It is told anew what is wanted, and nothing has changed.
+    // The runner is told the assignment again, and nothing has changed.
     const asked = () => runner.asked.filter(({ generation: of }) => of === generation).length
     while (asked() < 2) await new Promise(setImmediate)
     assert.equal((await get(app, id)).state, 'starting')

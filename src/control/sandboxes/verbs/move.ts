@@ -9,7 +9,7 @@ import { type By, findSandboxById, writeState } from '../record/store.ts'
 
 const mostAttempts = 10
 
-/** Who or what moves a sandbox, and what the timeline says of it. */
+/** The actor and cause of a move, as the timeline shows them. */
 export type Occasion = {
   by: By
   reason?: string
@@ -29,7 +29,7 @@ type MoveOptions = Occasion & {
 /** Another write was first. Thrown to roll back what `check` has written. */
 class Overtaken extends Error {}
 
-/** The columns that every move writes: what is wanted now, under a new generation, and a clean slate of errors. */
+/** The columns that every move writes: the new desired state, a new generation, and no error. */
 const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
   desired_state: move.to,
   generation: sandbox.generation + 1,
@@ -40,10 +40,9 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 })
 
 /**
- * Makes the move of `verb`, starting from the sandbox as it was read. Where somebody else is first it looks again: the
- * verb may by then be done already, or not be possible any more. Only a timer does not: it decided for the sandbox as it
- * was, which may be somebody's by now, or in use; so it answers that one, and its next sweep decides anew. A move by which
- * its organization would hold more than its quota is refused here, so that no verb forgets to ask.
+ * Makes the move of `verb`, starting from the sandbox as it was read. If another caller was faster, the sandbox is read again:
+ * the verb may be done already, or may be impossible by now. A timer does not retry, because it decided for the old sandbox; its
+ * next sweep decides again. A move beyond the organization's quota is refused here, so that no verb can forget the check.
  */
 export const moveSandbox = async (
   { database, clock, changes }: RunningParts,

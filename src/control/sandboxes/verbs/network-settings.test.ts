@@ -30,7 +30,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual((await app.as('viewer').get(`/sandbox/${id}`)).body.domainAllowList, 'example.com,*.a.test')
     }))
 
-  test('200 from another process than the one that its runner is linked to, which tells it', () =>
+  test('200 also from another process than the one that the runner is linked to, which tells the runner', () =>
     withBox(async (app, _id, runner) => {
       const other = await createApp(app.parts, { sweepSeconds: 0 })
       try {

@@ -15,7 +15,7 @@ export const setNetwork = async (
   idOrName: string,
   settings: NetworkSettings,
 ): Promise<SandboxRow> => {
-  // First whether it is the caller's: a stranger is told nothing of what a policy has to be.
+  // Ownership is checked first: a stranger learns nothing about the rules of policies.
   const sandbox = await getSandbox(database.sql, organization.id, idOrName)
   const change = networkChange(settings)
   const row = await writeNetwork(database.sql, sandbox.id, change, clock.now())

@@ -1,4 +1,4 @@
-// A hundred callers who want opposite things of one sandbox at once: each is answered, nothing is stuck, it can be deleted.
+// A hundred callers request opposite verbs of one sandbox at once: each gets an answer, nothing is stuck, and delete works.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
@@ -13,7 +13,7 @@ const randomFrom = (seed: number) => () => {
 
 suite('opposite verbs at random', () => {
   for (const seed of [1, 2]) {
-    test(`never 500, never stuck, and an end that holds: seed ${seed}`, async () => {
+    test(`opposite verbs never cause 500 and never get stuck, and the final state is stable: seed ${seed}`, async () => {
       await using app = await startControl()
       await using runner = await connectRunner(app)
       const random = randomFrom(seed)

@@ -240,7 +240,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     }
   })
 
-  test('holds no cpu, memory or disk, so that others may', async () => {
+  test('an archived sandbox uses no cpu, memory or disk quota, so that others may', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -282,7 +282,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.deepEqual([archived?.by_id, archived?.reason], ['auto-archive', 'Archived 10 minutes after it stopped.'])
   })
 
-  test('a restore that failed leaves it archived, and what is left of its time begins anew', async () => {
+  test('a failed restore leaves the sandbox archived, and its remaining time starts again', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoDeleteInterval: 60 })
@@ -305,7 +305,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('of one runner four are archived at a time by themselves; the others stay stopped, and can be started', async () => {
+  test('at most four sandboxes of a runner are archived automatically at a time; others stay stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const ids: string[] = []
@@ -414,7 +414,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     app.clock.advance({ minutes: 10 })
     await app.sweep()
     assert.deepEqual([(await get(app, id)).state, (await get(app, id)).progress], ['error', undefined])
-    // It was done all the same: that counts when it is told.
+    // The runner finished the archive anyway; that counts once it is reported.
     runner.perform(await runner.untilAsked(({ target }) => target === 'archived'))
     await untilState(app, id, 'archived')
   })

@@ -81,7 +81,7 @@ const setIdleInterval = async (
     return await updateSandbox(transaction, id, { [column]: minutes, updated_at: now, ...set(now) })
   })
 
-/** Counted anew from now: whoever sets it is using the sandbox. */
+/** Intervals count from now: the caller who sets one is using the sandbox. */
 const fromNow = (now: Date): Set => ({ last_activity_at: now })
 
 export const setAutoStop = async (parts: RunningParts, actor: Actor, idOrName: string, text: string) =>

@@ -115,7 +115,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     await post(app, 'snapshot', { name: 'second' })
     runner.say({ type: 'image', report: { image: first, state: 'present' } })
     runner.say({ type: 'image-progress', image: first, step: 'heard', percent: 1 })
-    // Until what was said has been taken.
+    // Waits until the reported progress has been stored.
     while ((await snapshotOf(app, 'first')).progress?.step !== 'heard') await new Promise(setImmediate)
     assert.equal((await get(app, id)).state, 'snapshotting')
     assert.equal((await app.as('owner').delete('/snapshots/second')).status, 200)

@@ -10,7 +10,7 @@ import { getSandbox } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 import { waitWhile } from './wait.ts'
 
-/** The archive has all that the sandbox has of its own: a runner needs only the image that lies below that. */
+/** Finds a runner for an archived sandbox. The archive has all of its own files, so the runner needs only the base image. */
 export const findRunnerForArchived = async (
   transaction: Transaction,
   sandbox: SandboxRow,

@@ -1,4 +1,4 @@
-// Where a sandbox is told to send its telemetry (`DAYTONA_OTEL_ENDPOINT`).
+// The telemetry endpoint that a sandbox gets (`DAYTONA_OTEL_ENDPOINT`).
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -8,7 +8,7 @@ import { connectRunner, type SimulatedRunner, untilState } from '#test/control/s
 const ofRegion = 'https://otel.region.test:4318'
 const ofBox = 'http://10.0.0.7:4318/v1'
 
-/** What its runner is told when it starts anew. */
+/** Restarts a sandbox and returns the assignment that its runner gets. */
 const restarted = async (app: TestControl, runner: SimulatedRunner, id: string) => {
   await app.as('member').post(`/sandbox/${id}/stop`)
   await untilState(app, id, 'stopped')
@@ -19,7 +19,7 @@ const restarted = async (app: TestControl, runner: SimulatedRunner, id: string) 
 }
 
 suite('the telemetry endpoint of a sandbox', () => {
-  test('is the one of its creator, else of its region, and shown where it was given; no header is ever told', async () => {
+  test('the endpoint is the creator’s, else the region’s; it is shown if it was given, without its headers', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const config = { endpoint: 'https://otel.example.com', headers: { 'x-api-key': 'open sesame' } }

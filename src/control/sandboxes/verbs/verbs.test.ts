@@ -31,7 +31,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.equal((await app.as('owner').get(`/sandbox/${id}`)).status, 404)
   })
 
-  test('200 keeps the last known state of a silent runner and says so, until the runner is heard again', async () => {
+  test('200 shows the last known state of a silent runner’s sandbox and says so, until the runner is back', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -70,7 +70,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
 })
 
 suite('what a runner is told', () => {
-  test('says of what runs that it does, so that nothing that changes about it can start it again', async () => {
+  test('the assignment of a running sandbox says that it runs, so that no change can start it again', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -221,7 +221,7 @@ suite('POST /sandbox/:sandboxIdOrName/recover', () => {
 })
 
 suite('DELETE /sandbox/:sandboxIdOrName', () => {
-  test('what its creator wrote of one that is gone is not kept for the day that its row stays', async () => {
+  test('texts of a deleted sandbox’s creator are not kept for the day that its row stays', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const big = 'x'.repeat(50_000)
@@ -298,7 +298,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('403 for a member who may not delete, 404 for strangers, and no runner hears of it', async () => {
+  test('403 for a member who may not delete, 404 for strangers, and no runner is told', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)

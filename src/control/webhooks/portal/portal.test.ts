@@ -59,7 +59,7 @@ suite('the portal page', () => {
     assert.ok(rows.every(({ hash }) => hash !== token))
   })
 
-  test('it has no script, and its headers allow none', async () => {
+  test('the portal page has no script, and its headers allow none', async () => {
     await using app = await startControl()
     const { page } = await enter(app)
     assert.doesNotMatch(page.text, /<script|javascript:|\son\w+=/i)
@@ -118,7 +118,7 @@ suite('the portal page', () => {
     assert.equal((await ask('', cookie)).status, 401)
   })
 
-  test('it ends with the ownership of whoever opened it', async () => {
+  test('the portal page ends when the person who opened it is no longer owner', async () => {
     await using app = await startControl()
     const { read } = await enter(app)
     assert.equal((await read()).status, 200)
@@ -165,7 +165,7 @@ suite('the portal page', () => {
     assert.equal((await send('/endpoints', [['url', 'file:///etc/passwd']])).status, 400)
   })
 
-  test('what is done there stands in the audit log, under the name that the API has for it', async () => {
+  test('changes on the portal page are in the audit log, under the API’s names for them', async () => {
     await using app = await startControl()
     const { send } = await enter(app)
     await send('/endpoints', [['url', 'https://hooks.example.com/']])
@@ -246,7 +246,7 @@ suite('the portal page', () => {
     assert.deepEqual((await app.as('owner').get(`/webhooks/organizations/${ours}/endpoints`)).body, [])
   })
 
-  test('what people wrote is shown as text, and one organization sees nothing of another', async () => {
+  test('user texts are shown as text, and one organization sees nothing of another', async () => {
     await using app = await startControl()
     const mine = await enter(app)
     const url = `https://hooks.example.com/?q=%22'"><img src=x>`
