@@ -96,8 +96,8 @@ suite('walls', () => {
         ),
       )
     assert.deepEqual(named.sort(), [
-      'src/runner/building/image-builder.ts: AgentRefused of agent/agent.ts',
       'src/runner/building/mounts.ts: AgentRefused of agent/agent.ts',
+      'src/runner/building/perform.ts: AgentRefused of agent/agent.ts',
       'src/runner/building/run-step.ts: StartFailed of agent/agent.ts',
       'src/runner/copying/archives.ts: unpackRecord of agent/agent.ts',
       'src/runner/copying/copier.ts: AgentRefused of agent/agent.ts',

@@ -78,6 +78,11 @@ export interface Host {
   /** The base images of all disks and of all templates except `except`. */
   basesInUse(except?: string): Promise<ReadonlySet<string>>
   removeTemplate(image: string): Promise<void>
+  /** When a template was made or last marked as used, in milliseconds since 1970. */
+  lastUseOfTemplate(image: string): Promise<number>
+  markTemplateUsed(image: string): Promise<void>
+  /** Room of the file system that holds the disks and templates. */
+  room(): Promise<{ freeBytes: number; wholeBytes: number }>
   /** Calls `listener` about a second after a sandbox ended without a request. The sandbox is cleared away and `stopped` by then. */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
   /** What a running or paused sandbox uses; undefined for any other. */
@@ -295,6 +300,18 @@ class MachineHost implements Host {
 
   removeTemplate(image: string) {
     return this.#machine.pool.removeTemplate(image)
+  }
+
+  lastUseOfTemplate(image: string) {
+    return this.#machine.pool.lastUseOfTemplate(image)
+  }
+
+  markTemplateUsed(image: string) {
+    return this.#machine.pool.markTemplateUsed(image)
+  }
+
+  room() {
+    return this.#machine.pool.room()
   }
 
   async measure(sandboxId: string) {

@@ -12,6 +12,7 @@ import { openStore } from './archive/store.ts'
 import { AllImages } from './building/all-images.ts'
 import { ImageBuilder } from './building/image-builder.ts'
 import { ImageKeeper } from './building/image-keeper.ts'
+import { LineCache } from './building/line-cache.ts'
 import { ownProcsFile, readLayout } from './cgroup/layout.ts'
 import type { RunnerConfig } from './config.ts'
 import { ContextStore } from './contexts/store.ts'
@@ -102,7 +103,11 @@ export const startRunner = async (
       ]),
   )
   const contexts = new ContextStore(archiveStore)
-  const allImages = await AllImages.open(images, host, new ImageBuilder({ host, agentAt, contexts }))
+  const lines = await LineCache.open({ host, bases: images, log })
+  const allImages = await AllImages.open(images, host, new ImageBuilder({ host, agentAt, contexts, lines }))
+  observe({ name: 'alcove.runner.build.cache', unit: 'By', description: 'Disk of kept lines of definitions.' }, () => [
+    [lines.usage().bytes, {}],
+  ])
   const gates = await serveGates(
     { host, contexts, configOf: (image) => allImages.configOf(image), log },
     config.socket,
@@ -192,6 +197,12 @@ export const startRunner = async (
     (err) => log.warn({ err }, 'files of definitions could not be looked through'),
   )
 
+  const stopRelieving = repeat(
+    LineCache.relieveSeconds,
+    () => lines.relieve(),
+    (err) => log.warn({ err }, 'kept lines of definitions could not be looked through'),
+  )
+
   const build = async () => {
     await images.ensureDefault()
     isBuilt = true
@@ -204,6 +215,7 @@ export const startRunner = async (
     close: async () => {
       sampler[Symbol.dispose]()
       stopSweeping()
+      stopRelieving()
       keeper[Symbol.dispose]()
       reporter[Symbol.dispose]()
       listing[Symbol.dispose]()

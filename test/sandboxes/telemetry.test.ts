@@ -180,6 +180,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
       ...[control, gate].map((service) => `${service} http.server.request.duration`),
       `${runner} alcove.runner.verb.duration`,
       `${runner} alcove.runner.sandboxes`,
+      `${runner} alcove.runner.build.cache`,
     ]
     const seen = () => new Set(receiver.metrics().map(({ service, name }) => `${service} ${name}`))
     await receiver.until('all metrics', () => expected.every((one) => seen().has(one)))

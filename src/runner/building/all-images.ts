@@ -17,6 +17,7 @@ import type {
 import type { Host } from '../host.ts'
 import { idsNamedIn } from '../oci/ids.ts'
 import { type ImageBuilder, isStageName } from './image-builder.ts'
+import { isLineName } from './line-cache.ts'
 
 /** Description of an image that is here. */
 export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'leastDiskBytes' | 'config'>
@@ -40,8 +41,9 @@ export type BroughtImages = {
     onLine?: (line: string) => void
   }): Promise<Known>
   /** What a definition begins with, under a name that counts for nothing until it is complete. */
-  bringBase(request: BringRequest): Promise<{ container: ContainerConfig }>
+  bringBase(request: BringRequest): Promise<{ container: ContainerConfig; files: string }>
   withWebFile: Library['withWebFile']
+  resolve: Library['resolve']
   /** The definition that begins with it has been carried out, and what it made is a template of that name. */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
@@ -81,6 +83,7 @@ export class AllImages {
     const images = new AllImages(brought, host, builder)
     await builder.removeLeft()
     for (const { image, ...template } of await host.templates()) {
+      if (isLineName(image)) continue
       const isTorn = image === template.base && brought.find(image) === undefined
       if (isTorn || isStageName(image)) await host.removeTemplate(image)
       else images.#templates.set(image, template)
@@ -166,16 +169,22 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
+    // A line that is kept goes on with the users that its sandbox had.
+    const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
+      container,
+      files: [files, ...largeIds].join(' '),
+    })
     try {
       const config = await this.#builder.build({
-        ...{ image, plan, contexts, snapshots, maxGiB, signal, onProgress, onText },
+        ...{ image, plan, contexts, snapshots, maxGiB, organizationId, signal, onProgress, onText },
         bringBase: async (name, source) => {
           const request = { image: name, maxGiB, organizationId, largeIds, signal, onProgress, onLine }
-          if (source.kind !== 'image') return (await brought.bringBase({ ...request, source })).container
+          if (source.kind !== 'image') return withIds(await brought.bringBase({ ...request, source }))
           const { base, container } = this.#here(source.image)
-          await brought.bringBase({ ...request, source: { kind: 'image', image: base } })
-          return container
+          const { files } = await brought.bringBase({ ...request, source: { kind: 'image', image: base } })
+          return withIds({ container, files })
         },
+        resolve: (reference) => brought.resolve(reference, maxGiB, signal),
         removeBase: (name) => brought.remove(name),
         withWebFile: (wanted, use) => brought.withWebFile(wanted, use),
       })

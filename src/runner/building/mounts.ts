@@ -6,7 +6,7 @@ import { AgentRefused, type Files } from '#src/toolbox/agent/agent.ts'
 import { copyFiles } from '../copying/copier.ts'
 import { ownDirectory, SandboxSource } from '../copying/sandbox-source.ts'
 import type { CopySource } from '../copying/source.ts'
-import type { Mount, Origin } from '../images/definition/plan.ts'
+import type { CopyStep, Mount, Origin } from '../images/definition/plan.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 
 type Mounting = {
@@ -105,7 +105,7 @@ const copyTo = async (
   await copyFiles(copyOf(path, target), { source: sourceOf(from), files, mostBytes, signal })
 }
 
-const copyOf = (source: string, destination: string) => ({
+export const copyOf = (source: string, destination: string): CopyStep['copy'] => ({
   ...{ sources: [source], documents: [], urls: [], destination, owner: '', group: '' },
   ...{ unpacks: false, excludes: [], keepsParents: false },
 })

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, suite, test } from 'node:test'
@@ -14,41 +13,11 @@ import { ContextStore } from '../contexts/store.ts'
 import { makeImage, type TarEntry, tarOf } from '../images/testing/oci-image.ts'
 import { TestRegistry } from '../images/testing/registry.ts'
 import { openBuilding } from '../testing/building.ts'
+import { busyboxFiles, needsBusybox } from '../testing/busybox-files.ts'
 import { cannotMapOwners, TestHost } from '../testing/test-host.ts'
 import type { AllImages, ToBring } from './all-images.ts'
 
-const needs = ['/usr/bin/skopeo', '/usr/bin/umoci', '/bin/busybox'].find((path) => !existsSync(path))
-const skip = needsRoot || (needs === undefined ? false : `needs ${needs}`)
-
-const applets = [
-  'sh',
-  'cat',
-  'ls',
-  'echo',
-  'mkdir',
-  'stat',
-  'id',
-  'rm',
-  'ln',
-  'chmod',
-  'chown',
-  'test',
-  'wget',
-  'mkfifo',
-  'env',
-]
-
-const busybox = (): TarEntry[] => [
-  { path: 'bin', type: '5' },
-  { path: 'bin/busybox', content: readFileSync('/bin/busybox'), mode: 0o755 },
-  ...applets.map((name): TarEntry => ({ path: `bin/${name}`, type: '2', target: 'busybox' })),
-  { path: 'etc', type: '5' },
-  { path: 'etc/passwd', content: 'root:x:0:0::/root:/bin/sh\napp:x:1000:1000::/:/bin/sh\n' },
-  { path: 'etc/group', content: 'root:x:0:\napp:x:1000:\n' },
-  { path: 'tmp', type: '5', mode: 0o1777 },
-  { path: 'var/lib/pkg', type: '5' },
-  { path: 'var/lib/pkg/list', content: 'of the image\n' },
-]
+const skip = needsRoot || needsBusybox
 
 suite('a definition in stages', { skip }, () => {
   let box: TestHost
@@ -62,7 +31,7 @@ suite('a definition in stages', { skip }, () => {
     box = await TestHost.start()
     registry = await TestRegistry.start()
     const config = { Env: ['PATH=/bin', 'BASE=yes'] }
-    from = registry.put('busybox:1', makeImage({ layers: [tarOf(busybox())], config }))
+    from = registry.put('busybox:1', makeImage({ layers: [tarOf(busyboxFiles())], config }))
     tools = registry.put(
       'tools:1',
       makeImage({ layers: [tarOf([{ path: 'opt/tool', content: 'a tool\n', mode: 0o755 }])] }),
@@ -165,6 +134,41 @@ suite('a definition in stages', { skip }, () => {
       ...['deps 7', 'more', 'deps 7', 'a tool', 'dangling', 'deep', 'link', 'deep/dep', '/nowhere'],
       ...['1000 1000 640', '1000 1000 640', '0 0 755'],
     ])
+    await leavesNothing()
+  })
+
+  test('independent stages run side by side, two lines at a time, by name in the log', async () => {
+    const names = ['one', 'two', 'three']
+    const stages = names.flatMap((name) => [`FROM ${from} AS ${name}`, `RUN echo begin; sleep 1; printf end`])
+    const { image, log } = await build([
+      ...stages,
+      `FROM ${from}`,
+      ...names.map((name) => `COPY --from=${name} /bin/sh /x`),
+    ])
+    const events = [...log.matchAll(/^\[(\w+)\] (begin|end)$/gm)].map(([, name, event]) => ({ name, event }))
+    assert.equal(events.length, 6)
+    let [running, most] = [0, 0]
+    for (const { event } of events) {
+      running += event === 'begin' ? 1 : -1
+      most = Math.max(most, running)
+    }
+    assert.equal(most, 2)
+    assert.match(log, /^\[3\] Line 9: COPY --from=two/m)
+    assert.equal(await images.remove(image), true)
+    await leavesNothing()
+  })
+
+  test('the first stage that fails ends the others, and is the one that is told', async () => {
+    const failing = [`FROM ${from} AS slow`, 'RUN sleep 600', `FROM ${from} AS bad`, 'RUN echo sorry; exit 3']
+    await assert.rejects(build([...failing, `FROM ${from}`, 'COPY --from=slow /x /x', 'COPY --from=bad /x /x']), {
+      name: 'ImageFailed',
+      message: 'Line 4: exit code 3\nsorry',
+    })
+    await leavesNothing()
+    const missing = [`FROM ${from} AS slow`, 'RUN sleep 600', `FROM ${registry.host}/none:1 AS bad`, 'RUN true']
+    await assert.rejects(build([...missing, `FROM ${from}`, 'COPY --from=slow /x /x', 'COPY --from=bad /x /x']), {
+      message: /There is no image .*none:1/,
+    })
     await leavesNothing()
   })
 

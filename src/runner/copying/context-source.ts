@@ -1,6 +1,7 @@
 // The files that came with a definition, read from the object store. They pass through this process without touching a disk of
 // this host.
 
+import { createHash } from 'node:crypto'
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
 import { ArchiveFailed } from '../archive/failed.ts'
@@ -75,8 +76,10 @@ export class ContextSource implements CopySource {
     const turns = new EventLoopTurns(this.#parts.signal)
     for (const tar of this.#tables.keys()) {
       let file = 0
-      for await (const { entry } of readTar(this.#read(tar), turns)) {
-        tree.add(entry, { tar, file })
+      for await (const { entry, contents } of readTar(this.#read(tar), turns)) {
+        const hash = createHash('sha256')
+        for await (const piece of contents) hash.update(piece)
+        tree.add(entry, { tar, file, digest: hash.digest('base64') })
         file += 1
       }
     }

@@ -40,13 +40,19 @@ const keyOf = ({ tar, file }: Pick<Content, 'tar' | 'file'>): string => `${tar}:
 /** Wanted files by tar and number in the tar. A file that is wanted twice is written once and hard-linked. */
 export class WantedFiles {
   readonly #wanted = new Map<string, [WantedFile, ...WantedFile[]]>()
+  readonly #contents = new Map<string, Content>()
   readonly tars = new Set<number>()
 
   add(at: Content, file: WantedFile): void {
     const others = this.#wanted.get(keyOf(at))
     if (others) others.push(file)
     else this.#wanted.set(keyOf(at), [file])
+    this.#contents.set(keyOf(at), at)
     this.tars.add(at.tar)
+  }
+
+  *withContents(): Generator<{ content: Content; files: readonly WantedFile[] }> {
+    for (const [key, files] of this.#wanted) yield { content: this.#contents.get(key) as Content, files }
   }
 
   get(at: Pick<Content, 'tar' | 'file'>): [WantedFile, ...WantedFile[]] | undefined {

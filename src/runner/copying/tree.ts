@@ -4,8 +4,8 @@ import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { damagedTar, type TarEntry } from './tar-reader.ts'
 
-/** Where the contents of a file are: index of the tar, and index of the file in that tar. */
-export type Content = { tar: number; file: number; size: number }
+/** Where the contents of a file are: index of the tar, and index of the file in that tar. `digest`: of its bytes, where known. */
+export type Content = { tar: number; file: number; size: number; digest?: string }
 
 /** Numeric owner. Absent: the owner that the COPY line names, or root. */
 export type Owner = { uid: number; gid: number }
@@ -49,7 +49,7 @@ export class Tree {
     this.#keepsOwners = keepsOwners
   }
 
-  add(entry: TarEntry, at: { tar: number; file: number }): void {
+  add(entry: TarEntry, at: { tar: number; file: number; digest?: string }): void {
     this.#count()
     if (entry.target.length > longestPath) throw damagedTar(`"${entry.path.slice(0, 100)}" leads too far`)
     const parts = partsOf(entry.path)

@@ -38,7 +38,13 @@ export type Brought = {
  * The base image of a definition that is being built. It is not listed until the build is complete; after a restart it is
  * removed.
  */
-export type Base = { container: ContainerConfig; digest?: string; sizeBytes: number }
+export type Base = {
+  container: ContainerConfig
+  digest?: string
+  sizeBytes: number
+  /** Names the files: what has the same name has the same files. */
+  files: string
+}
 
 /** `scratch`: no files. `image`: the files of another image on this host. `built-in`: the files of the built-in image. */
 export type LibrarySource = ImageSource | { kind: 'scratch' } | { kind: 'image'; image: string } | { kind: 'built-in' }
@@ -74,6 +80,8 @@ type StoredImage = Brought & {
   organizationId?: string
   /** The record is the base of a definition that is being built. */
   isUnfinished?: true
+  /** It only lies below kept lines of definitions, and is no image of anybody. */
+  isBelowLines?: true
   tree: string
   layers: string[]
   /** Users of its files that not every sandbox has. Absent: none. */
@@ -117,6 +125,7 @@ const withIds = (own: readonly number[], wanted: readonly number[]): Pick<Stored
 const asBrought = ({
   organizationId: _organizationId,
   isUnfinished: _isUnfinished,
+  isBelowLines: _isBelowLines,
   tree: _tree,
   layers: _layers,
   origin: _origin,
@@ -185,7 +194,12 @@ export class Library {
   }
 
   list(): string[] {
-    return this.#all().flatMap(({ image, isUnfinished }) => (isUnfinished ? [] : [image]))
+    return this.#all().flatMap(({ image, isUnfinished, isBelowLines }) => (isUnfinished || isBelowLines ? [] : [image]))
+  }
+
+  /** What `keepBelowLines` has recorded, with the bytes that its files take. */
+  listBelowLines(): { image: string; sizeBytes: number }[] {
+    return this.#all().flatMap(({ image, sizeBytes, isBelowLines }) => (isBelowLines ? [{ image, sizeBytes }] : []))
   }
 
   find(image: string): Brought | undefined {
@@ -217,8 +231,36 @@ export class Library {
     await this.remove(request.image)
     return this.#bring(request, async (made) => {
       const { digest, sizeBytes } = await this.#record(request, made, { isUnfinished: true })
-      return { container: made.config, sizeBytes, ...(digest === undefined ? {} : { digest }) }
+      const files = made.tree
+      return { container: made.config, sizeBytes, files, ...(digest === undefined ? {} : { digest }) }
     })
+  }
+
+  /** Keeps the files of an image that is here under another name, which is not listed. Fine where it is kept already. */
+  async keepBelowLines(image: string, source: { kind: 'image'; image: string } | { kind: 'built-in' }): Promise<void> {
+    await this.open()
+    if (this.#read(image) !== undefined) return
+    const request: BringRequest = { image, source, maxGiB: Number.MAX_SAFE_INTEGER / GiB }
+    await this.#bring(request, (made) => this.#record(request, made, { isBelowLines: true }))
+  }
+
+  /** Digest of the image that a name stands for now. Nothing of it is downloaded. */
+  async resolve(text: string, maxGiB: number, signal: AbortSignal): Promise<string> {
+    await this.open()
+    const reference = parseReference(text)
+    checkMayAsk(reference, this.#parts.registries)
+    const scratch = join(this.#scratch, randomBytes(6).toString('hex'))
+    try {
+      await mkdir(scratch, { mode: 0o700 })
+      const making: Making = { maxBytes: Math.floor(maxGiB * GiB), signal, say: () => {} }
+      const fetching = this.#fetching(scratch, making, () => 1)
+      const resolved = await tellingEvenly(signal, () =>
+        this.#lanes.run(() => resolveReference(this.#skopeo, reference, fetching), { signal }),
+      )
+      return resolved.digest
+    } finally {
+      await removeTree(scratch)
+    }
   }
 
   async #bring<T>(request: BringRequest, record: (made: Made) => Promise<T>): Promise<T> {
@@ -442,7 +484,7 @@ export class Library {
   async #record(
     { image, organizationId, largeIds: wantedIds = [] }: BringRequest,
     { config, ...made }: Made,
-    more: Pick<StoredImage, 'isUnfinished'> = {},
+    more: Pick<StoredImage, 'isUnfinished' | 'isBelowLines'> = {},
   ): Promise<Brought> {
     await this.#checkShare(organizationId, made)
     const record: StoredImage = {

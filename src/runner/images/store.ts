@@ -40,6 +40,10 @@ export type ImageStore = {
   /** Fetches the base of a definition. It is not listed until it is complete. */
   bringBase(request: BringRequest): Promise<Base>
   withWebFile: Library['withWebFile']
+  resolve: Library['resolve']
+  listBelowLines: Library['listBelowLines']
+  /** Keeps the files of an image that is here under another name, which is not listed. Fine where it is kept already. */
+  keepBelowLines(image: string, of: string): Promise<void>
   /** Completes a base after its definition was built. */
   complete(image: string, config: ContainerConfig): Promise<void>
   /** Removes a fetched image. No error if it is gone. No sandbox may use it as base any more. */
@@ -89,14 +93,15 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
     log,
   })
 
-  const describe = (image: string): ImageDescription | undefined => {
-    if (!imageNameShape.test(image)) return undefined
+  const read = (image: string): Partial<StoredImage> => {
+    if (!imageNameShape.test(image)) return {}
     try {
-      return (JSON.parse(readFileSync(join(images, image, 'image.json'), 'utf8')) as StoredImage).description
+      return JSON.parse(readFileSync(join(images, image, 'image.json'), 'utf8')) as Partial<StoredImage>
     } catch {
-      return undefined
+      return {}
     }
   }
+  const describe = (image: string): ImageDescription | undefined => read(image).description
 
   const ensureDefault = async () => {
     await library.open()
@@ -141,12 +146,17 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       if (request.image === defaultImage) throw new TypeError('the built-in image is not brought')
       return library.bring(request)
     },
-    bringBase: (request) => {
+    bringBase: async (request) => {
       const { source } = request
       const isBuiltIn = source.kind === 'image' && describe(source.image) !== undefined
-      return library.bringBase(isBuiltIn ? { ...request, source: { kind: 'built-in' } } : request)
+      const base = await library.bringBase(isBuiltIn ? { ...request, source: { kind: 'built-in' } } : request)
+      return isBuiltIn ? { ...base, files: `${base.files} ${read(source.image).recipe}` } : base
     },
     withWebFile: (request, use) => library.withWebFile(request, use),
+    resolve: (text, maxGiB, signal) => library.resolve(text, maxGiB, signal),
+    listBelowLines: () => library.listBelowLines(),
+    keepBelowLines: (image, of) =>
+      library.keepBelowLines(image, describe(of) === undefined ? { kind: 'image', image: of } : { kind: 'built-in' }),
     complete: (image, config) => library.complete(image, config),
     remove: async (image) => {
       if (image === defaultImage) throw new TypeError('the built-in image is not removed')

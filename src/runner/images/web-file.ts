@@ -13,7 +13,7 @@ import { isOfOperator, isPrivate, type RegistrySettings } from './skopeo.ts'
 import { runJob, TookTooLong } from './workshop.ts'
 
 /** A file on the host that an unprivileged program has written. */
-export type WebFile = { file: FileHandle; size: number; modifiedSeconds: number }
+export type WebFile = { file: FileHandle; size: number; modifiedSeconds: number; digest: string }
 
 type Fetching = {
   settings: RegistrySettings
@@ -100,7 +100,7 @@ const opened = async (path: string, checksum: string | undefined): Promise<WebFi
     const digest = `sha256:${hash.digest('hex')}`
     if (checksum !== undefined && checksum !== digest)
       throw new ImageFailed('corrupted', `It is not what --checksum says: ${digest}.`)
-    return { file, size, modifiedSeconds: Math.floor(stats.mtimeMs / 1000) }
+    return { file, size, modifiedSeconds: Math.floor(stats.mtimeMs / 1000), digest }
   } catch (error) {
     await file.close()
     throw error

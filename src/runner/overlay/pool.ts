@@ -3,7 +3,7 @@
 // The pool is the runner's directory if that is on btrfs; otherwise a sparse btrfs image in that directory, mounted beside it.
 // Where btrfs is impossible, disks are plain directories without a limit, and the runner logs that.
 import { readFileSync } from 'node:fs'
-import { mkdir, open, rename, rm, stat, statfs } from 'node:fs/promises'
+import { mkdir, open, rename, rm, stat, statfs, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { freeBytes, isBtrfs, isWritable } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -63,6 +63,12 @@ export interface StoragePool {
   /** Bytes of every disk, by sandbox. Empty if unknown. */
   sizesOfDisks(): Promise<ReadonlyMap<string, number>>
   listTemplates(): Promise<string[]>
+  /** Bytes of every template, as `sizeOfTemplate` has them; empty where that is not known. */
+  sizesOfTemplates(): Promise<ReadonlyMap<string, number>>
+  /** When a template was made or last marked as used; 0 where there is none. */
+  lastUseOfTemplate(template: string): Promise<number>
+  markTemplateUsed(template: string): Promise<void>
+  room(): Promise<{ freeBytes: number; wholeBytes: number }>
   /** Stops watching the host's free space. The disks stay. */
   close(): Promise<void>
 }
@@ -306,6 +312,24 @@ class DiskPool implements StoragePool {
 
   sizeOfTemplate(template: string) {
     return this.#templates.sizeOf(template)
+  }
+
+  sizesOfTemplates() {
+    return this.#templates.sizes()
+  }
+
+  async lastUseOfTemplate(template: string) {
+    return (await stat(this.#templates.pathOf(template)).catch(() => undefined))?.mtimeMs ?? 0
+  }
+
+  async markTemplateUsed(template: string) {
+    const now = new Date()
+    await utimes(this.#templates.pathOf(template), now, now)
+  }
+
+  async room() {
+    const { blocks, bavail, bsize } = await statfs(this.directory)
+    return { freeBytes: bavail * bsize, wholeBytes: blocks * bsize }
   }
 
   async listTemplates() {

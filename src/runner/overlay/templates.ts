@@ -13,9 +13,11 @@ export const findTemplate = async (pool: StoragePool, image: string): Promise<Te
 }
 
 export const listTemplates = async (pool: StoragePool): Promise<({ image: string } & Template)[]> => {
+  const sizes = await pool.sizesOfTemplates()
   const all = (await pool.listTemplates()).map(async (image) => {
-    const template = await findTemplate(pool, image)
-    return template === undefined ? [] : [{ image, ...template }]
+    const base = await pool.baseOf({ template: image })
+    const sizeBytes = sizes.get(image)
+    return base === undefined ? [] : [{ image, base, ...(sizeBytes === undefined ? {} : { sizeBytes }) }]
   })
   return (await Promise.all(all)).flat()
 }

@@ -3,11 +3,12 @@ import { join } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
 import { AllImages } from '#src/runner/building/all-images.ts'
 import { ImageBuilder } from '#src/runner/building/image-builder.ts'
+import { LineCache, type LineLimits } from '#src/runner/building/line-cache.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import { DirectoryStore } from '../archive/directory-store.ts'
 import { ContextStore } from '../contexts/store.ts'
 import { standardLimits } from '../images/limits.ts'
-import { openImageStore } from '../images/store.ts'
+import { type ImageStore, openImageStore } from '../images/store.ts'
 import { type OpenedHost, openTestHostIn } from './test-host.ts'
 
 export const openBuilding = async (
@@ -15,7 +16,8 @@ export const openBuilding = async (
   directory: string,
   registry: string,
   timeoutMs?: number,
-): Promise<OpenedHost & { images: AllImages }> => {
+  limits?: LineLimits,
+): Promise<OpenedHost & { images: AllImages; lines: LineCache; store: ImageStore }> => {
   const store = openImageStore({
     poolDir: join(directory, 'images'),
     cacheDir: join(directory, 'cache'),
@@ -26,11 +28,18 @@ export const openBuilding = async (
     onProgress: () => {},
   })
   const opened = await openTestHostIn(instance, directory, { brought: store })
+  const lines = await LineCache.open({
+    host: opened.host,
+    bases: store,
+    log: silentLog(),
+    ...(limits ? { limits } : {}),
+  })
   const builder = new ImageBuilder({
+    lines,
     host: opened.host,
     agentAt,
     contexts: new ContextStore(new DirectoryStore(join(directory, 'contexts'))),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   })
-  return { ...opened, images: await AllImages.open(store, opened.host, builder) }
+  return { ...opened, lines, store, images: await AllImages.open(store, opened.host, builder) }
 }

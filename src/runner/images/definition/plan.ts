@@ -13,6 +13,8 @@ export type { BuildStep, DirectoryStep, RunStep } from './stage.ts'
 export type Stage = {
   /** Place of the stage in the definition, counted from 0. */
   index: number
+  /** The name behind `AS`. */
+  name?: string | undefined
   line: number
   from: Origin | 'scratch'
   /** What its lines take files from, but for triggers of the image that it begins with. */
@@ -68,7 +70,7 @@ export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<st
   if (needed > mostStages)
     refuse(order.at(-1)?.from.line ?? 1, `the last stage needs more than ${mostStages} stages and images; join some`)
   const stages = order.map(({ takesFrom, ...stage }) => ({
-    ...{ index: stage.index, line: stage.from.line, from: stage.base, takesFrom },
+    ...{ index: stage.index, name: stage.name, line: stage.from.line, from: stage.base, takesFrom },
     on: (base: ContainerConfig) => run(stage, base),
   }))
   return { stages: stages as unknown as Plan['stages'] }

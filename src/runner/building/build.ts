@@ -1,0 +1,315 @@
+// A definition while it is built. First each stage is looked at: what it begins with, and how many of its lines are kept from
+// an earlier build. Then the last stage runs, and whatever it still needs: stages that need nothing of each other side by side.
+import { FairQueue } from '#src/kit/queue.ts'
+import type { CopySource } from '#src/runner/copying/source.ts'
+import { type BuildStep, type Origin, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
+import { ImageFailed } from '#src/runner/images/image-failed.ts'
+import { asSize } from '#src/runner/images/limits.ts'
+import type { ContainerConfig } from '#src/runner/images/manifest.ts'
+import type { BaseSource, BuildRequest } from './image-builder.ts'
+import type { LineCache } from './line-cache.ts'
+import { mayChange } from './line-inputs.ts'
+import { perform, removeOwn, sourceOfPlace } from './perform.ts'
+import { StageLog } from './stage-log.ts'
+import { type Looked, type OwnLines, Survey, stageName } from './survey.ts'
+import { type BuildAgent, type BuildHost, Workplace } from './workplace.ts'
+
+const GiB = 1024 ** 3
+/** Lines that run at the same time. */
+const linesAtOnce = 2
+/** The stages of one build together, against what its image may have. */
+const shareOfStages = 3
+
+export type BuildParts = {
+  host: BuildHost
+  agentAt: (socketPath: string) => BuildAgent
+  lines: LineCache | undefined
+  /** The files that came with the definition. */
+  files: CopySource | undefined
+}
+
+type Run = { ended: Promise<void>; isOver: boolean }
+
+const keyOf = (origin: Origin): string => ('stage' in origin ? `stage ${origin.stage}` : origin.image)
+
+export class Build {
+  readonly #request: BuildRequest
+  readonly #parts: BuildParts
+  readonly #failing = new AbortController()
+  readonly #signal: AbortSignal
+  readonly #lanes = new FairQueue({ atOnce: linesAtOnce })
+  readonly #runs = new Map<number, Run>()
+  readonly #places = new Map<string, Workplace>()
+  readonly #opening = new Map<string, Promise<void>>()
+  readonly #survey: Survey
+  readonly #own: OwnLines | undefined
+  /** Templates that go when it is done. */
+  readonly #templates: string[] = []
+  #failure: { error: unknown } | undefined
+
+  constructor(request: BuildRequest, parts: BuildParts) {
+    this.#request = request
+    this.#parts = parts
+    this.#signal = AbortSignal.any([request.signal, this.#failing.signal])
+    const { lines, files } = parts
+    const { organizationId } = request
+    this.#own = lines?.isUseful && organizationId !== undefined ? { lines, organizationId } : undefined
+    this.#survey = new Survey({
+      ...{ request, own: this.#own, files, signal: this.#signal },
+      onKept: (looked) => this.#sayKept(looked),
+    })
+  }
+
+  async run(): Promise<ContainerConfig> {
+    const { image, plan } = this.#request
+    await this.#parts.host.removeTemplate(image)
+    await this.#untilFailure(plan.stages.map(({ index }) => this.#survey.look(index)))
+    const last = this.#survey.get((plan.stages.at(-1) as Stage).index)
+    if (addsNothing(last, this.#survey.sourceOf(last.stage))) return last.config
+    this.#start(last)
+    await this.#untilFailure([...this.#runs.values()].map(({ ended }) => ended))
+    return last.config
+  }
+
+  async destroyPlaces(): Promise<void> {
+    for (const place of this.#places.values()) await place.destroy()
+  }
+
+  async clear(): Promise<void> {
+    await this.destroyPlaces()
+    for (const template of this.#templates) await this.#parts.host.removeTemplate(template)
+    for (const base of this.#survey.bases) await this.#request.removeBase(base)
+    this.#survey.release()
+  }
+
+  /** The first failure ends all others, and is the one that is told. Nothing is under way when this settles. */
+  async #untilFailure(all: readonly Promise<unknown>[]): Promise<void> {
+    const fail = (error: unknown) => {
+      if (this.#failure !== undefined) return
+      this.#failure = { error }
+      this.#failing.abort(error)
+      void this.destroyPlaces().catch(() => {})
+    }
+    await Promise.all(all.map((each) => each.catch(fail)))
+    if (this.#failure !== undefined) throw this.#failure.error
+  }
+
+  /** With all that it needs. None of it waits for what waits for it, as stages make no circle. */
+  #start(looked: Looked): Promise<void> {
+    const { index } = looked.stage
+    const known = this.#runs.get(index)
+    if (known !== undefined) return known.ended
+    const needed = this.#stagesNeeded(looked).map((each) => this.#start(each))
+    const run: Run = { ended: this.#runStage(looked), isOver: false }
+    for (const each of [...needed, run.ended]) each.catch(() => {})
+    this.#runs.set(index, run)
+    run.ended = run.ended.then(async () => {
+      run.isOver = true
+      await this.#destroyUnneeded()
+    })
+    return run.ended
+  }
+
+  #stagesNeeded(looked: Looked): Looked[] {
+    const taken = originsLeft(looked).flatMap((origin) => ('stage' in origin ? [origin.stage] : []))
+    const below = this.#below(looked)
+    const parents = below !== undefined && isToRun(below) ? [below] : []
+    return [...parents, ...taken.map((index) => this.#survey.get(index))]
+  }
+
+  /** The stage whose disk a stage begins with. */
+  #below({ stage, from }: Looked): Looked | undefined {
+    if (from !== undefined || stage.from === 'scratch' || !('stage' in stage.from)) return undefined
+    const below = this.#survey.get(stage.from.stage)
+    return isToRun(below) || below.from !== undefined ? below : this.#below(below)
+  }
+
+  /** What a sandbox begins as that goes on from a stage. */
+  async #diskOf(looked: Looked): Promise<string> {
+    if (looked.from !== undefined) return looked.from
+    const below = this.#below(looked) as Looked
+    if (!isToRun(below)) return below.from as string
+    await this.#start(below)
+    return this.#templateOf(below.stage)
+  }
+
+  #templateOf({ index }: Stage): string {
+    return stageName(this.#request.image, `${index}.disk`)
+  }
+
+  async #runStage(looked: Looked): Promise<void> {
+    const { stage, steps } = looked
+    const { plan } = this.#request
+    const log = this.#logOf(stage)
+    const from = await this.#diskOf(looked)
+    if (plan.stages.length > 1) log.add(`Stage ${stage.index}, from line ${stage.line}\n`)
+    const place = await this.#lanes.run(() => this.#open(keyOf({ stage: stage.index }), from), { signal: this.#signal })
+    let key = looked.kept === 0 ? looked.firstKey : looked.keys[looked.kept - 1]
+    for (const step of steps.slice(looked.kept)) {
+      const fetched = await this.#performIn(place, step, log)
+      key =
+        (mayChange(step) ? undefined : looked.keys[looked.done]) ?? (await this.#survey.keyAfter(key, step, fetched))
+      looked.done += 1
+      if (key !== undefined && isWorthKeeping(step)) await this.#keep(looked, place, key)
+    }
+    looked.lastKey = key
+    await this.#checkSize()
+    await this.#keepDisk(looked, place)
+  }
+
+  async #performIn(place: Workplace, step: BuildStep, log: StageLog): Promise<string[]> {
+    const { withWebFile } = this.#request
+    this.#signal.throwIfAborted()
+    try {
+      for (const origin of originsOf(step)) await this.#ready(origin)
+      return await this.#lanes.run(
+        () => {
+          this.#sayProgress(step)
+          return perform(place, step, {
+            ...{ log, withWebFile, ...this.#bounds() },
+            sourceOf: (origin) => this.#filesOf(origin),
+          })
+        },
+        { signal: this.#signal },
+      )
+    } catch (error) {
+      this.#signal.throwIfAborted()
+      if (error instanceof ImageFailed)
+        throw new ImageFailed(error.failure, `Line ${step.line}: ${error.message}`, { cause: error.cause })
+      throw new ImageFailed('build-failed', `Line ${step.line}: the sandbox of the build has ended`, { cause: error })
+    } finally {
+      log.end()
+    }
+  }
+
+  #sayProgress({ line }: BuildStep): void {
+    const all = this.#survey.all()
+    const done = all.reduce((sum, each) => sum + each.done, 0)
+    const total = all.reduce((sum, each) => sum + each.steps.length, 0)
+    this.#request.onProgress({ step: `line ${line}`, percent: Math.floor((done / total) * 100) })
+  }
+
+  async #keep(looked: Looked, place: Workplace, key: string): Promise<void> {
+    if (this.#own === undefined) return
+    const { lines, organizationId } = this.#own
+    const { image, files } = looked.base
+    const isKept = await lines.keep({
+      ...{ organizationId, key, image, files, sandboxId: place.id },
+      before: looked.keptKey,
+    })
+    if (isKept) looked.keptKey = key
+  }
+
+  /** Makes the image of the last disk, or a template for the stages that build on it. */
+  async #keepDisk({ stage }: Looked, place: Workplace): Promise<void> {
+    const { image, plan } = this.#request
+    if (stage === plan.stages.at(-1)) {
+      // Caches, and what else the build kept there.
+      await removeOwn(place)
+      await place.stop()
+      await place.snapshot(image, image)
+      return
+    }
+    const isBase = this.#survey.all().some((each) => this.#below(each)?.stage === stage)
+    if (!isBase) return
+    const template = this.#templateOf(stage)
+    await this.#parts.host.removeTemplate(template)
+    this.#templates.push(template)
+    await place.snapshot(template)
+  }
+
+  async #destroyUnneeded(): Promise<void> {
+    const left = [...this.#runs].filter(([, { isOver }]) => !isOver).map(([index]) => this.#survey.get(index))
+    const needed = new Set(left.flatMap((each) => [{ stage: each.stage.index }, ...originsLeft(each)]).map(keyOf))
+    for (const [key, place] of this.#places) {
+      if (needed.has(key)) continue
+      this.#places.delete(key)
+      await place.destroy()
+    }
+  }
+
+  #bounds() {
+    return { mostBytes: this.#request.maxGiB * GiB, signal: this.#signal }
+  }
+
+  async #open(key: string, from: string): Promise<Workplace> {
+    const { image, maxGiB } = this.#request
+    const { host, agentAt } = this.#parts
+    this.#signal.throwIfAborted()
+    const place = new Workplace({ host, agentAt, from, key: `${image} ${key}`, maxGiB })
+    this.#places.set(key, place)
+    await place.start()
+    return place
+  }
+
+  /** Resolves when files can be taken from it. */
+  async #ready(origin: Origin): Promise<void> {
+    if ('stage' in origin) return this.#start(this.#survey.get(origin.stage))
+    const key = keyOf(origin)
+    let opening = this.#opening.get(key)
+    if (opening === undefined) {
+      opening = this.#openImage(origin.image)
+      this.#opening.set(key, opening)
+    }
+    return opening
+  }
+
+  /** An image that only files are taken from gets a sandbox too, in which nothing runs. */
+  async #openImage(named: string): Promise<void> {
+    const { bases } = this.#survey
+    const name = stageName(this.#request.image, `from-${bases.length}`)
+    bases.push(name)
+    const source = this.#survey.sourceNamed(named)
+    const reference = await this.#survey.pinned(named)
+    await this.#request.bringBase(name, source.kind === 'image' ? source : { kind: 'registry', reference })
+    await this.#open(named, source.kind === 'image' ? source.image : name)
+  }
+
+  #filesOf(origin: Origin | undefined): CopySource {
+    if (origin === undefined) {
+      if (this.#parts.files === undefined)
+        throw new ImageFailed('unsupported', 'it needs files, and none came with the definition')
+      return this.#parts.files
+    }
+    const place = this.#places.get(keyOf(origin))
+    if (place === undefined) throw new ImageFailed('unsupported', 'it takes files from a stage that is not built')
+    const name = 'stage' in origin ? `in stage ${origin.stage}` : `in ${origin.image}`
+    return sourceOfPlace(place, name, this.#signal)
+  }
+
+  #sayKept({ stage, steps, kept }: Looked): void {
+    const log = this.#logOf(stage)
+    for (const step of steps.slice(0, kept)) log.add(`Line ${step.line}: cached: ${textOf(step)}\n`)
+  }
+
+  #logOf({ index, name }: Stage): StageLog {
+    const { plan, onText = () => {} } = this.#request
+    return new StageLog(plan.stages.length > 1 ? `[${name ?? index}] ` : '', onText)
+  }
+
+  /** Each stage has a disk, and all of them together have a bound. */
+  async #checkSize(): Promise<void> {
+    const sizes = await Promise.all([...this.#places.values()].map((place) => place.diskUsed()))
+    const bytes = sizes.reduce((sum, each) => sum + each, 0)
+    const most = shareOfStages * this.#request.maxGiB * GiB
+    if (bytes > most)
+      throw new ImageFailed(
+        'too-large',
+        `The stages of the definition have ${asSize(bytes)} and may have ${asSize(most)}.`,
+      )
+  }
+}
+
+const isToRun = ({ steps, kept }: Looked): boolean => kept < steps.length
+
+const originsLeft = ({ steps, done }: Looked): Origin[] => steps.slice(done).flatMap(originsOf)
+
+const isWorthKeeping = (step: BuildStep): boolean => 'argv' in step || 'copy' in step
+
+const addsNothing = ({ steps }: Looked, source: BaseSource | undefined): boolean =>
+  steps.length === 0 && source !== undefined && source.kind !== 'image'
+
+const textOf = (step: BuildStep): string => {
+  if ('copy' in step) return step.text
+  return 'argv' in step ? `RUN ${step.script ?? step.argv.at(-1)}` : `WORKDIR ${step.directory}`
+}

@@ -1,0 +1,32 @@
+// What kept lines take of the disk: each what it adds, with the images below them, which are counted once.
+
+type OnBase = { base: string }
+
+export class LineAccount {
+  readonly #baseSizes: ReadonlyMap<string, number>
+  readonly #linesOf = new Map<string, number>()
+  #lines = 0
+  bytes = 0
+
+  constructor(baseSizes: ReadonlyMap<string, number>) {
+    this.#baseSizes = baseSizes
+  }
+
+  add({ base }: OnBase, bytes: number): void {
+    const others = this.#linesOf.get(base) ?? 0
+    this.#linesOf.set(base, others + 1)
+    this.#lines += 1
+    this.bytes += bytes + (others === 0 ? (this.#baseSizes.get(base) ?? 0) : 0)
+  }
+
+  remove({ base }: OnBase, bytes: number): void {
+    const others = (this.#linesOf.get(base) ?? 1) - 1
+    this.#linesOf.set(base, others)
+    this.#lines -= 1
+    this.bytes -= bytes + (others === 0 ? (this.#baseSizes.get(base) ?? 0) : 0)
+  }
+
+  isOver(mostLines: number, mostBytes: number): boolean {
+    return this.#lines > mostLines || this.bytes > mostBytes
+  }
+}

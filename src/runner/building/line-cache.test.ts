@@ -1,0 +1,304 @@
+// Lines of definitions that are kept from one build to the next, on this machine, from a registry on loopback. Needs root;
+// elsewhere it is skipped and says so.
+import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { after, before, beforeEach, suite, test } from 'node:test'
+import { needsRoot } from '#test/needs-root.ts'
+import { DirectoryStore } from '../archive/directory-store.ts'
+import { ContextStore } from '../contexts/store.ts'
+import type { ImageStore } from '../images/store.ts'
+import { makeImage, type TarEntry, tarOf } from '../images/testing/oci-image.ts'
+import { TestRegistry } from '../images/testing/registry.ts'
+import { openBuilding } from '../testing/building.ts'
+import { busyboxFiles, needsBusybox } from '../testing/busybox-files.ts'
+import { TestHost } from '../testing/test-host.ts'
+import type { AllImages, ToBring } from './all-images.ts'
+import { type LineCache, type LineLimits, standardLineLimits } from './line-cache.ts'
+
+const skip = needsRoot || needsBusybox
+
+/** What the disk of this machine has free is nothing that these tests are about. */
+const roomy: LineLimits = { ...standardLineLimits, freeShare: 0 }
+const none: LineLimits = { ...roomy, keptMs: -1 }
+
+/** A line that tells whether it ran anew. */
+const stamp = (path: string) => `RUN cat /proc/sys/kernel/random/uuid > ${path}`
+
+suite('a line that has not changed', { skip }, () => {
+  let box: TestHost
+  let registry: TestRegistry
+  let images: AllImages
+  let lines: LineCache
+  let store: ImageStore
+  let from: string
+  let count = 0
+
+  const open = async (limits = roomy) => {
+    await box.close()
+    const opened = await openBuilding(box.instance, box.directory, registry.host, undefined, limits)
+    box.use(opened)
+    ;({ images, lines, store } = opened)
+  }
+  const image = (content: string) =>
+    makeImage({
+      layers: [tarOf([...busyboxFiles(), { path: 'content', content }])],
+      config: { Env: ['PATH=/bin'] },
+    })
+  before(async () => {
+    box = await TestHost.start()
+    registry = await TestRegistry.start()
+    from = registry.put('busybox:1', image('one'))
+  })
+  // Each test begins with nothing kept.
+  beforeEach(async () => {
+    await open(none)
+    assert.deepEqual([lines.usage().lines, store.listBelowLines()], [0, []])
+    await open()
+  })
+  after(async () => {
+    await registry[Symbol.asyncDispose]()
+    await box[Symbol.asyncDispose]()
+  })
+
+  type Asked = { entries?: TarEntry[]; organizationId?: string | undefined; snapshots?: Record<string, string> }
+  const wantedOf = async (
+    definition: string[],
+    { entries, organizationId, snapshots = {} }: Asked,
+  ): Promise<ToBring> => {
+    count += 1
+    const of = { organizationId: organizationId ?? 'none', hash: count.toString(16).padStart(32, '0') }
+    if (entries)
+      await new ContextStore(new DirectoryStore(join(box.directory, 'contexts'))).put(
+        of,
+        Readable.from([tarOf(entries)]),
+      )
+    const files = entries ? { contexts: { organizationId: of.organizationId, hashes: [of.hash] } } : {}
+    return {
+      ...{ image: `built-${count}`, target: 'present', maxGiB: 1 },
+      source: { kind: 'definition', dockerfile: definition.join('\n'), snapshots, ...files },
+      ...(organizationId === undefined ? {} : { organizationId }),
+    }
+  }
+  const bring = async (wanted: ToBring) => {
+    let log = ''
+    await images.bring(wanted, {
+      signal: new AbortController().signal,
+      onProgress: () => {},
+      onText: (text) => {
+        log += text
+      },
+    })
+    return log
+  }
+  /** Builds, and answers which lines were cached and what a command says in a sandbox of the image. */
+  const build = async (definition: string[], command = 'true', asked: Asked = {}) => {
+    const wanted = await wantedOf(definition, { organizationId: 'one', ...asked })
+    const log = await bring(wanted)
+    const { sandboxId } = await box.started({ image: wanted.image, isNew: true, user: 'root' })
+    const { output } = await box.run(sandboxId, command)
+    await box.host.destroy(sandboxId)
+    assert.equal(await images.remove(wanted.image), true)
+    const cached = [...log.matchAll(/Line (\d+): cached: /g)].map(([, line]) => Number(line))
+    return { output, cached, log }
+  }
+
+  test('is not run again, also when another follows it, and the log says so', async () => {
+    const definition = [`FROM ${from}`, stamp('/a'), 'WORKDIR /srv', stamp('b')]
+    const first = await build(definition, 'cat /a /srv/b')
+    assert.deepEqual(first.cached, [])
+    const second = await build([...definition, 'RUN echo more > c'], 'cat /a /srv/b; cat /srv/c')
+    assert.deepEqual([second.cached, second.output], [[2, 3, 4], `${first.output}\nmore`])
+    const changed = await build([...definition.slice(0, 3), stamp('other')], 'cat /a; ls /srv')
+    assert.deepEqual(changed.cached, [2])
+    assert.deepEqual(changed.output.split('\n'), [first.output.split('\n')[0], 'other'])
+    const whole = await build(definition, 'cat /a /srv/b; ls -a / | grep alcove')
+    assert.deepEqual([whole.cached, whole.output], [[2, 3, 4], first.output])
+  })
+
+  test('is never taken from another organization, and nothing is kept for an image of nobody', async () => {
+    const definition = [`FROM ${from}`, stamp('/a')]
+    const first = await build(definition, 'cat /a')
+    const other = await build(definition, 'cat /a', { organizationId: 'two' })
+    assert.deepEqual(other.cached, [])
+    assert.notEqual(other.output, first.output)
+    assert.equal(lines.usage().lines, 2)
+    for (const _ of [1, 2])
+      assert.deepEqual((await build([`FROM ${from}`, stamp('/b')], 'true', { organizationId: undefined })).cached, [])
+    assert.equal(lines.usage().lines, 2)
+  })
+
+  test('depends on bytes, names and modes of the files that it copies or binds, and not on their times', async () => {
+    const file = (content: string, changes: Partial<TarEntry> = {}): TarEntry[] => [
+      { path: 'd', type: '5' },
+      { path: 'd/f', content, mode: 0o644, ...changes },
+      { path: 'other', content: Math.random().toString() },
+    ]
+    for (const line of ['COPY d /to/', 'RUN --mount=type=bind,source=d,target=/d cat /d/*']) {
+      const made = (entries: TarEntry[]) => build([`FROM ${from}`, line, stamp('/a')], 'true', { entries })
+      await made(file('one'))
+      assert.deepEqual((await made(file('one'))).cached, [2, 3], line)
+      assert.deepEqual((await made(file('two'))).cached, [], line)
+      assert.deepEqual((await made(file('one', { mode: 0o755 }))).cached, [], line)
+      assert.deepEqual((await made(file('one', { path: 'd/g' }))).cached, [], line)
+    }
+  })
+
+  test('depends on what the tag of its image stands for, and on the image that it copies from', async () => {
+    const tools = registry.put('tools:1', makeImage({ layers: [tarOf([{ path: 'tool', content: 'one' }])] }))
+    const definition = [`FROM ${from}`, stamp('/a'), `COPY --from=${tools} /tool /tool`]
+    await build(definition)
+    assert.deepEqual((await build(definition, 'cat /tool')).cached, [2, 3])
+    registry.put('tools:1', makeImage({ layers: [tarOf([{ path: 'tool', content: 'two' }])] }))
+    const newTool = await build(definition, 'cat /tool')
+    assert.deepEqual([newTool.cached, newTool.output], [[2], 'two'])
+    registry.put('busybox:1', image('two'))
+    const newBase = await build(definition, 'cat /content')
+    assert.deepEqual([newBase.cached, newBase.output], [[], 'two'])
+    registry.put('busybox:1', image('one'))
+    assert.deepEqual((await build(definition)).cached, [2, 3])
+  })
+
+  test('stands for its stage: a stage that is only copied from by kept lines is not built', async () => {
+    const stages = (...last: string[]) => [
+      `FROM ${from} AS build`,
+      'ARG V=1',
+      stamp('/a'),
+      'RUN cp /a /out || cat /a > /out',
+      `FROM ${from}`,
+      'COPY --from=build /out /out',
+      ...last,
+    ]
+    const first = await build(stages(), 'cat /out')
+    const second = await build(stages('RUN echo x > /x'), 'cat /out')
+    assert.deepEqual([second.cached, second.output], [[3, 4, 6], first.output])
+    assert.doesNotMatch(second.log, /Stage 0/)
+    assert.match(second.log, /^\[build\] Line 3: cached: RUN cat/m)
+    // Another line takes from it again: it goes on from its kept disk.
+    const again = await build(stages('COPY --from=build /a /again'), 'cat /out /again')
+    assert.deepEqual([again.cached, again.output], [[3, 4, 6], `${first.output}\n${first.output}`])
+    const changed = await build(
+      stages().map((line) => line.replace('V=1', 'V=2')),
+      'cat /out',
+    )
+    assert.deepEqual(changed.cached, [])
+    assert.notEqual(changed.output, first.output)
+  })
+
+  test('stands for a stage that others build on, with or without lines of their own', async () => {
+    const stages = (...last: string[]) => [
+      `FROM ${from} AS one`,
+      stamp('/a'),
+      'FROM one AS two',
+      'ENV B=1',
+      'FROM two',
+      ...last,
+    ]
+    const first = await build(stages('RUN echo 1 > /x'), 'cat /a')
+    const second = await build(stages('RUN echo 2 > /x'), 'cat /a; cat /x')
+    assert.deepEqual([second.cached, second.output], [[2], `${first.output}\n2`])
+    const third = await build(stages(), 'cat /a')
+    assert.deepEqual([third.cached, third.output], [[2], first.output])
+  })
+
+  test('of an address is kept by what came from it, and asked for again', async () => {
+    let [content, asked] = ['one', 0]
+    registry.onRequest = (path, answer) => {
+      if (path !== '/file') return answer
+      asked += 1
+      return { status: 200, type: 'text/plain', body: Buffer.from(content) }
+    }
+    const definition = [`FROM ${from}`, `ADD http://${registry.host}/file /file`, stamp('/a')]
+    const first = await build(definition, 'cat /a')
+    assert.equal(asked, 1)
+    const second = await build(definition, 'cat /a')
+    assert.deepEqual([second.cached, second.output, asked], [[2, 3], first.output, 2])
+    content = 'two'
+    const third = await build(definition, 'cat /file')
+    assert.deepEqual([third.cached, third.output], [[], 'two'])
+  })
+
+  test('has a secret by its id only; a cache of an earlier line is there again', async () => {
+    const definition = [
+      `FROM ${from}`,
+      'RUN --mount=type=cache,target=/cache echo kept > /cache/x',
+      'RUN --mount=type=secret,id=token test ! -e /run/secrets/token',
+    ]
+    await build(definition)
+    const { cached, output } = await build(
+      [...definition, 'RUN --mount=type=cache,target=/cache cat /cache/x > /seen'],
+      'cat /seen; ls -a / | grep alcove',
+    )
+    assert.deepEqual([cached, output], [[2, 3], 'kept'])
+    const other = definition.map((line) => line.replaceAll('token', 'other'))
+    assert.deepEqual((await build(other)).cached, [2])
+  })
+
+  test('that fails is not kept, and those before it are', async () => {
+    const failing = await wantedOf([`FROM ${from}`, stamp('/a'), 'RUN echo half > /half; exit 3'], {
+      organizationId: 'one',
+    })
+    await assert.rejects(bring(failing), /Line 3: exit code 3/)
+    const { cached, output } = await build([`FROM ${from}`, stamp('/a'), 'RUN ls / > /b'], 'grep -c half /b')
+    assert.deepEqual([cached, output], [[2], '0'])
+  })
+
+  test('is found by the next runner; one that was killed while it kept a line leaves a whole one or none', async () => {
+    const definition = [`FROM ${from}`, stamp('/a'), 'RUN sleep 1; echo two > /two']
+    await box.close()
+    const doomed = fork(join(import.meta.dirname, '../testing/doomed-builder.ts'), [
+      ...[box.instance, box.directory, registry.host],
+    ])
+    doomed.send(await wantedOf(definition, { organizationId: 'one' }))
+    for (;;) {
+      const [said] = await once(doomed, 'message')
+      if (said === 'line 3') break
+    }
+    doomed.kill('SIGKILL')
+    await once(doomed, 'exit')
+    await open()
+    assert.equal(lines.usage().lines, 1)
+    const first = await build(definition, 'cat /a /two')
+    assert.deepEqual([first.cached, first.output.endsWith('two')], [[2], true])
+    await open()
+    assert.deepEqual((await build(definition)).cached, [2, 3])
+  })
+
+  test('whose image is lost counts for nothing', async () => {
+    const definition = [`FROM ${from}`, stamp('/a')]
+    await build(definition)
+    for (const { image: base } of store.listBelowLines()) await store.remove(base)
+    await open()
+    assert.equal(lines.usage().lines, 0)
+    assert.deepEqual(
+      (await box.host.templates()).map(({ image }) => image),
+      [],
+    )
+    assert.deepEqual((await build(definition)).cached, [])
+  })
+
+  test('is evicted at the bounds of its organization, of all, and when the pool is nearly full; images never', async () => {
+    const many = (...more: string[]) => [`FROM ${from}`, stamp('/a'), stamp('/b'), ...more]
+    const kept = await wantedOf([...many(), 'RUN echo > /kept'], { organizationId: 'one' })
+    await bring(kept)
+    await build(many('RUN echo > /c'), 'true', { organizationId: 'two' })
+    assert.equal(lines.usage().lines, 6)
+    await open({ ...roomy, mostOfOrganization: 2 })
+    assert.equal(lines.usage().lines, 4)
+    await open({ ...roomy, most: 3 })
+    assert.equal(lines.usage().lines, 3)
+    // The beginning of a definition is worth more than its end.
+    assert.deepEqual((await build(many(), 'true', { organizationId: 'two' })).cached, [2, 3])
+    await open({ ...roomy, freeShare: 2 })
+    assert.deepEqual([lines.usage().lines, store.listBelowLines()], [0, []])
+    // And nothing new is kept then.
+    await build(many())
+    assert.equal(lines.usage().lines, 0)
+    const { sandboxId } = await box.started({ image: kept.image, isNew: true, user: 'root' })
+    assert.equal((await box.run(sandboxId, 'test -s /a')).exitCode, 0)
+    await box.host.destroy(sandboxId)
+    assert.equal(await images.remove(kept.image), true)
+  })
+})

@@ -1,0 +1,327 @@
+// Disks as lines of definitions have left them, so that a build goes on from the last line that has not changed. Each is a
+// template over a base of its own. Its name says whose it is and what it depends on, so nothing else has to be written down:
+// a template has its name once it is whole and on the disk.
+//
+// A kept line is only ever a saving. It is found by its own organization alone, and evicted first: by age, by the bounds, and
+// when the disks of sandboxes need the room.
+import { createHash } from 'node:crypto'
+import type { Logger } from '#src/kit/log.ts'
+import { FairQueue } from '#src/kit/queue.ts'
+import type { Host } from '../host.ts'
+import type { ImageStore } from '../images/store.ts'
+import { LineAccount } from './line-account.ts'
+
+export type CacheHost = Pick<
+  Host,
+  | 'snapshot'
+  | 'templates'
+  | 'removeTemplate'
+  | 'basesInUse'
+  | 'lastUseOfTemplate'
+  | 'markTemplateUsed'
+  | 'room'
+  | 'capabilities'
+>
+type Bases = Pick<ImageStore, 'rootfsOf' | 'remove' | 'listBelowLines' | 'keepBelowLines'>
+
+export type LineLimits = {
+  most: number
+  mostOfOrganization: number
+  /** Shares of the storage pool that lines may take with the images below them. */
+  share: number
+  shareOfOrganization: number
+  /** Lines go until the pool has this share of its size free, or this many bytes. */
+  freeShare: number
+  freeBytes: number
+  keptMs: number
+}
+
+const day = 24 * 3600 * 1000
+
+export const standardLineLimits: LineLimits = {
+  most: 300,
+  mostOfOrganization: 100,
+  share: 0.2,
+  shareOfOrganization: 0.1,
+  freeShare: 0.1,
+  freeBytes: 10 * 1024 ** 3,
+  keptMs: 14 * day,
+}
+
+export type KeptLine = { name: string }
+
+type Line = KeptLine & {
+  /** Hash of the organization's id. */
+  owner: string
+  key: string
+  /** Key of the kept line that it builds on. */
+  before: string
+  base: string
+  usedAt: number
+  /** Builds that need it. */
+  holds: number
+}
+
+type ToKeep = {
+  organizationId: string
+  key: string
+  before: string | undefined
+  sandboxId: string
+  /** The image below its disk, and the name of that image's files. */
+  image: string
+  files: string
+}
+
+type LineCacheParts = {
+  host: CacheHost
+  bases: Bases
+  log: Logger
+  limits?: LineLimits
+  now?: () => number
+}
+
+const none = 'none'
+const shape = /^line\.([0-9a-f]{16})\.([0-9a-f]{32})\.([0-9a-f]{32}|none)$/
+
+/** Whether a template is a kept line, and no image. */
+export const isLineName = (name: string): boolean => shape.test(name)
+
+const shortHash = (length: number, ...parts: string[]) =>
+  createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, length)
+
+const ownerOf = (organizationId: string) => shortHash(16, organizationId)
+
+const relieveSeconds = 10
+const sweepEveryMs = 3600 * 1000
+
+export class LineCache {
+  readonly #host: CacheHost
+  readonly #bases: Bases
+  readonly #log: Logger
+  readonly #limits: LineLimits
+  readonly #now: () => number
+  /** By owner and key. */
+  readonly #lines = new Map<string, Line>()
+  /** Names of what is being kept or removed right now. */
+  readonly #busy = new Set<string>()
+  /** A base that is being kept is not removed at the same time. */
+  readonly #oneBase = new FairQueue({ atOnce: 1 })
+  readonly #comingBases = new Map<string, number>()
+  #bytes = 0
+  #sweeping: Promise<void> | undefined
+  #mustSweep = false
+  #sweptAt = 0
+
+  private constructor({ host, bases, log, limits = standardLineLimits, now = Date.now }: LineCacheParts) {
+    this.#host = host
+    this.#bases = bases
+    this.#log = log
+    this.#limits = limits
+    this.#now = now
+  }
+
+  /** Reads what is there, and removes what is not whole. */
+  static async open(parts: LineCacheParts): Promise<LineCache> {
+    const cache = new LineCache(parts)
+    const { host, bases } = parts
+    for (const { image: name, base } of await host.templates()) {
+      const [, owner, key, before] = shape.exec(name) ?? []
+      if (owner === undefined || key === undefined || before === undefined) continue
+      if (bases.rootfsOf(base) === undefined) await host.removeTemplate(name)
+      else cache.#add({ name, owner, key, before, base, usedAt: await host.lastUseOfTemplate(name), holds: 0 })
+    }
+    await cache.sweep()
+    return cache
+  }
+
+  /** Copies of disks cost nothing on btrfs only. */
+  get isUseful(): boolean {
+    return this.#host.capabilities.hardDiskLimit
+  }
+
+  usage(): { lines: number; bytes: number } {
+    return { lines: this.#lines.size, bytes: this.#bytes }
+  }
+
+  has(organizationId: string, key: string): boolean {
+    return this.#find(ownerOf(organizationId), key) !== undefined
+  }
+
+  /** A line that is found stays until it is released. */
+  async hold(organizationId: string, key: string): Promise<KeptLine | undefined> {
+    const found = this.#find(ownerOf(organizationId), key)
+    if (found === undefined) return undefined
+    found.holds += 1
+    await this.#use(found)
+    return found
+  }
+
+  release({ name }: KeptLine): void {
+    for (const line of this.#lines.values()) if (line.name === name && line.holds > 0) line.holds -= 1
+  }
+
+  /** Whether anything is kept that builds on this line. */
+  hasAfter(organizationId: string, key: string | undefined): boolean {
+    const owner = ownerOf(organizationId)
+    return [...this.#lines.values()].some((line) => line.owner === owner && line.before === (key ?? none))
+  }
+
+  /** Keeps the disk of a sandbox as it is now. Best effort: a build does not fail where this does. */
+  async keep(wanted: ToKeep): Promise<boolean> {
+    const { organizationId, key, before = none, sandboxId, image, files } = wanted
+    const owner = ownerOf(organizationId)
+    const name = `line.${owner}.${key}.${before}`
+    if (this.#find(owner, key) !== undefined || this.#busy.has(name)) return true
+    const base = `line-base.${shortHash(32, organizationId, files)}`
+    this.#busy.add(name)
+    this.#comingBases.set(base, (this.#comingBases.get(base) ?? 0) + 1)
+    try {
+      if ((await this.#missingBytes()) > 0) return false
+      await this.#oneBase.run(() => this.#bases.keepBelowLines(base, image))
+      await this.#host.snapshot(sandboxId, name, base)
+      const line = { name, owner, key, before, base, usedAt: this.#now(), holds: 0 }
+      this.#add(line)
+      await this.#use(line)
+      return true
+    } catch (err) {
+      this.#log.warn({ err, name }, 'a line of a definition could not be kept')
+      return false
+    } finally {
+      this.#busy.delete(name)
+      const others = (this.#comingBases.get(base) ?? 1) - 1
+      if (others === 0) this.#comingBases.delete(base)
+      else this.#comingBases.set(base, others)
+      void this.sweep()
+    }
+  }
+
+  /** To be called every few seconds: makes room for sandboxes where the pool has little left. */
+  async relieve(): Promise<void> {
+    const isDue = this.#now() - this.#sweptAt > sweepEveryMs
+    if (this.#lines.size > 0 && (isDue || (await this.#missingBytes()) > 0)) await this.sweep()
+  }
+
+  static readonly relieveSeconds = relieveSeconds
+
+  /** Evicts what is beyond the bounds. Never throws. */
+  sweep(): Promise<void> {
+    this.#mustSweep = true
+    this.#sweeping ??= this.#sweepWhileAsked()
+    return this.#sweeping
+  }
+
+  async #sweepWhileAsked(): Promise<void> {
+    while (this.#mustSweep) {
+      this.#mustSweep = false
+      this.#sweptAt = this.#now()
+      try {
+        await this.#sweepLines()
+        await this.#sweepBases()
+      } catch (err) {
+        this.#log.warn({ err }, 'kept lines of definitions could not be swept')
+      }
+    }
+    // In the turn in which nobody asks any more: the next caller begins anew.
+    this.#sweeping = undefined
+  }
+
+  #add(line: Line): void {
+    this.#lines.set(`${line.owner}.${line.key}`, line)
+  }
+
+  #find(owner: string, key: string): Line | undefined {
+    return this.#lines.get(`${owner}.${key}`)
+  }
+
+  /** The line itself, and all that it builds on, the nearest first. */
+  #chain(line: Line): Line[] {
+    const chain: Line[] = []
+    for (let at: Line | undefined = line; at && !chain.includes(at); at = this.#find(at.owner, at.before))
+      chain.push(at)
+    return chain
+  }
+
+  async #use(line: Line): Promise<void> {
+    const usedAt = this.#now()
+    for (const each of this.#chain(line)) {
+      each.usedAt = usedAt
+      await this.#host.markTemplateUsed(each.name).catch(() => {})
+    }
+  }
+
+  /** Bytes that the pool has too few for the disks of sandboxes. */
+  async #missingBytes(): Promise<number> {
+    const { freeBytes, wholeBytes } = await this.#host.room()
+    return Math.min(this.#limits.freeBytes, wholeBytes * this.#limits.freeShare) - freeBytes
+  }
+
+  /** What each line adds to the one that it builds on. */
+  async #addedBytes(): Promise<Map<Line, number>> {
+    const templates = await this.#host.templates()
+    const sizes = new Map(templates.map(({ image, sizeBytes = 0 }) => [image, sizeBytes]))
+    const added = (line: Line) => {
+      const below = this.#find(line.owner, line.before)
+      return Math.max(0, (sizes.get(line.name) ?? 0) - (below ? (sizes.get(below.name) ?? 0) : 0))
+    }
+    return new Map([...this.#lines.values()].map((line) => [line, added(line)]))
+  }
+
+  async #sweepLines(): Promise<void> {
+    if (this.#lines.size === 0) {
+      this.#bytes = 0
+      return
+    }
+    const { most, mostOfOrganization, share, shareOfOrganization, keptMs } = this.#limits
+    const { wholeBytes } = await this.#host.room()
+    const added = await this.#addedBytes()
+    let missing = await this.#missingBytes()
+    const all = new LineAccount(this.#baseSizes())
+    const owners = new Map<string, LineAccount>()
+    for (const [line, bytes] of added) {
+      all.add(line, bytes)
+      const own = owners.get(line.owner) ?? new LineAccount(this.#baseSizes())
+      owners.set(line.owner, own)
+      own.add(line, bytes)
+    }
+    for (const line of this.#inOrderOfEviction()) {
+      const own = owners.get(line.owner) as LineAccount
+      const isOver =
+        this.#now() - line.usedAt > keptMs ||
+        missing > 0 ||
+        all.isOver(most, share * wholeBytes) ||
+        own.isOver(mostOfOrganization, shareOfOrganization * wholeBytes)
+      if (!isOver || line.holds > 0) continue
+      this.#lines.delete(`${line.owner}.${line.key}`)
+      this.#busy.add(line.name)
+      await this.#host.removeTemplate(line.name).finally(() => this.#busy.delete(line.name))
+      const bytes = added.get(line) ?? 0
+      missing -= bytes
+      all.remove(line, bytes)
+      own.remove(line, bytes)
+    }
+    this.#bytes = all.bytes
+  }
+
+  /** What was not used for longest first; of one chain, the end first. */
+  #inOrderOfEviction(): Line[] {
+    const depths = new Map([...this.#lines.values()].map((line) => [line, this.#chain(line).length]))
+    const depth = (line: Line) => depths.get(line) ?? 0
+    return [...depths.keys()].sort((a, b) => a.usedAt - b.usedAt || depth(b) - depth(a))
+  }
+
+  #baseSizes(): ReadonlyMap<string, number> {
+    return new Map(this.#bases.listBelowLines().map(({ image, sizeBytes }) => [image, sizeBytes]))
+  }
+
+  async #sweepBases(): Promise<void> {
+    const isNeeded = (base: string) =>
+      this.#comingBases.has(base) || [...this.#lines.values()].some((line) => line.base === base)
+    const unneeded = this.#bases.listBelowLines().filter(({ image }) => !isNeeded(image))
+    if (unneeded.length === 0) return
+    const inUse = await this.#host.basesInUse()
+    for (const { image } of unneeded)
+      await this.#oneBase.run(async () => {
+        if (!inUse.has(image) && !isNeeded(image)) await this.#bases.remove(image)
+      })
+  }
+}

@@ -1,0 +1,62 @@
+// What a line takes from elsewhere, each named by what it is. Undefined: this is not known, so the line has no key.
+import { fingerprintOf } from '../copying/fingerprint.ts'
+import type { CopySource } from '../copying/source.ts'
+import type { BuildStep, CopyStep, Mount, Origin } from '../images/definition/plan.ts'
+import { copyOf } from './mounts.ts'
+
+export type InputParts = {
+  /** The files that came with the definition. */
+  files: CopySource | undefined
+  /** Key of a stage after its last line. */
+  keyOfStage: (index: number) => string | undefined
+  /** What an image is: its digest, or the name of one that never changes. */
+  identityOf: (image: string) => Promise<string>
+  signal: AbortSignal
+}
+
+/** `fetched`: the digests of what came from the addresses of an ADD without a checksum. */
+export const inputsOf = async (
+  step: BuildStep,
+  fetched: readonly string[] | undefined,
+  parts: InputParts,
+): Promise<string[] | undefined> => {
+  const inputs = 'copy' in step ? await ofCopy(step.copy, fetched, parts) : await ofMounts(step, parts)
+  const known = inputs.filter((each) => each !== undefined)
+  return known.length === inputs.length ? known : undefined
+}
+
+/** Whether an address may answer with something else tomorrow. */
+export const mayChange = (step: BuildStep): boolean =>
+  'copy' in step && step.copy.urls.length > 0 && step.copy.checksum === undefined
+
+type Inputs = Promise<(string | undefined)[]>
+
+const ofCopy = async (copy: CopyStep['copy'], fetched: readonly string[] | undefined, parts: InputParts): Inputs => {
+  const urls = copy.urls.length === 0 || copy.checksum !== undefined ? [] : (fetched ?? [undefined])
+  if (copy.sources.length === 0) return [...urls]
+  const own = copy.from === undefined ? await fingerprint(copy, parts) : await identity(copy.from, parts)
+  return [own, ...urls]
+}
+
+const ofMounts = (step: BuildStep, parts: InputParts): Inputs =>
+  Promise.all(('argv' in step ? (step.mounts ?? []) : []).map((mount) => ofMount(mount, parts)))
+
+const ofMount = async (mount: Mount, parts: InputParts): Promise<string | undefined> => {
+  if ('from' in mount && mount.from !== undefined) return identity(mount.from, parts)
+  return mount.type === 'bind' ? fingerprint(copyOf(mount.source, mount.target), parts) : 'nothing'
+}
+
+const identity = async (origin: Origin, { keyOfStage, identityOf }: InputParts): Promise<string | undefined> =>
+  'stage' in origin ? keyOfStage(origin.stage) : identityOf(origin.image)
+
+/** What is not there is reported when the line is carried out. */
+const fingerprint = async (copy: CopyStep['copy'], { files, signal }: InputParts): Promise<string | undefined> => {
+  if (files === undefined) return undefined
+  const wanted = { ...copy, isOwned: copy.owner !== '' }
+  try {
+    return await fingerprintOf(await files.tree(copy.sources), wanted, signal)
+  } catch {
+    signal.throwIfAborted()
+    return undefined
+  }
+}

@@ -1,0 +1,80 @@
+// The key of a line changes with all that its result depends on, and with nothing else.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { emptyConfig, planOf } from '../images/definition/plan.ts'
+import { keyAfter, keyOfBase } from './line-keys.ts'
+
+/** Key after the last line of a definition whose lines take the same from elsewhere. */
+const keyOf = (lines: string[], { files = 'files', inputs = ['x'] } = {}) => {
+  const { stages } = planOf(['FROM base', ...lines].join('\n'), true)
+  const { steps } = stages[0].on(emptyConfig())
+  return steps.reduce((key, step) => keyAfter(key, step, inputs), keyOfBase(files))
+}
+
+const same = (...all: string[][]) =>
+  assert.equal(new Set(all.map((lines) => keyOf(lines))).size, 1, JSON.stringify(all))
+const others = (...all: string[][]) =>
+  assert.equal(new Set(all.map((lines) => keyOf(lines))).size, all.length, JSON.stringify(all))
+
+suite('the key of a line', () => {
+  const run = 'RUN make'
+
+  test('has its command, and user, directory, shell and variables as they are at the line', () => {
+    others(
+      ...[[run], ['RUN make all'], ['RUN ["make"]'], ['USER app', run], ['WORKDIR /a', run], ['WORKDIR /b', run]],
+      ...[
+        ['ENV A=1', run],
+        ['ENV A=2', run],
+        ['ENV B=1', run],
+        ['ARG A=3', run],
+      ],
+      ...[['SHELL ["/bin/bash", "-c"]', run], ['RUN --network=none make'], ['RUN <<E\nmake\nE'], ['RUN <<E\n#!/x\nE']],
+    )
+    same(['ARG A=1', 'ENV B=$A', run], ['ARG A=1', 'ENV B=1', run])
+  })
+
+  test('does not have its place, comments, or what says nothing about files', () => {
+    same([run], ['', '# said', run], ['LABEL a=b', 'EXPOSE 80', run], ['CMD ["x"]', 'ENTRYPOINT ["y"]', run])
+    same([run], ['HEALTHCHECK NONE', 'VOLUME /v', 'STOPSIGNAL SIGINT', run])
+  })
+
+  test('has what a COPY says of names, owners and modes, and what the files are', () => {
+    others(
+      ...[['COPY a /to'], ['COPY b /to'], ['COPY a /other'], ['COPY a /to/'], ['ADD a /to']],
+      ...[['COPY --chown=app a /to'], ['COPY --chown=1:2 a /to'], ['COPY --chmod=700 a /to']],
+      ...[['COPY --exclude=*.md a /to'], ['COPY --parents a /to'], ['COPY <<a /to\none\na'], ['COPY <<a /to\ntwo\na']],
+    )
+    assert.notEqual(keyOf(['COPY a /to'], { inputs: ['one'] }), keyOf(['COPY a /to'], { inputs: ['two'] }))
+    assert.notEqual(keyOf([run], { files: 'one' }), keyOf([run], { files: 'two' }))
+  })
+
+  test('has where an ADD fetches from and its checksum', () => {
+    const sums = ['0', '1'].map((digit) => `sha256:${digit.repeat(64)}`)
+    others(
+      ['ADD http://a.test/x /x'],
+      ['ADD http://b.test/x /x'],
+      ...sums.map((sum) => [`ADD --checksum=${sum} http://a.test/x /x`]),
+    )
+  })
+
+  test('has mounts, and a secret by its id', () => {
+    others(
+      ...[[run], ['RUN --mount=type=cache,target=/c make'], ['RUN --mount=type=cache,target=/d make']],
+      ...[['RUN --mount=type=cache,id=x,target=/c make'], ['RUN --mount=target=/c make']],
+      ...[['RUN --mount=type=secret,id=a make'], ['RUN --mount=type=secret,id=b make']],
+      ...[['RUN --mount=type=tmpfs,target=/c make'], ['RUN --mount=type=bind,source=b,target=/c make']],
+    )
+  })
+
+  test('depends on all lines before it', () => {
+    others(['RUN a', 'RUN b'], ['RUN b', 'RUN a'], ['RUN c', 'RUN b'], ['RUN b'])
+  })
+
+  test('cannot be made to look like another by where one text ends and the next begins', () => {
+    others(['ENV A=1 B=2', run], ['ENV A=1\\ B=2', run], ['ENV A="1,B:2"', run])
+    assert.notEqual(
+      keyAfter('a', { line: 1, directory: 'b' }, ['c', 'd']),
+      keyAfter('a', { line: 1, directory: 'b' }, ['c,d']),
+    )
+  })
+})

@@ -1,0 +1,236 @@
+// What is known of the stages of a definition before any of them runs: what each begins with, the keys of its lines, and how many
+// of them are kept from an earlier build.
+import { type BuildStep, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
+import type { ContainerConfig } from '#src/runner/images/manifest.ts'
+import { formatReference, parseReference, pinned } from '#src/runner/images/reference.ts'
+import type { CopySource } from '../copying/source.ts'
+import type { BaseSource, BuildRequest } from './image-builder.ts'
+import type { KeptLine, LineCache } from './line-cache.ts'
+import { inputsOf, mayChange } from './line-inputs.ts'
+import { keyAfter, keyOfBase } from './line-keys.ts'
+
+const GiB = 1024 ** 3
+
+const stageMark = '.stage-'
+/** Images and templates that exist while a definition is built. */
+export const isStageName = (image: string): boolean => image.includes(stageMark)
+export const stageName = (image: string, of: string | number): string => `${image}${stageMark}${of}`
+
+/** Kept lines of one organization. */
+export type OwnLines = { lines: LineCache; organizationId: string }
+
+/** A stage that was looked at. */
+export type Looked = {
+  stage: Stage
+  steps: readonly BuildStep[]
+  config: ContainerConfig
+  /** What its sandbox begins as. Undefined: the disk of the stage that it builds on. */
+  from: string | undefined
+  /** The image of the library below its disk, and the name of that image's files. */
+  base: { image: string; files: string }
+  /** Keys after its lines, as far as they are known before anything runs. */
+  keys: (string | undefined)[]
+  /** Key before its first line. */
+  firstKey: string | undefined
+  /** Key of the last line that is kept, in it or below it. */
+  keptKey: string | undefined
+  /** Number of lines that need not be run, because the disk after them is kept. */
+  kept: number
+  /** Number of lines that have been run, or need not be. */
+  done: number
+  /** Key after its last line, once that is known. */
+  lastKey: string | undefined
+}
+
+type SurveyParts = {
+  request: BuildRequest
+  own: OwnLines | undefined
+  /** The files that came with the definition. */
+  files: CopySource | undefined
+  signal: AbortSignal
+  /** Told of the lines that need not be run. */
+  onKept: (looked: Looked) => void
+}
+
+export class Survey {
+  readonly #request: BuildRequest
+  readonly #own: OwnLines | undefined
+  readonly #files: CopySource | undefined
+  readonly #signal: AbortSignal
+  readonly #onKept: SurveyParts['onKept']
+  readonly #looks = new Map<number, Promise<Looked>>()
+  readonly #looked = new Map<number, Looked>()
+  readonly #identities = new Map<string, Promise<string>>()
+  readonly #held: KeptLine[] = []
+  /** Images that go when the build is done. */
+  readonly bases: string[] = []
+
+  constructor({ request, own, files, signal, onKept }: SurveyParts) {
+    this.#request = request
+    this.#own = own
+    this.#files = files
+    this.#signal = signal
+    this.#onKept = onKept
+  }
+
+  /** To be asked about stages that were looked at. */
+  get(index: number): Looked {
+    return this.#looked.get(index) as Looked
+  }
+
+  all(): Looked[] {
+    return [...this.#looked.values()]
+  }
+
+  /** What it holds for the build may be evicted from here on. */
+  release(): void {
+    for (const line of this.#held) this.#own?.lines.release(line)
+  }
+
+  look(index: number): Promise<Looked> {
+    let look = this.#looks.get(index)
+    if (look === undefined) {
+      look = this.#lookAt(this.#stage(index))
+      look.catch(() => {})
+      this.#looks.set(index, look)
+    }
+    return look
+  }
+
+  async #lookAt(stage: Stage): Promise<Looked> {
+    const looked = await this.#begin(stage)
+    if (this.#own === undefined) looked.firstKey = undefined
+    else {
+      await this.#findKeys(looked, this.#own)
+      await this.#findKept(looked, this.#own)
+    }
+    this.#looked.set(stage.index, looked)
+    return looked
+  }
+
+  async #begin(stage: Stage): Promise<Looked> {
+    const { from } = stage
+    const none = { keys: [], kept: 0, done: 0, lastKey: undefined }
+    if (from !== 'scratch' && 'stage' in from) {
+      const { config: below, base, lastKey, keptKey } = await this.look(from.stage)
+      const { steps, config } = stage.on(below)
+      return { ...none, stage, steps, config, from: undefined, base, firstKey: lastKey, keptKey }
+    }
+    const image = this.#nameOfBase(stage)
+    const source = this.sourceOf(stage) as BaseSource
+    if (image !== this.#request.image) this.bases.push(image)
+    const { container, files } = await this.#request.bringBase(image, source)
+    const { steps, config } = stage.on(container)
+    // A snapshot may have a disk of its own over what lies below it.
+    const name = source.kind === 'image' ? source.image : image
+    const firstKey = keyOfBase(source.kind === 'image' ? `snapshot ${name} ${files}` : files)
+    return { ...none, stage, steps, config, from: name, base: { image, files }, firstKey, keptKey: undefined }
+  }
+
+  async #findKeys(looked: Looked, { lines, organizationId }: OwnLines): Promise<void> {
+    const { steps, keys } = looked
+    let { firstKey: key, keptKey } = looked
+    for (const step of steps) {
+      let fetched: string[] | undefined
+      // What an address answers is asked for only where a line is kept that depends on it.
+      if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
+      key = await this.keyAfter(key, step, fetched)
+      keys.push(key)
+      if (key !== undefined && lines.has(organizationId, key)) keptKey = key
+    }
+    looked.lastKey = key
+  }
+
+  async #findKept(looked: Looked, { lines, organizationId }: OwnLines): Promise<void> {
+    const { keys, steps } = looked
+    for (let count = steps.length; count > 0; count--) {
+      const key = keys[count - 1]
+      const line = key === undefined ? undefined : await lines.hold(organizationId, key)
+      if (line === undefined) continue
+      this.#held.push(line)
+      Object.assign(looked, { kept: count, done: count, from: line.name, keptKey: key })
+      this.#onKept(looked)
+      return
+    }
+  }
+
+  async keyAfter(
+    key: string | undefined,
+    step: BuildStep,
+    fetched: readonly string[] | undefined,
+  ): Promise<string | undefined> {
+    if (key === undefined) return undefined
+    for (const origin of originsOf(step)) if ('stage' in origin) await this.look(origin.stage)
+    const inputs = await inputsOf(step, fetched, {
+      files: this.#files,
+      keyOfStage: (index) => this.#looked.get(index)?.lastKey,
+      identityOf: (image) => this.#identityOf(image),
+      signal: this.#signal,
+    }).catch(() => {
+      // What cannot be found out is reported when the line is carried out.
+      this.#signal.throwIfAborted()
+      return undefined
+    })
+    return inputs === undefined ? undefined : keyAfter(key, step, inputs)
+  }
+
+  async #fetchDigests(step: BuildStep): Promise<string[] | undefined> {
+    const digests: string[] = []
+    try {
+      for (const { url } of 'copy' in step ? step.copy.urls : [])
+        digests.push(
+          await this.#request.withWebFile(
+            { url, mostBytes: this.#request.maxGiB * GiB, signal: this.#signal },
+            async ({ digest }) => digest,
+          ),
+        )
+      return digests
+    } catch {
+      this.#signal.throwIfAborted()
+      return undefined
+    }
+  }
+
+  /** What an image is: the same as long as its files are the same. */
+  #identityOf(name: string): Promise<string> {
+    const source = this.sourceNamed(name)
+    if (source.kind === 'image') return Promise.resolve(`snapshot ${source.image}`)
+    let identity = this.#identities.get(name)
+    if (identity === undefined) {
+      const reference = parseReference(name)
+      identity = this.#request.resolve(name).then((digest) => formatReference(pinned(reference, digest)))
+      identity.catch(() => {})
+      this.#identities.set(name, identity)
+    }
+    return identity
+  }
+
+  #stage(index: number): Stage {
+    return this.#request.plan.stages.find((stage) => stage.index === index) as Stage
+  }
+
+  /** The name of what a stage begins with. Only what lies below the last one stays. */
+  #nameOfBase({ index }: Stage): string {
+    const { image, plan } = this.#request
+    let root = plan.stages.at(-1) as Stage
+    while (root.from !== 'scratch' && 'stage' in root.from) root = this.#stage(root.from.stage)
+    return index === root.index ? image : stageName(image, index)
+  }
+
+  /** Undefined: it builds on another stage. */
+  sourceOf({ from }: Stage): BaseSource | undefined {
+    if (from === 'scratch') return { kind: 'scratch' }
+    return 'stage' in from ? undefined : this.sourceNamed(from.image)
+  }
+
+  sourceNamed(name: string): Extract<BaseSource, { kind: 'registry' | 'image' }> {
+    const { snapshots = {} } = this.#request
+    const image = Object.hasOwn(snapshots, name) ? snapshots[name] : undefined
+    return image === undefined ? { kind: 'registry', reference: name } : { kind: 'image', image }
+  }
+
+  /** The reference of an image as it was when the keys were made; as it is written where no key needed it. */
+  async pinned(reference: string): Promise<string> {
+    return (await this.#identities.get(reference)) ?? reference
+  }
+}

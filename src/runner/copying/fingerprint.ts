@@ -1,0 +1,33 @@
+// What a COPY means, as a hash: which files it makes, with which bytes. Times do not count, as in Docker.
+import { createHash } from 'node:crypto'
+import { EventLoopTurns } from '#src/kit/yield.ts'
+import { type Selection, select, type Wanted, type WantedFiles } from './selection.ts'
+import type { Tree } from './tree.ts'
+
+/**
+ * Two lines with the same destination and the same fingerprint make the same files. Whether the destination is a directory is
+ * not asked: this depends on the lines before. Throws as `select` does.
+ */
+export const fingerprintOf = async (tree: Tree, wanted: Wanted, signal: AbortSignal): Promise<string> => {
+  const selection = await select(tree, wanted, true, signal)
+  const lines = linesOf(selection).sort()
+  const turns = new EventLoopTurns(signal)
+  const hash = createHash('sha256')
+  for (const line of lines) {
+    await turns.next()
+    hash.update(line).update('\n')
+  }
+  return hash.digest('hex')
+}
+
+const linesOf = ({ made, files, unpacked }: Selection): string[] => [
+  ...made.map((each) => JSON.stringify(each)),
+  ...fileLines(files, 'file'),
+  ...fileLines(unpacked, 'archive'),
+]
+
+const fileLines = (wanted: WantedFiles, kind: string): string[] =>
+  [...wanted.withContents()].flatMap(({ content, files }) => {
+    if (content.digest === undefined) throw new TypeError('the bytes of a file are not known')
+    return files.map(({ modifiedSeconds: _, ...file }) => JSON.stringify([kind, content.digest, file]))
+  })
