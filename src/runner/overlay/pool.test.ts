@@ -84,6 +84,25 @@ for (const useBtrfs of [true, false])
       assert.equal(readFileSync(join(upper, 'file'), 'utf8'), 'x')
     })
 
+    test('copies that are asked for at the same time are each whole, and one that fails fails alone', async () => {
+      const ids = ['many-1', 'many-2', 'many-3', 'many-4']
+      const parent = { sandboxId: 'a' }
+      const making = ids.map((id) => pool.copyDisk(parent, id, `below ${id}`, 1))
+      const failing = pool.copyDisk({ sandboxId: 'nobody' }, 'of-nobody', 'base', 1)
+      await assert.rejects(failing)
+      await Promise.all(making)
+      await Promise.all(ids.map(() => pool.settleDisks()))
+      for (const id of ids) {
+        assert.equal(readFileSync(join(pool.diskOf(id).upper, 'file'), 'utf8'), 'x')
+        assert.equal(await pool.baseOf({ sandboxId: id }), `below ${id}`)
+        await pool.remove(id)
+      }
+      assert.deepEqual(
+        (await pool.list()).filter((name) => name.includes('many') || name.includes('nobody')),
+        [],
+      )
+    })
+
     test('no link inside a disk leads out of it, not even for its copy', async () => {
       await make('sly')
       const outside = mkdtempSync(join(tmpdir(), 'alcove-outside-'))

@@ -13,7 +13,7 @@ import { readIfThere } from '../cgroup/files.ts'
 import { runSteps, type Step, step } from '../launch.ts'
 import { uidBase } from '../oci/ids.ts'
 import { readOnlySince, SpaceClaim } from './space-claim.ts'
-import { isName, Volumes } from './volumes.ts'
+import { type Changes, isName, Volumes } from './volumes.ts'
 
 export type Disk = {
   /** Directory that contains all of the following. */
@@ -260,10 +260,9 @@ class DiskPool implements StoragePool {
 
   copyDisk(from: Original, sandboxId: string, base: string, diskGiB: number) {
     const room = bytesWithRoom(diskGiB)
-    return this.#disks.copy(this.#pathOf(from), sandboxId, (path) => [
-      ...this.#disks.stepsToLimit(path, room),
-      ...stepsToFinishCopy(path, base),
-    ])
+    return this.#disks.copy(this.#pathOf(from), sandboxId, (path) =>
+      changesOfCopy(path, base, this.#disks.stepsToLimit(path, room)),
+    )
   }
 
   settleDisks() {
@@ -291,10 +290,9 @@ class DiskPool implements StoragePool {
   async makeTemplate(template: string, sandboxId: string, base: string) {
     // A template without its base image is unusable and blocks the name: remove it first.
     await this.#templates.remove(template)
-    await this.#templates.copy(this.#disks.pathOf(sandboxId), template, (path) => [
-      ...this.#templates.stepsToLimit(path, unlimited),
-      ...stepsToFinishCopy(path, base),
-    ])
+    await this.#templates.copy(this.#disks.pathOf(sandboxId), template, (path) =>
+      changesOfCopy(path, base, this.#templates.stepsToLimit(path, unlimited)),
+    )
     await this.#templates.settle()
   }
 
@@ -357,16 +355,19 @@ const sayBase = (path: string, base: string) => step.newFile(join(diskAt(path).e
  * Removes from a copy what identifies the sandbox it was copied from. The base image's name is synced, because nothing else
  * records it.
  */
-const stepsToFinishCopy = (path: string, base: string): Step[] => {
+const changesOfCopy = (path: string, base: string, limit: readonly Step[]): Changes => {
   const { upper, work, etc, etcWork } = diskAt(path)
-  return [
-    step.removeTree(work),
-    step.removeTree(etc),
-    step.removeTree(etcWork),
-    ...seeds.map((seed) => step.forgetFile(upper, seed)),
-    ...stepsToFinish(path, base),
-    step.sync(join(etc, baseName)),
-  ]
+  return {
+    change: [
+      ...limit,
+      step.removeTree(work),
+      step.removeTree(etc),
+      step.removeTree(etcWork),
+      ...seeds.map((seed) => step.forgetFile(upper, seed)),
+      ...stepsToFinish(path, base),
+    ],
+    sync: [step.sync(join(etc, baseName))],
+  }
 }
 
 /** For tests, which remove their whole instance: unmounts the pool's image. No sandbox may be left. */

@@ -2,6 +2,7 @@
 // volume with its final name is complete. Names of unfinished ones begin with a dot, which no sandbox's name does.
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { Batches, type Outcomes } from '#src/kit/batches.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import { hasCode } from '../cgroup/files.ts'
@@ -10,6 +11,8 @@ import { runSteps, type Step, step } from '../launch.ts'
 const coming = '.coming-'
 const leaving = '.leaving-'
 
+/** Copies that are made together. */
+const mostAtOnce = 32
 const copyTimeoutMs = 10 * 60_000
 const settleTimeoutMs = 2 * 60_000
 
@@ -29,10 +32,20 @@ const parseSizes = (table: string, directory: string): ReadonlyMap<string, numbe
   return sizes
 }
 
+/** Steps that change a copy before it gets its name, and steps that then write these changes to the disk. */
+export type Changes = { change: Step[]; sync: Step[] }
+
+type Copy = { from: string; path: string; rename: Step } & Changes
+
 export class Volumes {
   readonly #launcher: string
   readonly #directory: string
   readonly #areSubvolumes: boolean
+  readonly #copies = new Batches<Copy>(mostAtOnce, (copies) => this.#snapshotAll(copies))
+  readonly #settling = new Batches<void>(Number.POSITIVE_INFINITY, async (callers) => {
+    await this.#settleNow()
+    return Promise.allSettled(callers)
+  })
 
   private constructor(launcher: string, directory: string, areSubvolumes: boolean) {
     this.#launcher = launcher
@@ -65,11 +78,13 @@ export class Volumes {
     return this.#areSubvolumes ? [step.limit(path, bytes)] : []
   }
 
-  /** Copies the volume at `from`. The steps change the copy before it gets its name. Instant for subvolumes. */
-  async copy(from: string, name: string, change: (path: string) => Step[]): Promise<void> {
+  /** Copies the volume at `from`. The changes are made before the copy gets its name. Instant for subvolumes. */
+  async copy(from: string, name: string, changes: (path: string) => Changes): Promise<void> {
     const unfinished = `${coming}${name}`
+    const path = this.pathOf(unfinished)
+    const copy = { from, path, rename: step.rename(path, this.pathOf(name)), ...changes(path) }
     try {
-      await this.#copyAs(unfinished, from, name, change)
+      await (this.#areSubvolumes ? this.#copies.run(copy) : this.#copyFiles(copy))
     } catch (error) {
       // On a full disk a copy succeeds but cannot be changed. If its removal fails too, the next opening of the pool removes it.
       await this.remove(unfinished).catch(() => {})
@@ -77,18 +92,44 @@ export class Volumes {
     }
   }
 
-  async #copyAs(unfinished: string, from: string, name: string, change: (path: string) => Step[]): Promise<void> {
-    const path = this.pathOf(unfinished)
-    const finish = [...change(path), step.rename(path, this.pathOf(name))]
-    if (this.#areSubvolumes)
-      return runSteps(this.#launcher, [step.deleteSubvolume(path), step.snapshot(from, path), ...finish])
+  async #copyFiles({ from, path, change, sync, rename }: Copy): Promise<void> {
     await removeTree(path)
     await runCommand(['cp', '--archive', '--reflink=auto', from, path], { timeoutMs: copyTimeoutMs })
-    await runSteps(this.#launcher, finish)
+    await runSteps(this.#launcher, [...change, ...sync, rename])
   }
 
-  /** Resolves when the names of copied volumes are on the disk. */
-  async settle(): Promise<void> {
+  /**
+   * Each snapshot and each sync commits the file system, and at each commit the kernel counts again what changed copies share with
+   * all others. So a batch is snapshotted, changed and synced together: the first sync commits the changes of all.
+   */
+  async #snapshotAll(copies: readonly Copy[]): Promise<Outcomes> {
+    const failures = new Map<Copy, unknown>()
+    const runAll = async (some: readonly Copy[], stepsOf: (copy: Copy) => Step[]) => {
+      const running = some.map((copy) =>
+        runSteps(this.#launcher, stepsOf(copy)).catch((error: unknown) => void failures.set(copy, error)),
+      )
+      await Promise.all(running)
+    }
+    const healthy = () => copies.filter((copy) => !failures.has(copy))
+    const snapshot = ({ from, path }: Copy) => [step.deleteSubvolume(path), step.snapshot(from, path)]
+    const finish = ({ sync, rename }: Copy) => [...sync, rename]
+    if (copies.length === 1) await runAll(copies, (copy) => [...snapshot(copy), ...copy.change, ...finish(copy)])
+    else {
+      await runAll(copies, snapshot)
+      await runAll(healthy(), ({ change }) => change)
+      const [first, ...others] = healthy()
+      if (first !== undefined) await runAll([first], finish)
+      await runAll(others, finish)
+    }
+    return Promise.allSettled(copies.map((copy) => failures.has(copy) && Promise.reject(failures.get(copy))))
+  }
+
+  /** What was copied before this call has its name on the disk when this resolves. */
+  settle(): Promise<void> {
+    return this.#settling.run()
+  }
+
+  async #settleNow(): Promise<void> {
     if (!this.#areSubvolumes)
       return void (await runCommand(['sync', '--file-system', this.#directory], { timeoutMs: settleTimeoutMs }))
     // A snapshot is durable once made, so only its name is synced here. The steps that change a copy sync what they write.

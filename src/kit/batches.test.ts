@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { Batches } from './batches.ts'
+
+suite('work that is done for many at a time', () => {
+  /** Each batch waits for `finish`. */
+  const held = (most: number) => {
+    const begun: string[][] = []
+    const finishing: (() => void)[] = []
+    const batches = new Batches<string>(most, async (items) => {
+      begun.push([...items])
+      await new Promise<void>((resolve) => finishing.push(resolve))
+      return Promise.allSettled(items.map((item) => (item === 'bad' ? Promise.reject(new Error('bad')) : undefined)))
+    })
+    const finish = async () => {
+      finishing.shift()?.()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    return { begun, batches, finish }
+  }
+
+  test('the first begins at once; what comes meanwhile is done together, up to the bound', async () => {
+    const { begun, batches, finish } = held(2)
+    const all = ['a', 'b', 'c', 'd'].map((item) => batches.run(item))
+    assert.deepEqual(begun, [['a']])
+    for (let round = 0; round < 3; round++) await finish()
+    await Promise.all(all)
+    assert.deepEqual(begun, [['a'], ['b', 'c'], ['d']])
+    const late = batches.run('e')
+    await finish()
+    await late
+    assert.deepEqual(begun.at(-1), ['e'])
+  })
+
+  test('one that fails fails alone', async () => {
+    const { batches, finish } = held(9)
+    const all = Promise.allSettled(['a', 'bad', 'c'].map((item) => batches.run(item)))
+    for (let round = 0; round < 2; round++) await finish()
+    assert.deepEqual(
+      (await all).map(({ status }) => status),
+      ['fulfilled', 'rejected', 'fulfilled'],
+    )
+  })
+
+  test('work that throws fails its own batch, and the next is done', async () => {
+    let times = 0
+    const batches = new Batches<string>(1, async (items) => {
+      if (times++ === 0) throw new Error('all of it')
+      return Promise.allSettled(items)
+    })
+    const [first, second] = await Promise.allSettled([batches.run('a'), batches.run('b')])
+    assert.deepEqual([first?.status, second?.status], ['rejected', 'fulfilled'])
+  })
+})
