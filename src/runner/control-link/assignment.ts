@@ -100,10 +100,10 @@ const ContextsInUseShape = Compile(UsedContexts)
 export const isContextsInUse = (value: unknown): value is ContextsInUse => ContextsInUseShape.Check(value)
 
 /** A record of control's list: the assignment of a sandbox of this runner, and the state that control has for it. */
-export type Listed = { assignment: Assignment; state: SandboxState }
+export type ListedSandbox = { assignment: Assignment; state: SandboxState }
 
 /** A listed sandbox whose record cannot be read. The runner does nothing with it and does not treat it as a stranger. */
-export type Unread = { sandboxId: string }
+export type UnreadableSandbox = { sandboxId: string }
 
 const IdShape = Compile(id)
 const StateShape = Compile(name)
@@ -134,13 +134,13 @@ export const placeIn = (message: TracePlace): TracePlace => {
 export const heard = [Assigned, AssignedImage, UsedContexts, Welcome, Traced]
 
 /** Reads a record of control's list. Undefined if the record has no valid sandbox id. */
-export const readListed = (value: unknown): Listed | Unread | undefined => {
-  const record = (value ?? {}) as { id?: unknown } & Partial<Listed>
+export const readListed = (value: unknown): ListedSandbox | UnreadableSandbox | undefined => {
+  const record = (value ?? {}) as { id?: unknown } & Partial<ListedSandbox>
   const { assignment, state } = record
   if (StateShape.Check(state) && isAssignment(assignment)) return { assignment, state: state as SandboxState }
   return IdShape.Check(record.id) ? { sandboxId: record.id } : undefined
 }
 
-export const isRead = (one: Listed | Unread): one is Listed => 'assignment' in one
+export const isRead = (one: ListedSandbox | UnreadableSandbox): one is ListedSandbox => 'assignment' in one
 
-export const idOf = (one: Listed | Unread): string => (isRead(one) ? one.assignment : one).sandboxId
+export const idOf = (one: ListedSandbox | UnreadableSandbox): string => (isRead(one) ? one.assignment : one).sandboxId

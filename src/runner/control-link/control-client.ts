@@ -5,7 +5,15 @@ import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
 import type { ImageAssignment, Report } from '#src/wire/runner-link.ts'
-import { idOf, isContextsInUse, isImageAssignment, isRead, type Listed, readListed, type Unread } from './assignment.ts'
+import {
+  idOf,
+  isContextsInUse,
+  isImageAssignment,
+  isRead,
+  type ListedSandbox,
+  readListed,
+  type UnreadableSandbox,
+} from './assignment.ts'
 
 /**
  * Sandboxes per page. A page has a few hundred KiB, or about 25 MiB if every sandbox has as many variables and labels as allowed.
@@ -20,10 +28,10 @@ export type Delivery = 'taken' | 'refused'
 const tooLarge = () => new Error('control answered more than the runner reads')
 
 /** A record of control's list before validation. */
-type Told = { id?: unknown; env?: unknown; assignment?: object }
+type UncheckedRecord = { id?: unknown; env?: unknown; assignment?: object }
 
 /** The current control sends `env` once, beside the assignment. An older control sends it inside the assignment too. */
-const withOwnEnv = (record: Told): Told =>
+const withOwnEnv = (record: UncheckedRecord): UncheckedRecord =>
   record?.assignment ? { ...record, assignment: { env: record.env, ...record.assignment } } : record
 
 type ControlClientParts = {
@@ -53,8 +61,8 @@ export class ControlClient implements AsyncDisposable {
   }
 
   /** Fetches all pages. Changes that control makes meanwhile may be missing; control pushes those over the link as well. */
-  async list(): Promise<(Listed | Unread)[]> {
-    const all: (Listed | Unread)[] = []
+  async list(): Promise<(ListedSandbox | UnreadableSandbox)[]> {
+    const all: (ListedSandbox | UnreadableSandbox)[] = []
     for (let after = ''; ; after = idOf(all.at(-1)!)) {
       const page = await this.#listPage(after)
       all.push(...page)
@@ -62,7 +70,7 @@ export class ControlClient implements AsyncDisposable {
     }
   }
 
-  async #listPage(after: string): Promise<(Listed | Unread)[]> {
+  async #listPage(after: string): Promise<(ListedSandbox | UnreadableSandbox)[]> {
     const beyond = after === '' ? '' : `&after=${encodeURIComponent(after)}`
     const told = await this.#read(`/api/sandbox/for-runner?envOnce=true&limit=${pageSize}${beyond}`)
     const page = told.map((record) => {
@@ -94,7 +102,7 @@ export class ControlClient implements AsyncDisposable {
     return answer
   }
 
-  async #read(path: string): Promise<Told[]> {
+  async #read(path: string): Promise<UncheckedRecord[]> {
     const records = await this.#get(path)
     if (!Array.isArray(records)) throw new Error('control answered a list that is none')
     return records

@@ -3,7 +3,7 @@
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Report } from '#src/wire/runner-link.ts'
-import { idOf, isRead, type Listed, type Unread } from './assignment.ts'
+import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from './assignment.ts'
 import type { Delivery } from './control-client.ts'
 
 type ReporterParts = {
@@ -15,11 +15,17 @@ type ReporterParts = {
   retryMs?: { first: number; longest: number }
 }
 
-type Waiting = { report: Report; saidAt: number; isTelling: boolean; failures: number; retry?: NodeJS.Timeout }
+type UnconfirmedReport = {
+  report: Report
+  saidAt: number
+  isTelling: boolean
+  failures: number
+  retry?: NodeJS.Timeout
+}
 
 export class Reporter implements Disposable {
   readonly #parts: Required<ReporterParts>
-  readonly #waiting = new Map<string, Waiting>()
+  readonly #waiting = new Map<string, UnconfirmedReport>()
   readonly #lanes = new FairQueue({ atOnce: 8 })
   #isClosed = false
 
@@ -30,7 +36,12 @@ export class Reporter implements Disposable {
   say(report: Report): void {
     const known = this.#waiting.get(report.sandboxId)
     clearTimeout(known?.retry)
-    const waiting: Waiting = { report, saidAt: this.#parts.now(), isTelling: known?.isTelling ?? false, failures: 0 }
+    const waiting: UnconfirmedReport = {
+      report,
+      saidAt: this.#parts.now(),
+      isTelling: known?.isTelling ?? false,
+      failures: 0,
+    }
     this.#waiting.set(report.sandboxId, waiting)
     // A later report must not overtake this one: the last report that control receives counts.
     if (!waiting.isTelling && !this.#parts.send(report)) this.#tell(waiting)
@@ -42,7 +53,7 @@ export class Reporter implements Disposable {
   }
 
   /** Drops reports that control's list, requested at `askedAt`, shows as heard, and sends the others again. */
-  confirm(listed: readonly (Listed | Unread)[], askedAt: number): void {
+  confirm(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
     const known = new Map(listed.map((one) => [idOf(one), one]))
     for (const [sandboxId, waiting] of this.#waiting) {
       const { report, saidAt } = waiting
@@ -56,7 +67,7 @@ export class Reporter implements Disposable {
     }
   }
 
-  #tell(waiting: Waiting) {
+  #tell(waiting: UnconfirmedReport) {
     if (this.#isClosed || waiting.isTelling) return
     clearTimeout(waiting.retry)
     waiting.isTelling = true
@@ -77,7 +88,7 @@ export class Reporter implements Disposable {
     })
   }
 
-  #later(waiting: Waiting) {
+  #later(waiting: UnconfirmedReport) {
     if (this.#isClosed) return
     const { first, longest } = this.#parts.retryMs
     const waitMs = Math.min(first * 2 ** waiting.failures, longest)
@@ -85,7 +96,7 @@ export class Reporter implements Disposable {
     waiting.retry = setTimeout(() => this.#tell(waiting), waitMs)
   }
 
-  #forget(waiting: Waiting) {
+  #forget(waiting: UnconfirmedReport) {
     clearTimeout(waiting.retry)
     const { sandboxId } = waiting.report
     if (this.#waiting.get(sandboxId) === waiting) this.#waiting.delete(sandboxId)

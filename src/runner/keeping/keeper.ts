@@ -4,7 +4,7 @@
 // each sandbox only the newest generation counts, one verb runs at a time, and failed verbs are tried again.
 import type { Logger } from '#src/kit/log.ts'
 import { isBuildId } from '#src/runner/building/image-builder.ts'
-import { idOf, isRead, type Listed, type Unread } from '#src/runner/control-link/assignment.ts'
+import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from '#src/runner/control-link/assignment.ts'
 import { NotRecoverable } from '#src/runner/machine/machine.ts'
 import type { Assignment, Cause, Progress, Report, Target } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
@@ -91,7 +91,7 @@ export class Keeper implements Disposable {
   }
 
   /** Takes the whole list, as control had it at `askedAt`. */
-  takeAll(listed: readonly (Listed | Unread)[], askedAt: number): void {
+  takeAll(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
     // Forks come first: they must be copied before a newer verb of their parent runs.
     const read = listed.filter(isRead).sort((a, b) => Number(isFork(b.assignment)) - Number(isFork(a.assignment)))
     for (const { assignment, state } of read) this.#takeListed(assignment, state)
