@@ -14,7 +14,7 @@ import { type TarEntry as Entry, tarOf } from '../images/testing/oci-image.ts'
 import { archiveKind, unpackedFrom } from './archives.ts'
 import { ContextSource } from './context-source.ts'
 import { copyFiles } from './copier.ts'
-import { select, type Wanted } from './selection.ts'
+import { type CopyRequest, select } from './selection.ts'
 import { readTar, type TarEntry } from './tar-reader.ts'
 import { Tree } from './tree.ts'
 
@@ -179,7 +179,7 @@ suite('the files that came with a definition', () => {
 })
 
 suite('what COPY makes', () => {
-  const made = async (wanted: Partial<Wanted>, isDirectory = false) => {
+  const made = async (wanted: Partial<CopyRequest>, isDirectory = false) => {
     const tars = [
       tarOf([file('one.txt'), file('app/x'), { path: 'app/x2', type: '1', target: 'app/x' }]),
       tarOf([

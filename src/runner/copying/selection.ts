@@ -14,7 +14,7 @@ import {
   type TreeNode,
 } from './tree.ts'
 
-export type Wanted = {
+export type CopyRequest = {
   sources: readonly string[]
   /** Absolute path. It is a directory if it ends with a slash or if there are several sources. */
   destination: string
@@ -29,7 +29,7 @@ export type Wanted = {
   isOwned?: boolean
 }
 
-type Made =
+type CreatedEntry =
   | { type: 'directory'; path: string; mode: number; uid?: number; gid?: number }
   | { type: 'link'; path: string; target: string; uid?: number; gid?: number }
 
@@ -66,7 +66,7 @@ export class WantedFiles {
 
 export type Selection = {
   /** Directories and links, in an order in which they can be created. */
-  made: readonly Made[]
+  made: readonly CreatedEntry[]
   files: WantedFiles
   /** Files to unpack if they are archives. A file may also be in `files`, if its directory is copied too. */
   unpacked: WantedFiles
@@ -87,7 +87,7 @@ export class NothingThere extends Error {
 export const asBytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
 
 /** `below`: the directories that `--parents` keeps, with a slash at the end. Empty without `--parents`. */
-type Found = { node: TreeNode; name: string; below: string }
+type SourceMatch = { node: TreeNode; name: string; below: string }
 
 /** The part of a source that `--parents` does not keep: everything before `/./`. */
 const pivotOf = (source: string): string => {
@@ -95,12 +95,17 @@ const pivotOf = (source: string): string => {
   return posix.resolve('/', at < 0 ? '' : asBytes(source.slice(0, at)))
 }
 
-const findAll = async (tree: Tree, source: string, keepsParents: boolean, turns: EventLoopTurns): Promise<Found[]> => {
+const findAll = async (
+  tree: Tree,
+  source: string,
+  keepsParents: boolean,
+  turns: EventLoopTurns,
+): Promise<SourceMatch[]> => {
   // `..` in a source never leads above the root of the tree.
   const path = posix.resolve('/', asBytes(source))
   if (path.length > longestPath) throw new NothingThere(source.slice(0, 100))
   const paths = isPattern(path) && tree.find(path) === undefined ? await tree.match(path, turns) : [path]
-  const found: Found[] = []
+  const found: SourceMatch[] = []
   for (const each of paths) {
     await turns.next()
     const node = tree.find(each)
@@ -114,13 +119,13 @@ const findAll = async (tree: Tree, source: string, keepsParents: boolean, turns:
 
 export const select = async (
   tree: Tree,
-  { sources, destination, mode, unpacks, excludes = [], keepsParents = false, isOwned = false }: Wanted,
+  { sources, destination, mode, unpacks, excludes = [], keepsParents = false, isOwned = false }: CopyRequest,
   /** Whether the image has a directory at the destination. */
   isDirectory: boolean,
   signal: AbortSignal,
 ): Promise<Selection> => {
-  const made: Made[] = []
-  const links: Made[] = []
+  const made: CreatedEntry[] = []
+  const links: CreatedEntry[] = []
   const [files, unpacked] = [new WantedFiles(), new WantedFiles()]
   let [fileCount, bytes] = [0, 0]
   const to = asBytes(destination).replace(/\/+$/, '') || '/'
@@ -161,7 +166,7 @@ export const select = async (
     }
   }
 
-  const found: Found[] = []
+  const found: SourceMatch[] = []
   for (const source of sources) {
     await turns.next()
     for (const each of await findAll(tree, source, keepsParents, turns)) found.push(each)
