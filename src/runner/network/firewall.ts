@@ -9,7 +9,7 @@ import { isOpenable } from './closed.ts'
 import { isListed } from './dns/domains.ts'
 import { readHostNetworks } from './host-networks.ts'
 import { addressOf, linkName, tableOf } from './names.ts'
-import { Opened } from './opened-addresses.ts'
+import { OpenedAddresses } from './opened-addresses.ts'
 import {
   cidrsOf,
   domainsOf,
@@ -82,7 +82,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   /** New slots get the organization of the slot taken last. That is usually right and saves a process. */
   const guessed = new Set<number>()
   let likely: number | undefined
-  const opened = new Map<number, Opened>()
+  const opened = new Map<number, OpenedAddresses>()
 
   const keyOf = (slot: number) => `"${linkName(instance, slot)}" . ${addressOf(range, slot)}`
 
@@ -205,7 +205,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
       allowed.map(({ slot, addresses, seconds }) => openingText(instance, slot, addresses, seconds)).join('\n'),
     )
     for (const { slot, name, addresses, seconds } of allowed) {
-      const record = opened.get(slot) ?? new Opened()
+      const record = opened.get(slot) ?? new OpenedAddresses()
       opened.set(slot, record)
       record.add(addresses, name, Date.now() + seconds * 1000)
     }

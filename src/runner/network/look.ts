@@ -5,7 +5,7 @@ import { netnsDir, slotOfLink, slotOfNetns } from './names.ts'
 
 type Link = { ifname: string; mtu: number }
 
-type Found = {
+type SlotsOnHost = {
   /** Slots that have both a namespace and a link. */
   whole: Set<number>
   /** Slots that have at least one of the two. */
@@ -14,7 +14,7 @@ type Found = {
 
 const linksNow = async () => JSON.parse(await runCommand(['ip', '-j', 'link', 'show'])) as Link[]
 
-export const lookForSlots = async (instance: string): Promise<Found> => {
+export const lookForSlots = async (instance: string): Promise<SlotsOnHost> => {
   const names = await readdir(netnsDir).catch(() => [])
   const namespaces = new Set(names.map((name) => slotOfNetns(instance, name)).filter((n) => n !== undefined))
   const links = new Set(

@@ -7,7 +7,7 @@ const openLimit = 1024
 
 type Opening = { name: string; until: number }
 
-export class Opened {
+export class OpenedAddresses {
   readonly #byAddress = new Map<string, Opening>()
 
   /** Whether all these addresses already stay open until that time. */

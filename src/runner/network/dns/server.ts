@@ -7,14 +7,14 @@ import { Budget } from '#src/kit/budget.ts'
 import { isListed } from './domains.ts'
 import { type Answer, codes, mostQuestionBytes, readQuestion, types, writeAnswer, writeCode } from './message.ts'
 
-type Found = { address: string; ttl: number }
+type ResolvedAddress = { address: string; ttl: number }
 
 export type DnsServerParts = {
   /** Address on which it listens. The kernel chooses the ports. */
   address: string
   domainsOf: (sandbox: string) => readonly string[] | undefined
   /** Resolves a name. Errors have a `code` of `node:dns`. */
-  lookup: (name: string) => Promise<readonly Found[]>
+  lookup: (name: string) => Promise<readonly ResolvedAddress[]>
   /** Opens addresses for a sandbox, and returns those that it may know. */
   open: (sandbox: string, name: string, addresses: readonly string[], seconds: number) => Promise<readonly string[]>
 }
