@@ -29,12 +29,12 @@ export const hostCpus = (): number[] => {
   return parseCpuList(/^Cpus_allowed_list:\s*(.+)$/m.exec(status)?.[1] ?? '0')
 }
 
-type Held = { cpus: readonly number[]; each: number }
+type CpuShare = { cpus: readonly number[]; each: number }
 
 export class CpuSpread {
   /** Share of each processor that is promised to sandboxes. */
   readonly #promised: Map<number, number>
-  readonly #held = new Map<string, Held>()
+  readonly #held = new Map<string, CpuShare>()
 
   constructor(cpus: readonly number[]) {
     this.#promised = new Map(cpus.map((cpu) => [cpu, 0]))
@@ -72,7 +72,7 @@ export class CpuSpread {
     this.#add(held, -1)
   }
 
-  #add({ cpus, each }: Held, sign: 1 | -1) {
+  #add({ cpus, each }: CpuShare, sign: 1 | -1) {
     for (const cpu of cpus) {
       const promised = this.#promised.get(cpu)
       // A processor that the host has removed meanwhile is skipped.

@@ -39,10 +39,10 @@ const tryLimit = async (layout: CgroupLayout, { major, minor }: Device) => {
   }
 }
 
-type Wanted = { layout: CgroupLayout; directory: string; mebibytesPerSecond: number; log: Logger }
+type DiskSpeedParts = { layout: CgroupLayout; directory: string; mebibytesPerSecond: number; log: Logger }
 
 /** Undefined if no limit is configured, or if this host cannot set one. */
-export const findDiskSpeed = async (wanted: Wanted): Promise<DiskSpeed | undefined> => {
+export const findDiskSpeed = async (wanted: DiskSpeedParts): Promise<DiskSpeed | undefined> => {
   const { layout, directory, mebibytesPerSecond, log } = wanted
   if (mebibytesPerSecond === 0) return undefined
   try {

@@ -1,6 +1,6 @@
 // Runs work once for all callers that ask for it at the same time. A caller may leave; the work is cancelled when all have left.
 
-type Wanted<Said> = { onSaid: (said: Said) => void; signal?: AbortSignal | undefined }
+type Subscriber<Said> = { onSaid: (said: Said) => void; signal?: AbortSignal | undefined }
 
 type Doing<Said, Result, Used> = {
   start: (say: (said: Said) => void, signal: AbortSignal) => Promise<Result>
@@ -22,7 +22,7 @@ export class SharedWork<Said, Result> {
 
   async run<Used>(
     key: string,
-    { onSaid, signal }: Wanted<Said>,
+    { onSaid, signal }: Subscriber<Said>,
     { start, use, release }: Doing<Said, Result, Used>,
   ): Promise<Used> {
     signal?.throwIfAborted()

@@ -46,7 +46,7 @@ const build = (directory: string, program: string) => {
 
 export const builtLauncher = () => build('native', 'launch')
 
-type Said = { exitCode: number; output: string }
+type CommandResult = { exitCode: number; output: string }
 
 export type OpenedHost = { host: Host; network: NetworkPool; commands: Disposable }
 
@@ -169,7 +169,7 @@ export class TestHost {
   }
 
   /** Runs a shell line inside. */
-  async run(sandboxId: string, line: string, user = 'root'): Promise<Said> {
+  async run(sandboxId: string, line: string, user = 'root'): Promise<CommandResult> {
     const socketPath = this.host.get(sandboxId)?.socketPath
     assert.ok(socketPath, 'the sandbox is held')
     const command = await agentAt(socketPath).exec({

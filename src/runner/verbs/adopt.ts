@@ -60,10 +60,10 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
   }
 }
 
-type Found = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
+type Liveness = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
 
 /** A sandbox is alive if its PID 1 is the process that was started, and its network is whole. A paused one answers no request. */
-const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Found> => {
+const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Liveness> => {
   if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }
   const init = await findInit(await cgroupOf(machine, sandboxId).pids())
   if (init === undefined) return { isAlive: false }
