@@ -1,12 +1,12 @@
 // The way to a sandbox's agent, for toolbox calls and previews. No call passes without a ticket.
 import { Problem } from '#src/problems.ts'
 import type { Access } from '#src/wire/access.ts'
-import type { Found, Sandboxes, Wanted } from './sandboxes.ts'
+import type { AdmittedSandbox, Sandboxes, SandboxPlace } from './sandboxes.ts'
 import type { Need, TicketChecks } from './tickets.ts'
 
-export type Entering = Wanted & Pick<Access, 'ticket'>
+export type Entering = AdmittedSandbox & Pick<Access, 'ticket'>
 
-export type Door = { enter: (entering: Entering, need: NeedInside) => Promise<Found> }
+export type Door = { enter: (entering: Entering, need: NeedInside) => Promise<SandboxPlace> }
 
 /** The call or the port that needs the ticket; `Entering` names the sandbox. */
 type NeedInside = { method: string; path: string } | { port: number }

@@ -10,7 +10,7 @@ import type { SandboxHere } from '#src/wire/gate-link.ts'
 import { createDoor } from './door.ts'
 import { Inside } from './inside.ts'
 import type { RunnerLink } from './runner-link.ts'
-import type { Wanted } from './sandboxes.ts'
+import type { AdmittedSandbox } from './sandboxes.ts'
 import { newSigner, ticketsOf } from './testing/signer.ts'
 
 /** A real agent, with a server that listens on 127.0.0.1 beside it. */
@@ -22,7 +22,7 @@ const startSides = async (onConnection: (socket: Socket) => void = () => undefin
     status: 'started',
     socketPath: native.socketPath,
   }
-  const find = async ({ sandboxId }: Wanted) => ({
+  const find = async ({ sandboxId }: AdmittedSandbox) => ({
     sandbox: sandboxId === 'box' ? held : undefined,
     link: {} as RunnerLink,
   })

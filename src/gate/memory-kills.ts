@@ -10,12 +10,12 @@ type Asking = {
   ask: (request: GateRequest, body: undefined, signal: AbortSignal) => Promise<MemoryKillsHere>
 }
 
-type Asked = { underWay: Promise<MemoryKillsHere>; next?: Promise<MemoryKillsHere> }
+type PendingReads = { underWay: Promise<MemoryKillsHere>; next?: Promise<MemoryKillsHere> }
 
 export class MemoryKillQuestions {
   readonly #link: Asking
   readonly #longestMs: number
-  readonly #bySandbox = new Map<string, Asked>()
+  readonly #bySandbox = new Map<string, PendingReads>()
 
   constructor(link: Asking, waitMs = longestMs) {
     this.#link = link
@@ -38,7 +38,7 @@ export class MemoryKillQuestions {
     const underWay: Promise<MemoryKillsHere> = signal.aborted
       ? Promise.reject(signal.reason)
       : this.#link.ask({ ask: 'memory-kills', sandboxId }, undefined, signal)
-    const asked: Asked = { underWay }
+    const asked: PendingReads = { underWay }
     this.#bySandbox.set(sandboxId, asked)
     const onOver = () => {
       if (asked.next === undefined) this.#bySandbox.delete(sandboxId)

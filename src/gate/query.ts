@@ -25,14 +25,14 @@ export const decodedFully = (text: string): string => {
   return plain
 }
 
-type Taken = {
+type QueryParts = {
   values: Record<string, string | undefined> /** With its question mark, or empty. */
   rest: string
 }
 
 /** Takes these fields out of a query. If a field is there twice, the first value counts and both are removed. */
-export const takeFromQuery = (query: string, names: readonly string[]): Taken => {
-  const values: Taken['values'] = {}
+export const takeFromQuery = (query: string, names: readonly string[]): QueryParts => {
+  const values: QueryParts['values'] = {}
   const kept: string[] = []
   for (const part of query.replace(/^\?/, '').split('&')) {
     const [encodedName = '', ...value] = part.split('=')

@@ -8,7 +8,7 @@ import { silentLog } from '#src/kit/log.ts'
 import type { ContextStore } from '#src/runner/contexts/store.ts'
 import { serveGates } from '#src/runner/gate-link/socket.ts'
 import { assigned, SimulatedHost } from '#src/runner/testing/simulated-host.ts'
-import { Sandboxes, type Wanted } from './sandboxes.ts'
+import { type AdmittedSandbox, Sandboxes } from './sandboxes.ts'
 
 /** The real link between a gate and a runner, with a host in memory. */
 const startSides = async ({ hasRunner = true } = {}) => {
@@ -24,8 +24,13 @@ const startSides = async ({ hasRunner = true } = {}) => {
   return {
     host,
     link,
-    wanted: (more: Partial<Wanted> = {}): Wanted => ({ sandboxId: 'box', runnerAddress, isStarted: true, ...more }),
-    find: async (wanted: Wanted) => (await sandboxes.find(wanted)).sandbox,
+    wanted: (more: Partial<AdmittedSandbox> = {}): AdmittedSandbox => ({
+      sandboxId: 'box',
+      runnerAddress,
+      isStarted: true,
+      ...more,
+    }),
+    find: async (wanted: AdmittedSandbox) => (await sandboxes.find(wanted)).sandbox,
     stopRunner: async () => {
       await runner?.[Symbol.asyncDispose]()
       runner = undefined

@@ -6,9 +6,9 @@ import type { SandboxHere } from '#src/wire/gate-link.ts'
 import { RunnerLink } from './runner-link.ts'
 
 /** A sandbox, and what control knows of it. */
-export type Wanted = Pick<Access, 'sandboxId' | 'runnerAddress' | 'isStarted' | 'leastGeneration'>
+export type AdmittedSandbox = Pick<Access, 'sandboxId' | 'runnerAddress' | 'isStarted' | 'leastGeneration'>
 
-export type Found = { sandbox: SandboxHere | undefined; link: RunnerLink }
+export type SandboxPlace = { sandbox: SandboxHere | undefined; link: RunnerLink }
 
 const mostRunners = 64
 /** How long to wait for a runner to catch up. A verb takes milliseconds, a lost link of the runner a second or two. */
@@ -50,7 +50,7 @@ export class Sandboxes implements Disposable {
    * The sandbox as its runner reports it, once the runner has reached the generation that control means. A warm sandbox has an
    * owner before its runner knows. Until then nobody gets inside (docs/adr/0014-warm-pools-follow-demand.md).
    */
-  async find({ sandboxId, runnerAddress, isStarted, leastGeneration = 0 }: Wanted): Promise<Found> {
+  async find({ sandboxId, runnerAddress, isStarted, leastGeneration = 0 }: AdmittedSandbox): Promise<SandboxPlace> {
     const link = this.linkTo(runnerAddress)
     const since = performance.now()
     for (;;) {

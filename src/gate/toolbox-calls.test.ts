@@ -8,7 +8,7 @@ import type { SandboxHere } from '#src/wire/gate-link.ts'
 import { digestOfCall, ticketLastsMs, ticketSkewMs } from '#src/wire/ticket.ts'
 import { createDoor } from './door.ts'
 import type { RunnerLink } from './runner-link.ts'
-import type { Wanted } from './sandboxes.ts'
+import type { AdmittedSandbox } from './sandboxes.ts'
 import { newSigner, ticketsOf } from './testing/signer.ts'
 import { calledBy, passCall } from './toolbox-calls.ts'
 
@@ -52,8 +52,8 @@ suite('gate: a call to a toolbox', () => {
   })
 
   test('reaches only the sandbox that it was let in to, in the generation that control means', async () => {
-    const wanted: Wanted[] = []
-    const find = async (asked: Wanted) => {
+    const wanted: AdmittedSandbox[] = []
+    const find = async (asked: AdmittedSandbox) => {
       wanted.push(asked)
       return { sandbox, link: {} as RunnerLink }
     }

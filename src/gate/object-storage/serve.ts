@@ -26,12 +26,12 @@ type ObjectStorageParts = {
 
 type Answer = { status?: number; headers?: Record<string, string>; xml?: string }
 
-type Asked = Place & { keeper: ContextKeeper; organizationId: string; body: AsyncIterable<Buffer> }
+type ObjectRequest = Place & { keeper: ContextKeeper; organizationId: string; body: AsyncIterable<Buffer> }
 
 const mostKeys = 1000
 const longestDocument = 512 * 1024
 
-const keyOf = ({ key, organizationId }: Asked): Key => {
+const keyOf = ({ key, organizationId }: ObjectRequest): Key => {
   if (key === undefined) throw new S3Refusal('MethodNotAllowed', 'This can be asked of an object only.')
   if (key.organizationId !== organizationId) throw new S3Refusal('AccessDenied', 'These credentials do not reach that.')
   return key
@@ -44,7 +44,7 @@ const tooLarge = () => new S3Refusal('EntityTooLarge', 'The document is longer t
 const drained = async (body: AsyncIterable<Buffer>): Promise<string> =>
   (await readWhole(body, longestDocument, tooLarge)).toString('utf8')
 
-const list = async ({ query, keeper, organizationId }: Asked): Promise<Answer> => {
+const list = async ({ query, keeper, organizationId }: ObjectRequest): Promise<Answer> => {
   const prefix = query.get('prefix') ?? ''
   const own = `${organizationId}/`
   if (!prefix.startsWith(own)) throw new S3Refusal('AccessDenied', 'These credentials do not reach that.')
@@ -58,7 +58,7 @@ const list = async ({ query, keeper, organizationId }: Asked): Promise<Answer> =
   return { xml: listXml({ prefix, maxKeys, contents: all.slice(0, maxKeys), isTruncated: all.length > maxKeys }) }
 }
 
-const look = async (asked: Asked): Promise<Answer> => {
+const look = async (asked: ObjectRequest): Promise<Answer> => {
   const key = keyOf(asked)
   const [found] = await asked.keeper.list(key.organizationId, key.hash)
   if (found === undefined) throw new S3Refusal('NoSuchKey', 'There is no such object.')
@@ -67,7 +67,7 @@ const look = async (asked: Asked): Promise<Answer> => {
   return { headers: { 'Content-Length': String(bytes), ETag: `"${etag}"`, 'Last-Modified': modified } }
 }
 
-const put = async (asked: Asked): Promise<Answer> => {
+const put = async (asked: ObjectRequest): Promise<Answer> => {
   const key = keyOf(asked)
   const { query, keeper, body } = asked
   const [uploadId, number] = [query.get('uploadId'), Number(query.get('partNumber'))]
@@ -77,7 +77,7 @@ const put = async (asked: Asked): Promise<Answer> => {
   return { headers: { ETag: `"${(await keeper.putPart(key, uploadId, number, body)).etag}"` } }
 }
 
-const post = async (asked: Asked): Promise<Answer> => {
+const post = async (asked: ObjectRequest): Promise<Answer> => {
   const key = keyOf(asked)
   const { query, keeper, body } = asked
   const document = await drained(body)
@@ -86,7 +86,7 @@ const post = async (asked: Asked): Promise<Answer> => {
   return { xml: completeXml(textOf(key), (await keeper.complete(key, uploadId, partsIn(document))).etag) }
 }
 
-const remove = async (asked: Asked): Promise<Answer> => {
+const remove = async (asked: ObjectRequest): Promise<Answer> => {
   const key = keyOf(asked)
   const uploadId = asked.query.get('uploadId')
   if (uploadId === undefined) throw new S3Refusal('AccessDenied', 'Files go by themselves when nothing needs them.')
@@ -94,7 +94,7 @@ const remove = async (asked: Asked): Promise<Answer> => {
   return { status: 204 }
 }
 
-const act = async (method: string, asked: Asked): Promise<Answer> => {
+const act = async (method: string, asked: ObjectRequest): Promise<Answer> => {
   switch (method) {
     case 'GET':
       if (asked.key === undefined) return await list(asked)
@@ -124,7 +124,7 @@ export const createObjectStorage = ({
   const calls = new RateLimiterMemory({ points: callsPerMinute, duration: 60 })
 
   /** Checks a call. Until all checks pass, nothing is done and no byte of the body is read. */
-  const judge = async (request: IncomingMessage): Promise<Asked> => {
+  const judge = async (request: IncomingMessage): Promise<ObjectRequest> => {
     const complaint = findBadHead(request)
     if (complaint !== undefined) throw new S3Refusal('InvalidRequest', complaint)
     const place = readPlace(request.url ?? '/')

@@ -13,14 +13,14 @@ const tag = (name: string, value: string | number | boolean) => `<${name}>${text
 export const errorXml = (code: string, message: string, requestId: string) =>
   `${head}<Error>${tag('Code', code)}${tag('Message', message)}${tag('RequestId', requestId)}</Error>`
 
-type Listed = {
+type ListResult = {
   prefix: string
   maxKeys: number
   contents: readonly (StoredContext & { key: string })[]
   isTruncated: boolean
 }
 
-export const listXml = ({ prefix, maxKeys, contents, isTruncated }: Listed) => {
+export const listXml = ({ prefix, maxKeys, contents, isTruncated }: ListResult) => {
   const rows = contents.map(
     ({ key, bytes, etag, storedAt }) =>
       `<Contents>${tag('Key', key)}${tag('LastModified', storedAt)}${tag('ETag', `"${etag}"`)}${tag('Size', bytes)}<StorageClass>STANDARD</StorageClass></Contents>`,

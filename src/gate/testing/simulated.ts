@@ -18,7 +18,7 @@ import type { FrontBounds } from '../front.ts'
 import { Inside } from '../inside.ts'
 import { startGate } from '../main.ts'
 import type { RunnerLink } from '../runner-link.ts'
-import type { Wanted } from '../sandboxes.ts'
+import type { AdmittedSandbox } from '../sandboxes.ts'
 import { newSigner, ticketsOf } from './signer.ts'
 
 type ControlAnswer = { status: number; body: unknown }
@@ -47,7 +47,7 @@ export type Sides = AsyncDisposable & {
   /** The server inside the sandbox; it serves every port. */
   inside: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
   /** The sandboxes that the gate looked up. */
-  wanted: Wanted[]
+  wanted: AdmittedSandbox[]
   /** The status of the sandbox that its runner reports. */
   status: SandboxHere['status']
   /** The ports that agents were asked to connect to. */
@@ -118,7 +118,7 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
         socket.destroy()
       },
     } as Sides['inside'],
-    wanted: [] as Wanted[],
+    wanted: [] as AdmittedSandbox[],
     status: 'started' as SandboxHere['status'],
     dialled: [] as string[],
     dialRefusal: undefined as AgentRefused['stage'] | undefined,
@@ -166,7 +166,7 @@ export const startSides = async (bounds: FrontBounds = {}): Promise<Sides> => {
     socketPath: id,
   })
   const sandboxes = {
-    find: async (wanted: Wanted) => {
+    find: async (wanted: AdmittedSandbox) => {
       sides.wanted.push(wanted)
       const organizationId = signer.read((wanted as Entering).ticket)?.organizationId ?? 'org'
       return { sandbox: here(wanted.sandboxId, organizationId), link: {} as RunnerLink }
