@@ -1,6 +1,6 @@
 // Gives a running warm sandbox to a caller. One transaction: afterwards it is the caller's, or still unclaimed.
 
-import type { Wanted } from '#src/control/sandboxes/record/columns.ts'
+import type { RequestedColumns } from '#src/control/sandboxes/record/columns.ts'
 import { moveFrom } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
 import { type By, nameTaken, writeState } from '#src/control/sandboxes/service.ts'
@@ -26,7 +26,7 @@ export const holdWarm = async (
   return row
 }
 
-const isOfSize = (row: SandboxRow, size: Pick<Wanted, 'cpu' | 'memory_gib' | 'disk_gib'>) =>
+const isOfSize = (row: SandboxRow, size: Pick<RequestedColumns, 'cpu' | 'memory_gib' | 'disk_gib'>) =>
   row.cpu === size.cpu && row.memory_gib === size.memory_gib && row.disk_gib === size.disk_gib
 
 /**
@@ -37,7 +37,7 @@ export const claimWarm = async (
   transaction: Transaction,
   { clock }: RunningParts,
   warm: SandboxRow,
-  wanted: Wanted,
+  wanted: RequestedColumns,
   /** Default: the sandbox's id. */
   name: string | undefined,
   by: By,

@@ -189,7 +189,7 @@ export type NewSandbox = Pick<ColumnValues, Where<{ begins: 'given' }>> &
   Partial<Pick<ColumnValues, Where<{ begins: 'may be given' }>>>
 
 /** What a claim writes on a warm sandbox: all that a new one is made with, except the columns that it keeps. */
-export type Wanted = Omit<NewSandbox, Where<{ claim: 'kept' }>>
+export type RequestedColumns = Omit<NewSandbox, Where<{ claim: 'kept' }>>
 
 export type ListedColumn = Where<{ shown: { in: 'lists' } }>
 export type RecordedColumn = Where<{ shown: { in: 'records' } }>

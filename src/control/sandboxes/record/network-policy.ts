@@ -12,7 +12,7 @@ export type NetworkColumns = {
   domain_allow_list: string[] | null
 }
 
-type Given = {
+type RequestedNetwork = {
   networkBlockAll?: boolean | null | undefined
   networkAllowList?: string | null | undefined
   domainAllowList?: string | null | undefined
@@ -86,7 +86,7 @@ export const checkDomainList = (given: string | null | undefined): string[] | nu
 /**
  * Network columns of a new sandbox. If its organization limits outgoing traffic by default, only its own lists open something.
  */
-export const networkOfNew = (given: Given, isLimited: boolean): NetworkColumns => {
+export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): NetworkColumns => {
   const lists = {
     network_allow_list: checkAllowList(given.networkAllowList),
     domain_allow_list: checkDomainList(given.domainAllowList),
@@ -99,7 +99,7 @@ export const networkOfNew = (given: Given, isLimited: boolean): NetworkColumns =
  * The columns that change. What is not given stays, except that lifting the block without a list in the same call takes
  * the lists away: the SDK promises that this restores the Internet.
  */
-export const networkChange = (given: Given): Partial<NetworkColumns> => {
+export const networkChange = (given: RequestedNetwork): Partial<NetworkColumns> => {
   const { networkBlockAll, networkAllowList, domainAllowList } = given
   const has = (value: unknown) => value !== undefined && value !== null
   if (!has(networkBlockAll) && !has(networkAllowList) && !has(domainAllowList)) {

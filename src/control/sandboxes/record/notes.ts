@@ -5,11 +5,15 @@ import { statesAwaitingImage } from './lifecycle.ts'
 import type { NetworkColumns } from './network-policy.ts'
 import type { SandboxRow } from './sandbox.ts'
 
-type Known = Pick<SandboxRow, 'id' | 'version'>
+type VersionedId = Pick<SandboxRow, 'id' | 'version'>
 type Coming = { progress: NonNullable<SandboxRow['progress']>; stuckAt: Date }
 
 /** Stores the progress of the verb under way, and the time when the sandbox counts as stuck. */
-export const writeProgress = async (sql: Sql, { id, version }: Known, { progress, stuckAt }: Coming): Promise<void> => {
+export const writeProgress = async (
+  sql: Sql,
+  { id, version }: VersionedId,
+  { progress, stuckAt }: Coming,
+): Promise<void> => {
   await sql`
     update sandboxes set progress = ${sql.json(progress)}, stuck_at = ${stuckAt}
     where id = ${id} and version = ${version}`
@@ -23,7 +27,7 @@ export const writeImageProgress = async (sql: Sql, image: string, { progress, st
 }
 
 /** Stores the time when a sandbox counts as stuck, unless it makes progress before. */
-export const writeStuckAt = async (sql: Sql, { id, version }: Known, stuckAt: Date): Promise<void> => {
+export const writeStuckAt = async (sql: Sql, { id, version }: VersionedId, stuckAt: Date): Promise<void> => {
   await sql`update sandboxes set stuck_at = ${stuckAt} where id = ${id} and version = ${version}`
 }
 

@@ -34,7 +34,7 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
 }
 
 /** Only the columns that decide whether a try is worthwhile, because a whole row can have 400 KiB. */
-type Waiting = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
+type WaitingSandbox = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**
  * Places waiting sandboxes (or only `sandboxId`) whose image is on a runner and whose config is known. A sandbox keeps waiting
@@ -47,7 +47,7 @@ export const placeWaiting = async (
 ): Promise<void> => {
   const { database, clock, log } = parts
   const { sql } = database
-  const rows = await sql<Waiting[]>`
+  const rows = await sql<WaitingSandbox[]>`
     select id, organization_id, image, cpu, memory_gib, disk_gib from (
       select sandboxes.*, row_number() over (partition by organization_id order by sandboxes.created_at) as turn
       from sandboxes join images on images.name = sandboxes.image
@@ -96,22 +96,22 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
 
 /** Remembers refused sandboxes: another one of the same image and size, or larger, would be refused too. */
 class Refused {
-  readonly #ofOne = new Map<string, Waiting[]>()
+  readonly #ofOne = new Map<string, WaitingSandbox[]>()
 
-  add(row: Waiting): void {
+  add(row: WaitingSandbox): void {
     this.#ofOne.set(row.organization_id, [...(this.#ofOne.get(row.organization_id) ?? []), row])
   }
 
-  tellsOf({ organization_id, image, cpu, memory_gib, disk_gib }: Waiting): boolean {
+  tellsOf({ organization_id, image, cpu, memory_gib, disk_gib }: WaitingSandbox): boolean {
     const others = this.#ofOne.get(organization_id) ?? []
-    const isNoSmaller = (other: Waiting) =>
+    const isNoSmaller = (other: WaitingSandbox) =>
       other.image === image && cpu >= other.cpu && memory_gib >= other.memory_gib && disk_gib >= other.disk_gib
     return others.length >= mostRefused || others.some(isNoSmaller)
   }
 }
 
 /** A changed sandbox and its previous state. */
-type Left = { from: SandboxState; row: SandboxRow }
+type FailedSandbox = { from: SandboxState; row: SandboxRow }
 
 /** Fails the sandboxes that wait for an image. Returns them; the caller announces them after the transaction. */
 export const failWaiting = async (
@@ -120,10 +120,10 @@ export const failWaiting = async (
   reason: string,
   runnerId: string,
   now: Date,
-): Promise<Left[]> => {
+): Promise<FailedSandbox[]> => {
   const rows = await transaction<SandboxRow[]>`
     select * from sandboxes where image = ${image} and state in ${transaction(statesAwaitingImage)} order by id for no key update`
-  const failed: Left[] = []
+  const failed: FailedSandbox[] = []
   for (const row of rows) {
     const by = { kind: 'runner', id: runnerId } as const
     const change = { to: 'build_failed', by, reason, set: { error_reason: reason } } as const

@@ -140,7 +140,7 @@ const plan = async (
 }
 
 /** `from`: the state of a warm sandbox before its claim. */
-type Made = { row: SandboxRow; from: SandboxRow['state'] | null }
+type CreatedSandbox = { row: SandboxRow; from: SandboxRow['state'] | null }
 
 /** The columns that say where the sandbox's files come from. */
 const columnsOf = async (
@@ -183,7 +183,7 @@ const write = async (
   actor: Actor,
   wish: Wish,
   planned: Plan,
-): Promise<Made> => {
+): Promise<CreatedSandbox> => {
   const { organization, user } = actor
   const { origin, regionId, otelEndpoint, size, ttlMinutes } = planned
   const { options, clock } = parts
