@@ -65,7 +65,7 @@ const AccessAnswer = Type.Object({
 
 const TicketKeysAnswer = Type.Object({ keys: Type.Array(Type.Object({ id: Type.String(), publicKey: Type.String() })) })
 
-type Opened = { row: SandboxRow; openedBy: OpenedBy; allowed: Allowed }
+type OpenedPort = { row: SandboxRow; openedBy: OpenedBy; allowed: Allowed }
 
 const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxRow =>
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
@@ -114,7 +114,7 @@ const tryCredential = async (
 }
 
 /** Finds a port that needs no credential: by the token in a signed URL, or because the sandbox is public. Never a toolbox. */
-const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Promise<Opened | undefined> => {
+const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Promise<OpenedPort | undefined> => {
   const { sql } = parts.database
   const { sandboxIdOrName, port } = question
   if (port === undefined) return undefined
@@ -128,7 +128,7 @@ const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Prom
   return isOpen ? { row, openedBy: 'public', allowed: { kind: 'port', port } } : undefined
 }
 
-const open = async (parts: RunningParts, question: AccessQuestion): Promise<Opened> => {
+const open = async (parts: RunningParts, question: AccessQuestion): Promise<OpenedPort> => {
   let isStranger = false
   for (const credential of question.credentials) {
     const found = await tryCredential(parts, question, credential)
@@ -145,14 +145,14 @@ const hasOurBearer = async ({ callers }: RunningParts, credentials: readonly Cre
   return bearer?.kind === 'bearer' && (await callers.find(bearer.token)) !== undefined
 }
 
-type Found = Pick<Access, 'runnerAddress' | 'openedBy' | 'isBearerOurs' | 'warnsVisitors'>
+type AccessDetails = Pick<Access, 'runnerAddress' | 'openedBy' | 'isBearerOurs' | 'warnsVisitors'>
 
 /** The answer to a gate. */
 export const accessOf = (
   { tickets }: Pick<GateParts, 'tickets'>,
   row: SandboxRow,
   allowed: Allowed,
-  found: Found,
+  found: AccessDetails,
 ): Access => ({
   ticket: tickets.sign({ sandboxId: row.id, organizationId: row.organization_id, allowed }),
   sandboxId: row.id,

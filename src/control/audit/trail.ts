@@ -3,7 +3,7 @@
 import { setImmediate as afterThis } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problemOf } from '#src/http/server.ts'
-import type { Told } from '../auth/actor.ts'
+import type { ActorFields } from '../auth/actor.ts'
 import { callerOf } from '../auth/guard.ts'
 import type { Caller, ControlRoute } from '../auth/route.ts'
 import type { Parts } from '../parts.ts'
@@ -145,7 +145,7 @@ const runTold = async (
   tell: Tell,
   sql: Sql,
 ): Promise<unknown> => {
-  const run = (told: Told) => route.run({ ...call, ...told } as typeof call & Told)
+  const run = (told: ActorFields) => route.run({ ...call, ...told } as typeof call & ActorFields)
   if (tellThemselves.has(nameOf(route))) return await run({ tellIn: tell })
   const telling = tell(sql, 'alone')
   if (!readFirst.has(nameOf(route))) {

@@ -3,7 +3,7 @@ import type { User } from '../people/user.ts'
 import type { Transaction } from '../storage/database.ts'
 
 /** How the call gets its audit row, for the few routes that take part in it themselves (audit/trail.ts). */
-export type Told = {
+export type ActorFields = {
   /** For routes of `readFirst`: resolves when the audit row is written; rejects if it cannot be. */
   told?: Promise<unknown>
   /** For routes of `tellThemselves`: writes the audit row in the transaction that makes the change. */
@@ -11,4 +11,4 @@ export type Told = {
 }
 
 /** Who asks, and in which organization. */
-export type Actor = Told & { organization: Organization; user: User }
+export type Actor = ActorFields & { organization: Organization; user: User }

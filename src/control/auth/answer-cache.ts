@@ -2,13 +2,13 @@
 const keepMilliseconds = 1_000
 const keepAtMost = 10_000
 
-type Kept<V> = {
+type AnswerCache<V> = {
   /** Returns the answer of the last second to this question, or calls `ask`. */
   get: (question: string, ask: () => Promise<V>) => Promise<V>
   forget: () => void
 }
 
-export const keepAnswers = <V>(): Kept<V> => {
+export const keepAnswers = <V>(): AnswerCache<V> => {
   const answers = new Map<string, { answer: V; until: number }>()
   // Grows when the cache is cleared. An answer that was asked for before is used once but not cached.
   let epoch = 0

@@ -76,13 +76,13 @@ type Runner = { id: string; regionId: string }
 const isOf = (sql: Sql, { id, regionId }: Runner) => sql`
   (images.runner_id = ${id} or (images.runner_id is null and images.region_id = ${regionId}))`
 
-type Listed = Pick<Image, 'name' | 'maxGiB'> & {
+type AssignedImageRow = Pick<Image, 'name' | 'maxGiB'> & {
   needed: boolean
   source: ImageSource | null
   organizationId: string | null
 }
 
-const asAssignment = ({ name, source, maxGiB, needed, organizationId }: Listed): ImageAssignment => ({
+const asAssignment = ({ name, source, maxGiB, needed, organizationId }: AssignedImageRow): ImageAssignment => ({
   image: name,
   target: needed ? 'present' : 'absent',
   ...(source === null ? {} : { source }),
@@ -92,7 +92,7 @@ const asAssignment = ({ name, source, maxGiB, needed, organizationId }: Listed):
 
 /** The assignment of one image for a runner, with its source. Undefined if the image is not meant for this runner. */
 export const findImageFor = async (sql: Sql, runner: Runner, name: string): Promise<ImageAssignment | undefined> => {
-  const [row] = await sql<Listed[]>`
+  const [row] = await sql<AssignedImageRow[]>`
     select name, max_gib as "maxGiB", source, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as "organizationId"
     from images where ${isOf(sql, runner)} and name = ${name}`
   return row && asAssignment(row)
@@ -113,7 +113,7 @@ const mostUnsettled = 100
 /** The assignments of a runner's images. Images that it has, or must remove, are listed without their source. */
 export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettled): Promise<ImageAssignment[]> => {
   // Images to make are listed in turns: the first of each organization, then the second of each.
-  const rows = await sql<Listed[]>`
+  const rows = await sql<AssignedImageRow[]>`
     with concerned as (
       select name, max_gib, created_at, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as organization_id,
         ${isNeeded(sql)} and not ${isSettledOn(sql, runner)} as is_awaited

@@ -41,10 +41,15 @@ export const countForAddress = async (sql: Sql, email: string, now: Date): Promi
   return row.count
 }
 
-export type Made = { pending: number; ofLately: number; ofLatelyToAddress: number }
+export type InvitationCounts = { pending: number; ofLately: number; ofLatelyToAddress: number }
 
 /** Counts the pending invitations, and those made since a date: all of them, and those to this address. */
-export const countMade = async (sql: Sql, organizationId: string, email: string, since: Date): Promise<Made> => {
+export const countMade = async (
+  sql: Sql,
+  organizationId: string,
+  email: string,
+  since: Date,
+): Promise<InvitationCounts> => {
   const [row] = await sql<[{ pending: number; of_lately: number; to_address: number }]>`
     select count(*) filter (where status = 'pending') as pending,
       count(*) filter (where created_at > ${since}) as of_lately,

@@ -15,10 +15,10 @@ const builtClasses = ['container'] as const
 
 type Class = RegionUsage['sandboxClass']
 
-type There = { region: RegionRow; sandboxClass: Class; quota: RegionQuotaRow | undefined; held: Held }
+type QuotaPlace = { region: RegionRow; sandboxClass: Class; quota: RegionQuotaRow | undefined; held: Held }
 
 /** Every pair of region and class that the organization can use, has a quota for, or has sandboxes in. */
-const listPlaces = async ({ database }: UsageParts, organizationId: string): Promise<There[]> => {
+const listPlaces = async ({ database }: UsageParts, organizationId: string): Promise<QuotaPlace[]> => {
   const { sql } = database
   const [regions, quotas, held] = await Promise.all([
     listRegionsOf(sql, organizationId),
@@ -43,7 +43,7 @@ const listPlaces = async ({ database }: UsageParts, organizationId: string): Pro
 }
 
 /** Without a total quota, the total is what the runners of the region may promise, because nobody can have more. */
-const asRegionUsage = ({ region, sandboxClass, quota, held }: There, overcommit: Overcommit): RegionUsage => ({
+const asRegionUsage = ({ region, sandboxClass, quota, held }: QuotaPlace, overcommit: Overcommit): RegionUsage => ({
   regionId: region.id,
   sandboxClass,
   totalCpuQuota: quota?.total_cpu_quota ?? Math.floor(region.cpu * overcommit.cpu),

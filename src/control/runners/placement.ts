@@ -46,20 +46,21 @@ const hold = async (
 }
 
 /** Resources that a sandbox will hold. Without `diskGiB` its disk is on the runner already. */
-type Wanted = { cpu: number; memoryGiB: number; diskGiB?: number }
+type RequestedSize = { cpu: number; memoryGiB: number; diskGiB?: number }
 
 /** Used fraction of the runner (overcommit included) with this sandbox, for the scarcest resource. Above 1: no room. */
-const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: Wanted, overcommit: Overcommit) =>
+const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: RequestedSize, overcommit: Overcommit) =>
   Math.max(
     (load.cpu + cpu) / (runner.cpu * overcommit.cpu),
     (load.memory_gib + memoryGiB) / (runner.memory_gib * overcommit.memory),
     diskGiB === undefined ? 0 : (load.disk_gib + diskGiB) / (runner.disk_gib * overcommit.disk),
   )
 
-const hasRoom = (runner: HeldRunner, wanted: Wanted, overcommit: Overcommit) => shareOf(runner, wanted, overcommit) <= 1
+const hasRoom = (runner: HeldRunner, wanted: RequestedSize, overcommit: Overcommit) =>
+  shareOf(runner, wanted, overcommit) <= 1
 
 /** Resources, region and image that a new sandbox needs. */
-type Place = Required<Wanted> & { regionId: string; image: string }
+type Place = Required<RequestedSize> & { regionId: string; image: string }
 
 /** Locks the ready runners of a region that have the image. */
 export const holdRunners = (
@@ -90,7 +91,7 @@ export const pickRunner = async (
 export const hasRoomOn = (
   runners: readonly HeldRunner[],
   runnerId: string | null,
-  wanted: Wanted,
+  wanted: RequestedSize,
   overcommit: Overcommit,
 ): boolean => runners.some((runner) => runner.id === runnerId && hasRoom(runner, wanted, overcommit))
 
@@ -131,7 +132,7 @@ export const checkRoom = async (
   runnerId: string | null,
   /** The sandbox whose present load is not counted, because `wanted` replaces it. `null`: it holds nothing there yet. */
   sandboxId: string | null,
-  wanted: Wanted,
+  wanted: RequestedSize,
   overcommit: Overcommit,
 ): Promise<void> => {
   if (runnerId === null) throw new Problem('conflict', 'This sandbox is on no runner.')

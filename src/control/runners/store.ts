@@ -31,7 +31,7 @@ export const ensureRunner = async (
 }
 
 /** The time of a sign of life, and the limit before which a last heartbeat counts as silence. */
-type Heard = { silentBefore: Date; now: Date }
+type HeartbeatTimes = { silentBefore: Date; now: Date }
 
 type Hello = {
   address: string
@@ -44,7 +44,7 @@ export const writeHello = async (
   sql: Sql,
   runnerId: string,
   hello: Hello,
-  { silentBefore, now }: Heard,
+  { silentBefore, now }: HeartbeatTimes,
 ): Promise<void> => {
   const { cpu, memoryGiB, diskGiB, runtime, runtimeVersion, hardDiskLimit, pause, fork } = hello.capabilities
   await sql`
@@ -59,7 +59,11 @@ export const writeHello = async (
 }
 
 /** The first heartbeat makes a silent runner ready again. */
-export const writeHeartbeat = async (sql: Sql, runnerId: string, { silentBefore, now }: Heard): Promise<void> => {
+export const writeHeartbeat = async (
+  sql: Sql,
+  runnerId: string,
+  { silentBefore, now }: HeartbeatTimes,
+): Promise<void> => {
   await sql`
     with used as (${forgiveSilence(sql, { runnerId, silentBefore, now })})
     update runners set last_heartbeat_at = ${now}, is_silent = false,

@@ -32,10 +32,10 @@ export const refuseWhatCannotBe = async (
 }
 
 /** Size and config of the image; null where a snapshot keeps its own value. */
-type Found = { sizeGiB: number | null; user: string | null; entrypoint: string[] | null }
+type ImageFacts = { sizeGiB: number | null; user: string | null; entrypoint: string[] | null }
 
 /** Activates the snapshots of the image. A snapshot's own entrypoint wins over the one of the image. */
-export const activateSnapshots = async (transaction: Transaction, image: string, found: Found, now: Date) => {
+export const activateSnapshots = async (transaction: Transaction, image: string, found: ImageFacts, now: Date) => {
   await moveSnapshots(transaction, 'arrive', transaction`image = ${image}`, { now, image: found })
 }
 

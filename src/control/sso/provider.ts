@@ -13,7 +13,7 @@ import type { Attempt } from './store.ts'
 export type ProviderParts = { outbound: Outbound; encryption: Encryption }
 
 /** The provider's claims about the person who signed in; every text comes from an outsider. */
-export type Said = { subject: string; email: unknown; emailVerified: unknown; name: unknown }
+export type ProviderClaims = { subject: string; email: unknown; emailVerified: unknown; name: unknown }
 
 const mostBytes = 256 * 1024
 
@@ -131,7 +131,7 @@ export const exchangeCode = async (
   parts: ProviderParts,
   provider: IdentityProvider,
   { nonce, codeVerifier, currentUrl, state }: Answer,
-): Promise<Said> =>
+): Promise<ProviderClaims> =>
   await speaking(async () => {
     const configuration = await configure(parts, provider)
     const tokens = await oidc.authorizationCodeGrant(configuration, currentUrl, {

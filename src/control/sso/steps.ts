@@ -3,7 +3,7 @@ import { Problem } from '#src/problems.ts'
 import { readEmail, readText } from '../auth/claims.ts'
 import { domainOf } from '../identity-providers/domain.ts'
 import type { IdentityProvider } from '../identity-providers/identity-provider.ts'
-import type { Said } from './provider.ts'
+import type { ProviderClaims } from './provider.ts'
 
 /** A person whom a provider has signed in and whose address is accepted. */
 export type Person = { subject: string; email: string; name: string }
@@ -13,16 +13,16 @@ export const requireEnabled = (provider: IdentityProvider | undefined): Identity
   return provider
 }
 
-export const requireEmail = ({ subject, email, name }: Said): Person => {
+export const requireEmail = ({ subject, email, name }: ProviderClaims): Person => {
   const address = readEmail(email)
   if (address === undefined) throw new Problem('sso_missing_email')
   return { subject, email: address, name: readText(name, 255) ?? address }
 }
 
 /** Some providers send the flag as text. */
-const isVerified = ({ emailVerified }: Said): boolean => emailVerified === true || emailVerified === 'true'
+const isVerified = ({ emailVerified }: ProviderClaims): boolean => emailVerified === true || emailVerified === 'true'
 
-export const requireVerifiedEmail = (provider: IdentityProvider, said: Said): void => {
+export const requireVerifiedEmail = (provider: IdentityProvider, said: ProviderClaims): void => {
   if (!provider.trustEmailVerified && !isVerified(said)) throw new Problem('sso_email_not_verified')
 }
 

@@ -9,7 +9,7 @@ import Value from 'typebox/value'
 import type { Logger } from '#src/kit/log.ts'
 import type { Database } from './database.ts'
 
-const Said = Type.Object({ from: Type.String(), news: Type.Array(Type.Unknown()) })
+const PeerMessage = Type.Object({ from: Type.String(), news: Type.Array(Type.Unknown()) })
 
 /** Milliseconds between two hellos of a process, and how long a process counts as present after a hello. */
 const helloEvery = 10_000
@@ -101,10 +101,10 @@ export class Peers<News extends object> {
   }
 }
 
-const readSaid = (text: string): Type.Static<typeof Said> | undefined => {
+const readSaid = (text: string): Type.Static<typeof PeerMessage> | undefined => {
   try {
     const said: unknown = JSON.parse(text)
-    return Value.Check(Said, said) ? said : undefined
+    return Value.Check(PeerMessage, said) ? said : undefined
   } catch {
     return undefined
   }
