@@ -17,7 +17,7 @@ export type Question = {
 type Ending = { exitCode: number | null; signal: number | null; stdout: string; stderr: string }
 
 type Server = ChildProcessByStdio<Writable, Readable, null>
-type Waiting = PromiseWithResolvers<Ending>
+type PendingCommand = PromiseWithResolvers<Ending>
 
 const headBytes = 16
 const flagsOf = ({ are, movesProcess }: Question) => (are === 'steps' ? 1 : 0) | (movesProcess ? 2 : 0)
@@ -37,7 +37,7 @@ const encode = (id: number, question: Question, flags = flagsOf(question)): Buff
 export class CommandServer {
   readonly #argv: readonly [string, ...string[]]
   readonly #env: Record<string, string>
-  readonly #waiting = new Map<number, Waiting>()
+  readonly #waiting = new Map<number, PendingCommand>()
   #child: Server | undefined
   #unread: Buffer = Buffer.alloc(0)
   #last = 0

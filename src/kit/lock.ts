@@ -36,14 +36,14 @@ export const tryLock = (path: string): Lock | undefined => {
   return undefined
 }
 
-type Waiting = {
+type WaitOptions = {
   /** Called if another process holds the lock, before the waiting begins. */
   onWait?: () => void
   timeoutMs: number
 }
 
 /** Throws if the lock was not freed in time, or if the path cannot be opened. */
-export const waitForLock = async (path: string, { onWait, timeoutMs }: Waiting): Promise<Lock> => {
+export const waitForLock = async (path: string, { onWait, timeoutMs }: WaitOptions): Promise<Lock> => {
   const file = open(path)
   try {
     if (tryOn(file)) return lockOn(file)

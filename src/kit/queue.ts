@@ -15,14 +15,14 @@ type Limits<Owner> = {
 
 type Turn<Owner> = { owner?: Owner | undefined; signal?: AbortSignal | undefined }
 
-type Waiting = { place: number; begin: () => void }
+type QueuedPiece = { place: number; begin: () => void }
 
 export class FairQueue<Owner = string> {
   readonly #limits: Limits<Owner>
   /** Number of running pieces by owner. */
   readonly #running = new Map<Owner | undefined, number>()
   /** Waiting pieces by owner, oldest first. */
-  readonly #waiting = new Map<Owner | undefined, Set<Waiting>>()
+  readonly #waiting = new Map<Owner | undefined, Set<QueuedPiece>>()
   #all = 0
   #lastPlace = 0
 
@@ -83,7 +83,7 @@ export class FairQueue<Owner = string> {
     return promise
   }
 
-  #leave(owner: Owner | undefined, piece: Waiting): void {
+  #leave(owner: Owner | undefined, piece: QueuedPiece): void {
     const pieces = this.#waiting.get(owner)
     pieces?.delete(piece)
     if (pieces?.size === 0) this.#waiting.delete(owner)
@@ -92,7 +92,7 @@ export class FairQueue<Owner = string> {
   /** Ends a turn. The next waiting piece gets the room before a new caller can take it. */
   #end(owner: Owner | undefined): void {
     this.#count(owner, -1)
-    let next: { owner: Owner | undefined; piece: Waiting; rank: number } | undefined
+    let next: { owner: Owner | undefined; piece: QueuedPiece; rank: number } | undefined
     for (const [owner, [piece]] of this.#waiting) {
       if (piece === undefined || !this.#hasRoomFor(owner)) continue
       const rank = this.#limits.pick === 'least served' ? this.#runningOf(owner) : 0
