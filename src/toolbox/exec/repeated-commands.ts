@@ -10,7 +10,7 @@ const mostKeys = 256
 const mostBytes = 256 * 1024
 
 type Answer = { exitCode: number; result: string; oom?: true }
-type Known = {
+type RememberedCommand = {
   requestHash: string
   answer: Promise<Answer>
   bytes: number
@@ -33,7 +33,7 @@ const tooLong = async (): Promise<Answer> => {
 
 /** The answers of one sandbox's commands, by idempotency key. */
 export class Answers {
-  readonly #known = new Map<string, Known>()
+  readonly #known = new Map<string, RememberedCommand>()
 
   /** Runs the command, or returns its answer if it already ran. */
   once(key: string, body: unknown, run: () => Promise<Answer>): Promise<Answer> {
@@ -46,7 +46,7 @@ export class Answers {
     if (this.#known.size >= mostKeys) {
       throw new Problem('rate_limited', `At most ${mostKeys} commands with an Idempotency-Key run at a time.`)
     }
-    const made: Known = { requestHash: hashOf(body), answer: run(), bytes: 0, isOver: false }
+    const made: RememberedCommand = { requestHash: hashOf(body), answer: run(), bytes: 0, isOver: false }
     this.#known.set(key, made)
     made.answer.then(
       ({ result }) => this.#settle(key, made, result.length),
@@ -55,7 +55,7 @@ export class Answers {
     return made.answer
   }
 
-  #settle(key: string, made: Known, bytes: number): void {
+  #settle(key: string, made: RememberedCommand, bytes: number): void {
     if (bytes > mostBytes) {
       made.answer = tooLong()
       made.answer.catch(() => {})
@@ -79,7 +79,7 @@ export class Answers {
     }
   }
 
-  #forget(key: string, known: Known): void {
+  #forget(key: string, known: RememberedCommand): void {
     if (this.#known.get(key) === known) this.#known.delete(key)
   }
 

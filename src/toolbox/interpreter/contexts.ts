@@ -27,8 +27,8 @@ const program = readFileSync(new URL('./worker.py', import.meta.url), 'utf8')
 const programVariable = '_ALCOVE_PROGRAM'
 const evalProgram = `import os;exec(os.environ.pop('${programVariable}'))`
 
-type Known = { id: string; cwd: string; createdAt: string }
-export type Context = Known & { job: Job }
+type ContextRecord = { id: string; cwd: string; createdAt: string }
+export type Context = ContextRecord & { job: Job }
 
 const unknown = (id: string) => new Problem('not_found', `context not found: ${JSON.stringify(id.slice(0, 100))}`)
 
@@ -67,7 +67,7 @@ const listAll = async (sandbox: ToolboxSandbox): Promise<Context[]> => {
 export const listContexts = async (sandbox: ToolboxSandbox): Promise<InterpreterContext[]> =>
   (await listAll(sandbox)).filter(({ id }) => id !== defaultContext).map(viewOf)
 
-const startWorker = async (sandbox: ToolboxSandbox, known: Known, jobId: string): Promise<Context> => {
+const startWorker = async (sandbox: ToolboxSandbox, known: ContextRecord, jobId: string): Promise<Context> => {
   const { user } = sandbox.assignment
   try {
     await sandbox.agent.jobs.spawn({

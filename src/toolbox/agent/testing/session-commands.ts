@@ -16,10 +16,10 @@ export const queue = async (sessions: Sessions, session: string, text: string, k
   return id
 }
 
-type Told = { stdout: string; stderr: string; all: string; lost: number; end: CommandEvent | undefined }
+type CommandOutput = { stdout: string; stderr: string; all: string; lost: number; end: CommandEvent | undefined }
 
-export const read = async (events: AsyncIterable<CommandEvent>): Promise<Told> => {
-  const told: Told = { stdout: '', stderr: '', all: '', lost: 0, end: undefined }
+export const read = async (events: AsyncIterable<CommandEvent>): Promise<CommandOutput> => {
+  const told: CommandOutput = { stdout: '', stderr: '', all: '', lost: 0, end: undefined }
   for await (const event of events) {
     if (event.type === 'exit') told.end = event
     else if (event.type === 'truncated') told.lost += event.lostBytes
