@@ -60,7 +60,7 @@ const readResults = (path: string): ReportedResult[] => {
   }
 }
 
-type Ended = {
+type ProcessEnd = {
   results: ReportedResult[]
   output: string
   seconds: number
@@ -73,7 +73,7 @@ const runProcess = async (
   args: readonly string[],
   settings: Settings,
   limitSeconds = settings.timeoutSeconds,
-): Promise<Ended> => {
+): Promise<ProcessEnd> => {
   const { scratch, env, timeoutSeconds, name } = settings
   const began = performance.now()
   const report = join(scratch, `report-${nextReport++}`)

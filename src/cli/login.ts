@@ -3,14 +3,14 @@ import { initiateDeviceAuthorization, pollDeviceAuthorizationGrant, tokenRevocat
 import { Complaint } from '#src/up/complaint.ts'
 import { asSession, discover, takeSession, writeSession } from './session.ts'
 
-type Told = { oidc: { issuer: string; clientId: string } }
+type ServerConfig = { oidc: { issuer: string; clientId: string } }
 
-const askServer = async (url: string): Promise<{ apiUrl: string; told: Told }> => {
+const askServer = async (url: string): Promise<{ apiUrl: string; told: ServerConfig }> => {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw new Complaint(`${url} is not a URL of a server`)
   const apiUrl = `${url.replace(/\/+$/, '').replace(/\/api$/, '')}/api`
   const reply = await fetch(`${apiUrl}/config`, { signal: AbortSignal.timeout(10_000) }).catch(() => undefined)
-  const told = reply?.ok ? ((await reply.json().catch(() => undefined)) as Told | undefined) : undefined
+  const told = reply?.ok ? ((await reply.json().catch(() => undefined)) as ServerConfig | undefined) : undefined
   if (typeof told?.oidc?.issuer !== 'string') throw new Complaint(`there is no Alcove server at ${url}`)
   return { apiUrl, told }
 }

@@ -248,7 +248,7 @@ export const untilState = async (
   }
 }
 
-export type Happened = {
+export type TimelineEvent = {
   from_state: string | null
   to_state: string
   by_kind: string
@@ -257,7 +257,10 @@ export type Happened = {
 }
 
 /** The whole timeline of a sandbox, in order. */
-export const eventsOf = async ({ database }: Pick<TestControl, 'database'>, sandboxId: string): Promise<Happened[]> =>
-  database.sql<Happened[]>`
+export const eventsOf = async (
+  { database }: Pick<TestControl, 'database'>,
+  sandboxId: string,
+): Promise<TimelineEvent[]> =>
+  database.sql<TimelineEvent[]>`
     select from_state, to_state, by_kind, by_id, reason from sandbox_events
     where sandbox_id = ${sandboxId} order by id`

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, Record_ } from './client.ts'
 import type { Random } from './random.ts'
 
-type Known = {
+type KnownSandbox = {
   record: Record_
   /** Content of each file whose write was acknowledged. */
   files: Map<string, string>
@@ -40,7 +40,7 @@ export class Worker {
   readonly #tally: Tally
   readonly #name: string
   readonly #lookInto: (sandboxId: string) => string[]
-  readonly #sandboxes: Known[] = []
+  readonly #sandboxes: KnownSandbox[] = []
   #made = 0
   readonly complaints: string[] = []
 
@@ -126,7 +126,7 @@ export class Worker {
   }
 
   /** Checks that a sandbox, also a warm one, has the requested settings before it runs a command of ours. */
-  async #checkIsOurs({ record }: Known) {
+  async #checkIsOurs({ record }: KnownSandbox) {
     const { result } = (await this.#client.execute(record, 'echo "$WHOSE"')) ?? {}
     if (result !== undefined && result.trim() !== record.name)
       this.complaints.push(`LOST ${record.name}: it ran as ${JSON.stringify(result)}`)
@@ -146,7 +146,7 @@ export class Worker {
     return undefined
   }
 
-  async #write(known: Known) {
+  async #write(known: KnownSandbox) {
     const path = `${home}/file-${this.#random.below(4)}`
     const text = randomUUID()
     const done = await this.#client.execute(
@@ -159,7 +159,7 @@ export class Worker {
     await this.#refresh(known)
   }
 
-  async #read(known: Known) {
+  async #read(known: KnownSandbox) {
     await this.#refresh(known)
     if (known.record.state !== 'started') return
     for (const [path, text] of known.files) {
@@ -175,13 +175,13 @@ export class Worker {
     }
   }
 
-  async #move(known: Known, verb: string, body?: object) {
+  async #move(known: KnownSandbox, verb: string, body?: object) {
     const answer = await this.#client.once('POST', `/sandbox/${known.record.id}/${verb}`, body)
     if (answer !== undefined && answer.status >= 400) this.#count(`refused ${answer.status}`)
     await this.#rest(known)
   }
 
-  async #fork(known: Known) {
+  async #fork(known: KnownSandbox) {
     if (this.#sandboxes.length >= mostSandboxes) return
     const name = `${this.#name}-${this.#made++}`
     const files = new Map(known.files)
@@ -193,7 +193,7 @@ export class Worker {
     await this.#refresh(known)
   }
 
-  async #snapshot(known: Known) {
+  async #snapshot(known: KnownSandbox) {
     const name = `${this.#name}-snapshot-${this.#made++}`
     const answer = await this.#client.once('POST', `/sandbox/${known.record.id}/snapshot`, { name })
     await this.#rest(known)
@@ -201,18 +201,18 @@ export class Worker {
     await this.#client.sure('DELETE', `/snapshots/${name}`)
   }
 
-  async #delete(known: Known) {
+  async #delete(known: KnownSandbox) {
     const { status } = await this.#client.sure('DELETE', `/sandbox/${known.record.id}`)
     if (status !== 200 && status !== 404) this.complaints.push(`delete of ${known.record.name} answered ${status}`)
     this.#forget(known)
   }
 
-  #forget(known: Known) {
+  #forget(known: KnownSandbox) {
     const at = this.#sandboxes.indexOf(known)
     if (at >= 0) this.#sandboxes.splice(at, 1)
   }
 
-  async #refresh(known: Known) {
+  async #refresh(known: KnownSandbox) {
     const record = await this.#client.get(known.record.id)
     if (record) known.record = record
     else {
@@ -222,7 +222,7 @@ export class Worker {
   }
 
   /** Waits until nothing is under way. Recovers a sandbox in an error state. */
-  async #rest(known: Known) {
+  async #rest(known: KnownSandbox) {
     const end = Date.now() + stuckAfterMs
     while (this.#sandboxes.includes(known)) {
       await this.#refresh(known)
@@ -249,7 +249,7 @@ export class Worker {
     }
   }
 
-  async #bringUp(known: Known) {
+  async #bringUp(known: KnownSandbox) {
     for (let attempt = 0; attempt < 5 && known.record.state !== 'started'; attempt++) {
       await this.#client.sure('POST', `/sandbox/${known.record.id}/start`)
       await this.#rest(known)

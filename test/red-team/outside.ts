@@ -8,10 +8,10 @@ import { users } from '#src/kit/confined.ts'
 import type { Platform } from '../sandboxes/harness.ts'
 import { type Attack, notHeld, unless } from './attack.ts'
 
-type Asked = { status: number; text: string }
+type HttpAnswer = { status: number; text: string }
 
 /** Sends a request to the gate or the API of this machine, with any host name. */
-const ask = (url: string, headers: Record<string, string> = {}, method = 'GET', body?: string): Promise<Asked> =>
+const ask = (url: string, headers: Record<string, string> = {}, method = 'GET', body?: string): Promise<HttpAnswer> =>
   new Promise((resolve, reject) => {
     const { port, pathname, search, host } = new URL(url)
     const at = { host: '127.0.0.1', port, path: `${pathname}${search}`, method, headers: { host, ...headers } }
