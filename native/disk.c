@@ -120,6 +120,32 @@ static int is_harmless_capability(const uint32_t *data, ssize_t size) {
   return size == 6 * sizeof *data && le32toh(data[0]) >> 24 == version && is_of_sandbox(le32toh(data[5]));
 }
 
+// What an overlay notes about a directory that was renamed: a name, or a path of names from the root of the image.
+static int is_harmless_redirect(const char *value, ssize_t size) {
+  int is_path = size > 0 && value[0] == '/';
+  ssize_t begin = is_path;
+  for (ssize_t at = begin; at <= size; at++) {
+    if (at < size && value[at] == '\0') return 0;
+    if (at < size && value[at] != '/') continue;
+    if (at < size && !is_path) return 0;
+    if (at == begin || (at - begin == 1 && value[begin] == '.') ||
+        (at - begin == 2 && value[begin] == '.' && value[begin + 1] == '.'))
+      return 0;
+    begin = at + 1;
+  }
+  return 1;
+}
+
+static void disarm_overlay(const char *name, const char *path, const struct stat *status) {
+  char value[4096];
+  if (lremovexattr(name, "trusted.overlay.metacopy") < 0 && errno != ENODATA && errno != EOPNOTSUPP) fail(path);
+  ssize_t size = lgetxattr(name, "trusted.overlay.redirect", value, sizeof value);
+  if (size < 0 && (errno == ENODATA || errno == EOPNOTSUPP)) return;
+  if (size < 0 && errno != ERANGE) fail(path);
+  if (size >= 0 && S_ISDIR(status->st_mode) && is_harmless_redirect(value, size)) return;
+  if (lremovexattr(name, "trusted.overlay.redirect") < 0) fail(path);
+}
+
 static int disarm_one(const char *path, const struct stat *status, int type, struct FTW *walk) {
   (void)type;
   uint32_t data[16];
@@ -132,6 +158,7 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   } else if (size < 0 && errno != ENODATA && errno != EOPNOTSUPP) {
     fail(path);
   }
+  disarm_overlay(name, path, status);
   // A device 0, 0 is an overlay's mark of a removed file, so it stays.
   int is_device = S_ISBLK(status->st_mode) || (S_ISCHR(status->st_mode) && status->st_rdev != 0);
   if (is_device && unlink(name) < 0) fail(path);
@@ -142,8 +169,8 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   return 0;
 }
 
-// disarm PATH FIRST COUNT: removes what no sandbox with these ids could have made: capabilities of other users, devices, and
-// set-id bits of other owners. Only for a tree that no other process can reach.
+// disarm PATH FIRST COUNT: removes what no sandbox with these ids could have made: capabilities of other users, devices,
+// set-id bits of other owners, and notes of an overlay that no overlay here makes. Only for a tree that no other process can reach.
 void disarm(char **arg) {
   first_id = (uid_t)number(arg[1], 10);
   id_count = (uid_t)number(arg[2], 10);

@@ -38,6 +38,12 @@ os.setxattr("own", "security.evil", b"x")
 os.setxattr("own", "trusted.evil", b"x")
 os.setxattr("own", "user.mine", b"x")
 os.setxattr(".", "trusted.overlay.opaque", b"y")
+for name, value in (("renamed", b"/usr/share/doc"), ("renamed-beside", b"doc"), ("above", b"/usr/../../root"), ("up", b".."),
+  ("twice", b"/usr//share"), ("beside-itself", b"a/b"), ("nowhere", b""), ("root", b"/"), ("torn", b"/a\\0b")):
+    os.mkdir(name); os.setxattr(name, "trusted.overlay.redirect", value)
+os.setxattr("own", "trusted.overlay.redirect", b"/etc/shadow")
+os.setxattr("own", "trusted.overlay.metacopy", b"")
+os.setxattr("renamed", "trusted.overlay.metacopy", b"")
 os.mknod("null", 0o666 | 0o020000, os.makedev(1, 3))
 os.mknod("whiteout", 0o020000, os.makedev(0, 0))
 for name, owner in (("set-id", BASE), ("set-id-of-root", 0)):
@@ -424,6 +430,11 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     await unpackDisk({ launcher, store, sandboxId, archive, disk: diskIn(scratch.make('disarmed')) })
     assert.deepEqual(JSON.parse(python(described, join(scratch.at('disarmed'), 'upper'))), {
       '.': ['drwxr-xr-x', 'trusted.overlay.opaque'],
+      ...Object.fromEntries(
+        ['above', 'beside-itself', 'nowhere', 'root', 'torn', 'twice', 'up'].map((name) => [name, ['drwxr-xr-x']]),
+      ),
+      renamed: ['drwxr-xr-x', 'trusted.overlay.redirect'],
+      'renamed-beside': ['drwxr-xr-x', 'trusted.overlay.redirect'],
       foreign: ['-rw-r--r--'],
       hosts: ['-rw-r--r--'],
       own: ['-rw-r--r--', 'security.capability', 'user.mine'],

@@ -3,8 +3,14 @@
 /** In these options colons separate layers, commas separate options, and a backslash escapes them (kernel: overlayfs). */
 const escaped = (path: string) => path.replace(/[\\:,]/g, '\\$&')
 
+/**
+ * Directories of the image can be renamed: the overlay then notes on the upper layer where their files are. It follows such a note to a
+ * directory of the image only. Notes that let a file show the content of another one stay off (docs/adr/0032).
+ */
+const renames = 'redirect_dir=on,metacopy=off'
+
 /** The first of `lowers` is the uppermost. */
 export const overlayOptions = (lowers: readonly string[], upper: string, work: string): string => {
   if (lowers.length === 0) throw new Error('An overlay needs an image below it.')
-  return `lowerdir=${lowers.map(escaped).join(':')},upperdir=${escaped(upper)},workdir=${escaped(work)}`
+  return `lowerdir=${lowers.map(escaped).join(':')},upperdir=${escaped(upper)},workdir=${escaped(work)},${renames}`
 }

@@ -6,6 +6,7 @@
 // `calls` with numbers such as 54,3,1,51: makes these system calls.
 // `calls-32` with such numbers: makes them by the table of 32-bit programs.
 // `x32`: makes a call of the table of x32.
+// `rename FROM TO` and `attribute PATH NAME VALUE`: calls rename(2) or lsetxattr(2).
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -246,6 +247,14 @@ int main(int count, char **arg) {
   if (count > 1 && strcmp(arg[1], "calls") == 0) return make_calls(arg + 2, 0);
   if (count > 1 && strcmp(arg[1], "calls-32") == 0) return make_calls(arg + 2, 1);
   if (count > 1 && strcmp(arg[1], "x32") == 0) return call_x32();
+  if (count > 3 && strcmp(arg[1], "rename") == 0) {
+    tell("rename", rename(arg[2], arg[3]));
+    return 0;
+  }
+  if (count > 4 && strcmp(arg[1], "attribute") == 0) {
+    tell("attribute", lsetxattr(arg[2], arg[3], arg[4], strlen(arg[4]), 0));
+    return 0;
+  }
   if (count > 1 && strcmp(arg[1], "echoes") == 0) return leave_echoes();
   if (count > 1) return strcmp(arg[1], "in-flight") ? send_one() : fill();
   int zeroes[16] = {0};

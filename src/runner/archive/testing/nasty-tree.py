@@ -39,7 +39,7 @@ def make():
     os.setxattr("whiteout", "trusted.overlay.origin", bytes(range(60)))
     os.mkfifo("fifo", 0o640)
     os.symlink("/etc/passwd", "absolute")
-    os.setxattr("absolute", "trusted.overlay.redirect", b"/x", follow_symlinks=False)
+    os.setxattr("absolute", "trusted.overlay.origin", b"x", follow_symlinks=False)
     os.symlink("../../../../../../etc", "outside")
     os.symlink("x" * 4000, "long-link")
     os.utime("absolute", ns=(0, 981173045123456789), follow_symlinks=False)
