@@ -13,8 +13,6 @@ const checkUpload = (uploadId: string) => {
   if (!/^[0-9a-f]{32}$/.test(uploadId)) throw new S3Refusal('NoSuchUpload', 'There is no such upload.')
 }
 
-/** Limits of a caller's values, checked here before a runner is asked. */
-const mostParts = 10_000
 /** The beginning of a hash; no file has another name. */
 const beginningOfHash = /^[0-9a-f]{0,64}$/
 
@@ -46,9 +44,6 @@ export class ContextKeeper {
 
   complete(key: Key, uploadId: string, parts: readonly { number: number; etag: string }[]): Promise<StoredContext> {
     checkUpload(uploadId)
-    if (parts.length > mostParts) {
-      throw new S3Refusal('InvalidRequest', 'These are not the parts of this upload.')
-    }
     const { organizationId, hash } = key
     return this.#ask({ ask: 'complete-upload', organizationId, hash, uploadId, parts: [...parts] })
   }
