@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { createHmac, createPublicKey } from 'node:crypto'
 import { suite, test } from 'node:test'
-import { silentLog } from '#src/kit/log.ts'
+import { createLog, silentLog } from '#src/kit/log.ts'
 import { pathOfSignedFile } from '#src/wire/access.ts'
 import { digestOfCall, keyIdOf, readTicket, type Ticket, type TicketKey, ticketLastsMs } from '#src/wire/ticket.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -164,5 +164,19 @@ suite('the keys of tickets', () => {
     const known = await tickets.listKeys()
     assert.equal(readBy(former, known), undefined)
     assert.ok(readBy(tickets.sign(box), known))
+  })
+
+  test('one row with an unreadable public key is left out with a log line, and signs nothing', async () => {
+    await using sides = await setUp()
+    const lines: { keyId?: string }[] = []
+    const log = createLog('control', 'warn', { write: (line) => void lines.push(JSON.parse(line)) })
+    const damaged = keyIdOf((await Tickets.open(sides.parts)).sign(box))
+    await sides.database.sql`update ticket_keys set public_key = 'bm8ga2V5'`
+    const tickets = await Tickets.open({ ...sides.parts, log })
+    assert.notEqual(keyIdOf(tickets.sign(box)), damaged)
+    const known = await tickets.listKeys()
+    assert.equal(known.length, 1)
+    assert.ok(readBy(tickets.sign(box), known))
+    assert.ok(lines.some(({ keyId }) => keyId === damaged))
   })
 })

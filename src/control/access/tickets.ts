@@ -1,6 +1,6 @@
 // Signs tickets (src/wire/ticket.ts). All control processes share the keys, which are encrypted in the database and replaced
 // every month. Gates still get the previous public key for a day, since another process may still sign with it.
-import { createPrivateKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto'
 import type { Parts } from '#src/control/parts.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { UnreadableSecret } from '#src/control/storage/encryption.ts'
@@ -57,7 +57,9 @@ export class Tickets {
   /** The public keys that are valid now. Always read from the database, because another process may have made a new one. */
   async listKeys(): Promise<TicketKey[]> {
     const rows = await this.#parts.database.sql<Row[]>`select * from ticket_keys order by created_at desc, id`
-    return rows.map(({ id, public_key: publicKey }) => ({ id, publicKey }))
+    return rows
+      .filter((row) => hasPublicKey(this.#parts, row))
+      .map(({ id, public_key: publicKey }) => ({ id, publicKey }))
   }
 
   /** Replaces the signing key when it is due. Called every few seconds, but checks only once an hour. */
@@ -79,11 +81,23 @@ const ensureKey = async (parts: TicketParts): Promise<Signing> =>
     const over = rows.filter((_, index) => index > 0 && ageOf(rows[index - 1]!) >= toldForMs)
     for (const { id } of over) await transaction`delete from ticket_keys where id = ${id}`
     for (const row of rows) {
-      const text = ageOf(row) < replacedAfterMs ? findPrivateKey(parts, row) : undefined
+      const isUsable = ageOf(row) < replacedAfterMs && hasPublicKey(parts, row)
+      const text = isUsable ? findPrivateKey(parts, row) : undefined
       if (text !== undefined) return { id: row.id, privateKey: keyFrom(text) }
     }
     return await makeKey(transaction, parts, now)
   })
+
+/** A gate refuses a list with an unreadable key, so such a row is left out, and the others still serve. */
+const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row): boolean => {
+  try {
+    createPublicKey({ key: Buffer.from(public_key, 'base64'), type: 'spki', format: 'der' })
+    return true
+  } catch (error) {
+    log.warn({ keyId: id, err: error }, 'a public key for tickets cannot be read, and is left out')
+    return false
+  }
+}
 
 /** Undefined if the key was encrypted under another encryption key. Then a new signing key is made, which loses nothing. */
 const findPrivateKey = ({ encryption, log }: TicketParts, { id, private_key }: Row): string | undefined => {
