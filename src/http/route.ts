@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import type { WebSocket } from 'ws'
 
-type Shape<S> = S extends TSchema ? Static<S> : Record<string, never>
+export type Shape<S> = S extends TSchema ? Static<S> : Record<string, never>
 type BodyOf<S> = S extends TSchema ? Static<S> : undefined
 
 export type Call<Context, Params, Query, Body> = Context & {

@@ -1,13 +1,13 @@
-// The build logs of snapshots and of sandboxes that were made of a definition. Clients ask for
-// the address first, and add `follow` to it.
-
+// The build logs of snapshots and of sandboxes that were made of a definition. Clients ask for the address first, and add `follow`
+// to it.
 import type { FastifyReply } from 'fastify'
-import Type, { type Static } from 'typebox'
+import Type, { type Static, type TObject } from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { readBuildLog } from '#src/control/images/build-logs.ts'
 import { statesInMaking } from '#src/control/snapshots/lifecycle.ts'
 import { SnapshotIdOrName } from '#src/control/snapshots/schemas.ts'
 import { findSnapshot } from '#src/control/snapshots/service.ts'
+import type { Shape } from '#src/http/route.ts'
 import { noSnapshot, Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import { statesAwaitingImage } from './record/lifecycle.ts'
@@ -17,8 +17,17 @@ import { findSandboxById, getSandbox } from './service.ts'
 const BuildLogsUrl = Type.Object({ url: Type.String() })
 const FollowQuery = Type.Object({ follow: Type.Boolean({ default: false }) })
 
-/** Whose log it is, as far as the caller may know of it. */
+/** A thing with a build log, as far as the caller may see it. */
 type Built = { path: string; organizationId: string; image: string; isBeingMade: () => Promise<boolean> }
+
+/** What has build logs. `made` and `until` are words for the summaries. */
+type Logged<P extends TObject> = {
+  path: string
+  params: P
+  made: string
+  until: string
+  find: (organizationId: string, params: Shape<P>) => Promise<Built>
+}
 
 const making: readonly string[] = statesInMaking
 const awaiting: readonly string[] = statesAwaitingImage
@@ -44,46 +53,41 @@ export const buildLogRoutes = (parts: RunningParts): ControlRoute[] => {
     reply.type('text/plain; charset=utf-8')
     return readBuildLog(parts, image, { follow, ...built })
   }
+  const routesFor = <P extends TObject>({ path, params, made, until, find }: Logged<P>): ControlRoute[] => [
+    route({
+      method: 'GET',
+      path: `${path}/build-logs-url`,
+      needs: 'member',
+      summary: `Where the build log of ${made} is; \`?follow=true\` may be added to it.`,
+      params,
+      replies: { 200: BuildLogsUrl },
+      run: async ({ organization, params }) => urlOf(await find(organization.id, params)),
+    }),
+    route({
+      method: 'GET',
+      path: `${path}/build-logs`,
+      needs: 'member',
+      summary: `The build log of ${made} as plain text; with \`follow\` until ${until} or has failed.`,
+      params,
+      query: FollowQuery,
+      replies: { 200: Type.String() },
+      run: async ({ organization, params, query, reply }) => textOf(reply, await find(organization.id, params), query),
+    }),
+  ]
   return [
-    route({
-      method: 'GET',
-      path: '/snapshots/:idOrName/build-logs-url',
-      needs: 'member',
-      summary: 'Where the build log of a snapshot is; `?follow=true` may be added to it.',
+    ...routesFor({
+      path: '/snapshots/:idOrName',
       params: SnapshotIdOrName,
-      replies: { 200: BuildLogsUrl },
-      run: async ({ organization, params }) => urlOf(await ofSnapshot(parts, organization.id, params.idOrName)),
+      made: 'a snapshot',
+      until: 'it is made',
+      find: (organizationId, { idOrName }) => ofSnapshot(parts, organizationId, idOrName),
     }),
-    route({
-      method: 'GET',
-      path: '/snapshots/:idOrName/build-logs',
-      needs: 'member',
-      summary: 'The build log of a snapshot as plain text; with `follow` until it is made or has failed.',
-      params: SnapshotIdOrName,
-      query: FollowQuery,
-      replies: { 200: Type.String() },
-      run: async ({ organization, params, query, reply }) =>
-        textOf(reply, await ofSnapshot(parts, organization.id, params.idOrName), query),
-    }),
-    route({
-      method: 'GET',
-      path: '/sandbox/:sandboxIdOrName/build-logs-url',
-      needs: 'member',
-      summary: 'Where the build log of a sandbox made of a definition is; `?follow=true` may be added to it.',
+    ...routesFor({
+      path: '/sandbox/:sandboxIdOrName',
       params: ByIdOrName,
-      replies: { 200: BuildLogsUrl },
-      run: async ({ organization, params }) => urlOf(await ofSandbox(parts, organization.id, params.sandboxIdOrName)),
-    }),
-    route({
-      method: 'GET',
-      path: '/sandbox/:sandboxIdOrName/build-logs',
-      needs: 'member',
-      summary: 'The build log of a sandbox made of a definition; with `follow` until its image is made or has failed.',
-      params: ByIdOrName,
-      query: FollowQuery,
-      replies: { 200: Type.String() },
-      run: async ({ organization, params, query, reply }) =>
-        textOf(reply, await ofSandbox(parts, organization.id, params.sandboxIdOrName), query),
+      made: 'a sandbox made of a definition',
+      until: 'its image is made',
+      find: (organizationId, { sandboxIdOrName }) => ofSandbox(parts, organizationId, sandboxIdOrName),
     }),
   ]
 }
