@@ -95,3 +95,10 @@ suite('control as a server', () => {
     }
   })
 })
+
+suite('an answer that waits for the audit log', () => {
+  test('403 is answered even if one of its headers cannot be written', async () => {
+    await using app = await startControl({ settings: { version: 'not a header: \u0100' } })
+    assert.equal((await app.as('member').post('/organizations/none/suspend', {})).status, 403)
+  })
+})

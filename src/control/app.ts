@@ -138,7 +138,7 @@ export const createApp = async (
     }
     const completing = trail.complete(request, reply)
     if (completing === undefined) goOn()
-    else completing.then(goOn, done)
+    else completing.then(goOn).catch(done)
   })
   return {
     server,

@@ -3,10 +3,10 @@ import { notPublicIpv4 } from '#src/kit/networks.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
 import { type Range, rangeBits } from './names.ts'
 
-/** All addresses that are not public. */
+/** All addresses that are not public, from the one list that control uses too. */
 export const closedRanges = notPublicIpv4
 
-/** These stay closed even if the operator opens a network that contains them. */
+/** The closed networks that stay closed even if the operator opens a network that contains them. */
 export const neverOpened = [
   '0.0.0.0/8',
   '127.0.0.0/8',
@@ -14,7 +14,7 @@ export const neverOpened = [
   '169.254.0.0/16',
   '224.0.0.0/4',
   '240.0.0.0/4',
-] as const
+] as const satisfies readonly (typeof notPublicIpv4)[number][]
 
 const blocksOf = (texts: readonly string[]) => texts.map(parseCidr).filter((block) => block !== undefined)
 
