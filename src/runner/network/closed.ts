@@ -6,15 +6,22 @@ import { type Range, rangeBits } from './names.ts'
 /** All addresses that are not public, from the one list that control uses too. */
 export const closedRanges = notPublicIpv4
 
-/** The closed networks that stay closed even if the operator opens a network that contains them. */
-export const neverOpened = [
+type Closed = readonly (typeof notPublicIpv4)[number][]
+
+/** The closed networks where no host of another network can be. No resolver is there either (resolvers.ts). */
+export const ofNoHost = [
   '0.0.0.0/8',
   '127.0.0.0/8',
-  '168.63.129.16/32', // Azure's own services, such as those that other clouds have at 169.254.169.254
   '169.254.0.0/16',
   '224.0.0.0/4',
   '240.0.0.0/4',
-] as const satisfies readonly (typeof notPublicIpv4)[number][]
+] as const satisfies Closed
+
+/**
+ * The closed networks that stay closed even if the operator opens a network that contains them. 168.63.129.16 has Azure's own
+ * services, such as those that other clouds have at 169.254.169.254.
+ */
+export const neverOpened = [...ofNoHost, '168.63.129.16/32'] as const satisfies Closed
 
 const blocksOf = (texts: readonly string[]) => texts.map(parseCidr).filter((block) => block !== undefined)
 

@@ -3,6 +3,7 @@
 // stays closed without exception.
 import { readFileSync } from 'node:fs'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
+import { ofNoHost } from './closed.ts'
 
 const files = [
   '/etc/resolv.conf',
@@ -12,7 +13,7 @@ const files = [
 
 const publicResolvers = ['1.1.1.1', '8.8.8.8'] as const
 
-const outOfReach = ['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/3'].map((text) => parseCidr(text) as Cidr)
+const outOfReach = ofNoHost.map((text) => parseCidr(text) as Cidr)
 
 const textOf = (path: string) => {
   try {
