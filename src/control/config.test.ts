@@ -48,7 +48,7 @@ suite('the settings of control', () => {
     }
   })
 
-  test('limits of calls are calls and seconds, none by default, and so are reverse proxies', () => {
+  test('rate limits are a number of calls and of seconds; there are none and no proxies by default', () => {
     assert.deepEqual([loadConfig(good).settings.rateLimits, loadConfig(good).settings.trustedProxies], [{}, 0])
     const told = { ALCOVE_RATE_LIMIT_SANDBOX_CREATE: '10/60', ALCOVE_TRUSTED_PROXIES: '2' }
     const { rateLimits, trustedProxies } = loadConfig({ ...good, ...told }).settings

@@ -88,7 +88,7 @@ suite('the program control', () => {
     assert.doesNotMatch(said, /hidden/)
   })
 
-  test('reports all missing settings and exits with 1', async () => {
+  test('control reports all missing settings and exits with 1', async () => {
     const child = start({})
     await using _ended = ending(child)
     let said = ''

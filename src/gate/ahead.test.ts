@@ -21,7 +21,7 @@ const call = (sides: Sides, key = 'key-1') =>
   fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
 
 suite('gate: answers that control pushes', () => {
-  test('let a matching call pass without a question, and no other call', async () => {
+  test('a pushed answer lets a matching call pass without a question, and no other call', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 401, body: {} })
     await sides.tell(JSON.stringify(ahead(sides)))

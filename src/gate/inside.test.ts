@@ -63,7 +63,7 @@ const wanted = { sandboxId: 'box', runnerAddress: 'unix:/nowhere', isStarted: tr
 const signer = newSigner()
 
 suite('a connection to a port inside a sandbox', () => {
-  test('needs a ticket for that port of that sandbox; tickets for another port or the toolbox fail', async () => {
+  test('a connection needs a ticket for that port of that sandbox; other tickets fail', async () => {
     let count = 0
     await using sides = await startSides(() => {
       count += 1
@@ -84,7 +84,7 @@ suite('a connection to a port inside a sandbox', () => {
     socket.destroy()
   })
 
-  test('carries raw bytes both ways, and passes on the end of either side', async () => {
+  test('a connection carries raw bytes both ways, and passes on the end of either side', async () => {
     await using sides = await startSides((socket) => void socket.pipe(socket))
     const socket = await sides.dial()
     const sent = Buffer.alloc(4 * 1024 * 1024, 'abc')

@@ -34,7 +34,7 @@ suite('gate: memory kills', () => {
     assert.deepEqual(await last, killsOf(3))
   })
 
-  test('one sandbox does not wait for another', () => {
+  test('a question about one sandbox does not wait for another sandbox', () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)
     void kills.find('one')

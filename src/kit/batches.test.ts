@@ -32,7 +32,7 @@ suite('work that is done for many at a time', () => {
     assert.deepEqual(begun.at(-1), ['e'])
   })
 
-  test('one that fails fails alone', async () => {
+  test('a failing piece of work fails alone', async () => {
     const { batches, finish } = held(9)
     const all = Promise.allSettled(['a', 'bad', 'c'].map((item) => batches.run(item)))
     for (let round = 0; round < 2; round++) await finish()
@@ -42,7 +42,7 @@ suite('work that is done for many at a time', () => {
     )
   })
 
-  test('work that throws fails its own batch, and the next is done', async () => {
+  test('work that throws fails its own batch, and the next batch runs', async () => {
     let times = 0
     const batches = new Batches<string>(1, async (items) => {
       if (times++ === 0) throw new Error('all of it')

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { Budget } from './budget.ts'
 
 suite('a budget', () => {
-  test('limits each owner and all together; what is given back is free again', () => {
+  test('a budget limits each owner and all together; returned amounts are free again', () => {
     const budget = new Budget({ each: 2, all: 3 })
     assert.deepEqual(
       ['a', 'a', 'a', 'b', 'b', 'c'].map((key) => budget.take(key)),

@@ -23,7 +23,7 @@ const openPair = async () => {
 }
 
 suite('a reader of bytes', { timeout: 20_000 }, () => {
-  test('waits for the rest of the requested bytes, and does not block other work meanwhile', async () => {
+  test('a reader waits for the rest of the requested bytes without blocking other work', async () => {
     using pair = await openPair()
     const bytes = new ByteReader(pair.near)
     const five = bytes.exactly(5)
@@ -36,7 +36,7 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     assert.equal(turns, 20)
   })
 
-  test('returns undefined at the end of the stream, and throws if the end comes in the middle', async () => {
+  test('a reader returns undefined at the end, and throws if the stream ends within the bytes', async () => {
     using pair = await openPair()
     const bytes = new ByteReader(pair.near)
     pair.far.end('hello')
@@ -56,7 +56,7 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     await assert.rejects(waiting, { name: 'BrokenStream', cause: new Error('given up') })
   })
 
-  test('leaves unread bytes to the next reader, and keeps no listener', async () => {
+  test('a reader leaves unread bytes to the next reader, and keeps no listener', async () => {
     using pair = await openPair()
     const before = pair.near.eventNames().map((name) => [name, pair.near.listenerCount(name)])
     const bytes = new ByteReader(pair.near)

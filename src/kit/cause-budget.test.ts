@@ -14,7 +14,7 @@ const logOf = (level = 'info') => {
 }
 
 suite('log lines of one cause', () => {
-  test('are limited per minute, whatever values they hold, and then one line counts the suppressed ones', () => {
+  test('lines of one cause are limited per minute, then one line counts the suppressed ones', () => {
     const { log, lines, endMinute } = logOf()
     const fail = (n: number) => new Error(`no answer from 10.0.0.${n}`)
     for (let n = 0; n < 20; n += 1) log.child({ reqId: n }).warn({ err: fail(n), sandboxId: n }, 'could not be asked')
@@ -27,7 +27,7 @@ suite('log lines of one cause', () => {
     assert.equal(lines.length, 5)
   })
 
-  test('leave room for other causes, and fatal lines are always written', () => {
+  test('lines of one cause leave room for other causes, and fatal lines are always written', () => {
     const { log, lines } = logOf()
     for (let n = 0; n < 10; n += 1) log.warn('the first')
     log.warn('the second')
@@ -43,7 +43,7 @@ suite('log lines of one cause', () => {
     assert.equal(taken.length, 503)
   })
 
-  test('are told apart by sentence, name, code and place of the error', () => {
+  test('causes are told apart by sentence, name, code and place of the error', () => {
     const error = (code: string) => Object.assign(new Error('x'), { code })
     const [one, same, other] = ['A', 'A', 'B'].map((code) => causeOf([{ err: error(code) }, 'failed']))
     assert.equal(one, same)

@@ -34,7 +34,7 @@ suite('a confined program', { skip: needsRoot }, () => {
   const python = (program: Omit<Confined, 'command' | 'uid'>, lines: string) =>
     runAs(program, ['/usr/bin/python3', '-c', lines])
 
-  test('has its own uid and gid, no groups, no capabilities, no new privileges and a filter', () => {
+  test('a confined program has its own uid and gid, no groups, capabilities or privileges, and a filter', () => {
     assert.equal(run('id -u; id -g; id -G'), `${uid}\n${uid}\n${uid}`)
     const status = run('grep -E "^(Cap|NoNewPrivs|Seccomp:)" /proc/$$/status')
     for (const set of ['CapInh', 'CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
@@ -43,18 +43,18 @@ suite('a confined program', { skip: needsRoot }, () => {
     assert.match(status, /^Seccomp:\t2$/m)
   })
 
-  test('keeps only the capability to listen below port 1024, if it asks for it', () => {
+  test('a confined program keeps only the capability to listen below port 1024, if requested', () => {
     const status = runAs({ ...family, mayBindLowPorts: true }, ['sh', '-c', 'grep ^Cap /proc/$$/status'])
     for (const set of ['CapPrm', 'CapEff', 'CapBnd', 'CapAmb'])
       assert.match(status, new RegExp(`^${set}:\t0+400$`, 'm'))
   })
 
-  test('reads a shown directory although its parent is closed to it, and cannot write there', () => {
+  test('a confined program reads a shown directory below a closed parent, and cannot write there', () => {
     assert.equal(run(`cat ${closed}/hello`), 'hello')
     assert.match(run(`touch ${closed}/new`), /Read-only file system/)
   })
 
-  test('writes to a directory of its own that is shown as writable', () => {
+  test('a confined program can write to its own directory that is shown as writable', () => {
     const own = join(scratch, 'own')
     mkdirSync(own)
     chownSync(own, uid, uid)
@@ -62,7 +62,7 @@ suite('a confined program', { skip: needsRoot }, () => {
     assert.equal(readFileSync(join(own, 'new'), 'utf8'), 'new\n')
   })
 
-  test('sees nothing else of the host: files, homes, sockets, other processes', () => {
+  test('a confined program sees nothing else of the host: files, homes, sockets, other processes', () => {
     assert.match(run(`cat ${secret}`), /No such file/)
     assert.match(run(`cat ${process.cwd()}/package.json`), /No such file/)
     const top = run('ls /').split('\n')
@@ -114,7 +114,7 @@ def tries(*kind):
   except OSError as error: return errno.errorcode[error.errno]
 print(tries(socket.AF_UNIX), tries(socket.AF_INET), tries(socket.AF_INET6), tries(socket.AF_PACKET, socket.SOCK_RAW), tries(socket.AF_VSOCK), tries(38, 5))`
 
-  test('can open only the kinds of sockets that it asks for', () => {
+  test('a confined program can open only the requested kinds of sockets', () => {
     const [no, other] = ['EPERM', 'EAFNOSUPPORT']
     const made = (sockets: Confined['sockets']) => python({ sockets }, socketErrors).split(' ')
     assert.deepEqual(made('internet'), ['made', 'made', 'made', other, other, other])
@@ -122,7 +122,7 @@ print(tries(socket.AF_UNIX), tries(socket.AF_INET), tries(socket.AF_INET6), trie
     assert.deepEqual(made('none'), [no, no, no, no, no, no])
   })
 
-  test('without hasProcesses it starts threads, but no process, and cannot signal others', () => {
+  test('a program without hasProcesses starts threads, but no process, and cannot signal others', () => {
     const alone = `
 import os, threading, signal, errno
 thread = threading.Thread(target=lambda: print('thread')); thread.start(); thread.join()
@@ -145,13 +145,13 @@ print(tries(os.fork), tries(lambda: os.kill(${process.pid}, 0)), tries(lambda: o
     )
   })
 
-  test('leaves no mount on the host', () => {
+  test('a confined program leaves no mount on the host', () => {
     const before = readFileSync('/proc/self/mountinfo', 'utf8')
     run('true')
     assert.equal(readFileSync('/proc/self/mountinfo', 'utf8'), before)
   })
 
-  test('ends when its parent is killed', async () => {
+  test('a confined program ends when its parent is killed', async () => {
     const [file = '', ...args] = confined({ command: ['sleep', '600'], uid, sockets: 'none' })
     const script = `
       const { spawn } = require('node:child_process')

@@ -22,14 +22,14 @@ const openPair = async (): Promise<{ near: Inflow; far: Socket } & Disposable> =
 const counting = (words: number): Buffer => Buffer.from(Uint32Array.from({ length: words }, (_, at) => at).buffer)
 
 suite('Inflow', () => {
-  test('is an ordinary stream for listeners, and the pieces they keep are not overwritten', async () => {
+  test('Inflow is an ordinary stream for listeners, and the pieces they keep are not overwritten', async () => {
     using pair = await openPair()
     const sent = counting(1_000_000)
     pair.far.end(sent)
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
-  test('with hearOut drops writes that the other side refuses, and reads its earlier answer', async () => {
+  test('Inflow with hearOut drops writes that the other side refuses, and reads its earlier answer', async () => {
     using pair = await openPair()
     pair.near.hearOut().pause()
     pair.far.write('too much')
@@ -40,7 +40,7 @@ suite('Inflow', () => {
     assert.equal(String(pair.near.read()), 'too much')
   })
 
-  test('gives takeOver all bytes after those of the listeners, and overwrites no piece still in use', async () => {
+  test('takeOver gets all bytes after those of the listeners, and no piece in use is overwritten', async () => {
     using pair = await openPair()
     const sent = counting(2_000_000)
     pair.far.write(sent.subarray(0, 100_000))
@@ -63,7 +63,7 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(pieces).equals(sent))
   })
 
-  test('gives a slow listener small pieces, and other work runs between them', async () => {
+  test('a slow listener gets small pieces, and other work runs between them', async () => {
     using pair = await openPair()
     const sent = counting(100_000)
     const pieces: Buffer[] = []
@@ -90,7 +90,7 @@ suite('Inflow', () => {
     assert.equal(new Set(turns).size, turns.length)
   })
 
-  test('gives all bytes also to a slow reader that calls read()', async (t) => {
+  test('a slow reader that calls read() gets all bytes', async (t) => {
     using pair = await openPair()
     let now = 0
     t.mock.method(performance, 'now', () => {
@@ -102,7 +102,7 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
-  test('reads larger pieces while its consumer keeps up, and small ones again after small reads', async () => {
+  test('pieces grow while the consumer keeps up, and shrink after small reads', async () => {
     using pair = await openPair()
     const roomFor: number[] = []
     let bytesTaken = 0
@@ -160,7 +160,7 @@ suite('Inflow', () => {
     await large.promise
   })
 
-  test('leaves room before each piece that the consumer may overwrite', async () => {
+  test('there is room before each piece that the consumer may overwrite', async () => {
     using pair = await openPair()
     pair.far.end('text')
     const taken = Promise.withResolvers<string>()
@@ -175,7 +175,7 @@ suite('Inflow', () => {
 })
 
 suite('writeThrough', () => {
-  test('returns true if all bytes are written at once, and otherwise calls back later', () => {
+  test('writeThrough returns true if all bytes are written at once, and otherwise calls back later', () => {
     const waiting: (() => void)[] = []
     let isSlow = false
     const to = new Writable({ write: (_bytes, _encoding, done) => (isSlow ? void waiting.push(done) : done()) })

@@ -14,7 +14,7 @@ suite('the size of a text in JSON', () => {
     'DEL and the line separators of JavaScript': Buffer.from('\x7f\u2028\u2029'),
     nothing: Buffer.alloc(0),
   })) {
-    test(`of ${what} it is as JSON has it`, () => {
+    test(`the size of ${what} is that of its JSON`, () => {
       assert.deepEqual(fitIntoJson(bytes, 1_000_000), { bytes: bytes.length, json: inJson(bytes) })
     })
   }
@@ -27,7 +27,7 @@ suite('the size of a text in JSON', () => {
     }
   })
 
-  test('as many bytes are counted as fit', () => {
+  test('counting stops at the limit and returns how many bytes fit', () => {
     assert.deepEqual(fitIntoJson(Buffer.from('a\x01\x01\x01'), 13), { bytes: 3, json: 13 })
     assert.deepEqual(fitIntoJson(Buffer.from('a\x01\x01\x01'), 12), { bytes: 2, json: 7 })
     assert.deepEqual(fitIntoJson(Buffer.from('a'), 0), { bytes: 0, json: 0 })

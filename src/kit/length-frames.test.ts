@@ -25,7 +25,7 @@ const openPair = async () => {
 }
 
 suite('frames of a stream', { timeout: 20_000 }, () => {
-  test('are read whole, however they are split on the way, and do not block other work', async () => {
+  test('frames are read whole, however they are split, and other work is not blocked', async () => {
     using pair = await openPair()
     const message = Buffer.alloc(1_000_000, 'x')
     const frame = frameOf(message)

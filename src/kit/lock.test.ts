@@ -30,7 +30,7 @@ const startHolder = async () => {
 }
 
 suite('a lock between processes', () => {
-  test('is refused while another process holds it, and free as soon as that one is killed', async () => {
+  test('a lock is refused while another process holds it, and free as soon as that one is killed', async () => {
     const holder = await startHolder()
     try {
       assert.equal(tryLock(path), undefined)
@@ -41,7 +41,7 @@ suite('a lock between processes', () => {
     assert.ok(lock)
   })
 
-  test('has one holder at a time; onWait is called for the next one', async () => {
+  test('a lock has one holder at a time; onWait is called for the next one', async () => {
     const first = await waitForLock(path, { onWait: assert.fail, timeoutMs: 60_000 })
     const order: string[] = []
     const waits = Promise.withResolvers<void>()
@@ -56,7 +56,7 @@ suite('a lock between processes', () => {
     assert.deepEqual(order, ['first ends', 'second'])
   })
 
-  test('goes to the waiting process when its holder is killed', async () => {
+  test('a lock goes to the waiting process when its holder is killed', async () => {
     const holder = await startHolder()
     const waits = Promise.withResolvers<void>()
     const next = waitForLock(path, { onWait: waits.resolve, timeoutMs: 60_000 })
@@ -65,12 +65,12 @@ suite('a lock between processes', () => {
     using _next = await next
   })
 
-  test('is waited for only until the timeout', async () => {
+  test('a lock is waited for only until the timeout', async () => {
     using _held = tryLock(path)
     await assert.rejects(waitForLock(path, { timeoutMs: 100 }), /waited 0.1 s/)
   })
 
-  test('is an error where its file cannot be opened', async () => {
+  test('a lock whose file cannot be opened is an error', async () => {
     await assert.rejects(waitForLock('/proc/no/such/lock', { timeoutMs: 1000 }), { code: 'ENOENT' })
     assert.throws(() => tryLock('/proc/no/such/lock'), { code: 'ENOENT' })
   })

@@ -21,7 +21,7 @@ const track = (queue: FairQueue) => {
 }
 
 suite('a fair queue', () => {
-  test('runs so much at once and so much of one owner; the oldest that may run is next', async () => {
+  test('a fair queue limits running work in total and per owner; the oldest that may run is next', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 3, ofOne: 2 }))
     const turns = ['a', 'a', 'a', 'b', 'b', 'c', 'a'].map((owner) => take(owner))
     await settled()
@@ -31,7 +31,7 @@ suite('a fair queue', () => {
     assert.equal(order.join(''), 'aababca')
   })
 
-  test('without a limit in total each owner waits only for its own work, in order, also after a failure', async () => {
+  test('a queue without a total limit lets owners wait only for their own work, also after a failure', async () => {
     const queue = new FairQueue({ ofOne: 1 })
     const gate = Promise.withResolvers<void>()
     const did: string[] = []
@@ -52,7 +52,7 @@ suite('a fair queue', () => {
     assert.equal(queue.has('a'), false)
   })
 
-  test('work that was given up while it waited is not run, and the others go on', async () => {
+  test('work that was given up while it waited is not run, and the others continue', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 1 }))
     await take('a')
     const call = new AbortController()

@@ -71,7 +71,7 @@ suite('the address of a store', () => {
     }
   })
 
-  test('for any text the result is an address or a sentence', () => {
+  test('any text gives either an address or a sentence', () => {
     fc.assert(
       fc.property(
         fc.oneof(

@@ -78,7 +78,7 @@ suite('the working directory of an image', () => {
     assert.equal((await box.get('/git/status?path=repository')).status, 200)
   })
 
-  test('if it is missing or cannot be entered, processes start in the home', async () => {
+  test('processes start in the home if the working directory is missing or closed', async () => {
     await using other = await startToolbox({}, { config: configWith('/nowhere/at/all') })
     assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
     assert.equal((await other.post('/process/execute', { command: 'pwd' })).body.result, `${homedir()}\n`)

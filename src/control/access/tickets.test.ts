@@ -48,7 +48,7 @@ suite('the ticket of an answer to a gate', () => {
       assert.deepEqual(await ticketOf(app, 'box', bearer), { ...whose, allowed: toolbox, expiresAt })
     }))
 
-  test('allows no more than was asked for: the toolbox, one port, or the one call of a signed file URL', () =>
+  test('a ticket allows only what was requested: the toolbox, one port, or one signed file URL', () =>
     withBox(async (app, id) => {
       const port = { kind: 'port', port: 3000 }
       assert.deepEqual((await ticketOf(app, id, bearer, { port: 3000 }))?.allowed, port)

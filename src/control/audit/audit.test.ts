@@ -125,7 +125,7 @@ suite('the trail of a write', () => {
     }
   })
 
-  test('finds a sandbox by its name and by its id', async () => {
+  test('rows about a sandbox are found by its name and by its id', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -295,7 +295,7 @@ suite('a row before the write', () => {
     assert.deepEqual(told(await read(app.as('owner'))), [['POST /sandbox', 200]])
   })
 
-  test('survives when its process is killed during the write', { timeout: 60_000 }, async () => {
+  test('the row survives if its process is killed during the write', { timeout: 60_000 }, async () => {
     await using app = await startControl()
     await using control = await startControlProcess(app.url)
     {
@@ -433,7 +433,7 @@ suite('GET /audit', () => {
 })
 
 suite('the audit log in time', () => {
-  test('deletes rows that are older than the operator’s setting', async () => {
+  test('rows older than the operator’s setting are deleted', async () => {
     await using app = await startControl({ settings: { auditDays: 2 } })
     await app.as('owner').post('/api-keys', { name: 'old', permissions: [] })
     app.clock.advance({ hours: 24 })

@@ -28,7 +28,7 @@ suite('a JWT lets in', () => {
     }
   })
 
-  test('from each of several issuers, whose subjects are not confused', async () => {
+  test('a JWT is accepted from each of several issuers, whose subjects are not confused', async () => {
     await using one = await startIssuer()
     await using other = await startIssuer()
     await using app = await believing([one, other])
@@ -46,7 +46,7 @@ suite('a JWT lets in', () => {
     assert.equal(again.body.id, reply.body.id)
   })
 
-  test('until it expires, also when its answer is cached; clocks may differ by half a minute', async () => {
+  test('a JWT is accepted until it expires, also from the cache; clocks may differ by half a minute', async () => {
     await using app = await startControl()
     const now = app.clock.now()
     const seconds = Math.floor(now.getTime() / 1000)
@@ -70,7 +70,7 @@ suite('a JWT lets in', () => {
     assert.equal(await statusOf(app, before), 401)
   })
 
-  test('while the issuer is unreachable, as long as its keys are known', async () => {
+  test('a JWT is accepted while its issuer is unreachable, as long as the keys are known', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     assert.equal(await statusOf(app, await issuer.token(ada)), 200)

@@ -50,7 +50,7 @@ const eventOf = (text: string) => {
 }
 
 suite('GET {prefix}/socket.io/', () => {
-  test('opens with the handshake and signs in with a key', async () => {
+  test('a connection opens with the handshake and signs in with a key', async () => {
     await using app = await startControl()
     const base = await app.listen()
     using client = await connect(base, 'source=sdk&sdkVersion=0&EIO=4&transport=websocket')
@@ -90,7 +90,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(refusal.statusCode, 400)
   })
 
-  test('sends the record of a failed sandbox before its state, since the SDK takes the reason from there', async () => {
+  test('a failed sandbox’s record is sent before its state, because the SDK reads the reason from there', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body

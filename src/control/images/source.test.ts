@@ -59,7 +59,7 @@ suite('the source of a snapshot', () => {
     assert.throws(() => readSource({ name: 'n', imageName: 'a', buildInfo }, 'ours'), /one of them/)
   })
 
-  test('names its files by their hashes, and nothing that is none', () => {
+  test('a source names its files by hashes only', () => {
     const [one, two] = ['a'.repeat(32), 'b'.repeat(32)]
     const read = (...contextHashes: string[]) =>
       readSource({ name: 'n', buildInfo: { dockerfileContent: 'FROM x', contextHashes } }, 'ours')

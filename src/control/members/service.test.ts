@@ -12,7 +12,7 @@ const join = async (app: TestControl, user: string) => {
 }
 
 suite('joining an organization that has all of its 5000 members', () => {
-  test('changes nothing for a member, and is refused to everybody else', async () => {
+  test('joining a full organization changes nothing for a member, and is refused to everybody else', async () => {
     await using app = await startControl()
     await app.database.sql`
       with made as (

@@ -78,7 +78,7 @@ suite('GET /metrics', () => {
     assert.equal(request('GET', '/sandbox/:sandboxIdOrName', '4xx'), 1)
   })
 
-  test('names nothing that a user has named', async () => {
+  test('metrics contain no names that users have chosen', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'secret-project' })).body

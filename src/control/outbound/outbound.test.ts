@@ -244,7 +244,7 @@ suite('a URL as it is given to us', () => {
     }
   })
 
-  test('other schemes, credentials, no host and endless ones are not', () => {
+  test('a URL with another scheme, with credentials, without a host, or that is too long is refused', () => {
     const long = `https://example.com/${'x'.repeat(2048)}`
     for (const given of [
       '',

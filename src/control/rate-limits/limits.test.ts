@@ -63,7 +63,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('nobody').get('/health')).status, 200)
   })
 
-  test('create and fork, and what changes a state, have buckets of their own', async () => {
+  test('create and fork, and calls that change a state, have separate buckets', async () => {
     await using app = await startLimited({
       authenticated: minute(1),
       'sandbox-create': minute(2),

@@ -16,7 +16,7 @@ const sourceOf = async (app: TestControl, name: string, dockerfileContent: strin
 }
 
 suite('a definition that builds on a snapshot', () => {
-  test('names in FROM, --from and mounts are snapshots where there are such, else images of registries', async () => {
+  test('names in FROM, --from and mounts are snapshots if such exist, otherwise images of registries', async () => {
     await using app = await startControl()
     // It has the built-in image.
     await using _ = await connectRunner(app)

@@ -318,7 +318,7 @@ suite('GET /auth/sso/callback', () => {
     assert.equal((await browser.go(second)).status, 200)
   })
 
-  test('after ten minutes a state is invalid_state', async () => {
+  test('a state older than ten minutes is invalid_state', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)

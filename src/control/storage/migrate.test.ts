@@ -54,7 +54,7 @@ suite('migrate', () => {
     assert.ok(bits > 8 && bits <= 12, `${bits} bits`)
   })
 
-  test('names of a former version that look like ids or tokens get a suffix, and the timeline says so', async () => {
+  test('old names that look like ids or tokens get a suffix, and the timeline says so', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     const former = (await readMigrations()).filter(({ number }) => number < 39).map(({ name, text }) => [name, text])

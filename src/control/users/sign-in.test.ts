@@ -168,7 +168,7 @@ suite('a person who has signed in before', () => {
     assert.deepEqual([me.email, me.emailVerified], ['ada@example.com', true])
   })
 
-  test('stays verified by an operator, though the issuer does not vouch', async () => {
+  test('a known person stays verified by an operator, though the issuer does not vouch', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await app.database.sql`update users set email_verified_by = 'admin' where email = ${ada.email}`

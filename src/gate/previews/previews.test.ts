@@ -222,7 +222,7 @@ suite('previews: the token in a query', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('if previews share a host, the cookie is for this one’s paths; over TLS it is Secure', async () => {
+  test('the token’s cookie is for this preview’s paths if previews share a host; over TLS it is Secure', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const call = { host: '127.0.0.1', path: `/preview/box-id/80${path}` }
@@ -240,7 +240,7 @@ suite('previews: the token in a query', () => {
     assert.equal(sides.seen[0]?.url, '/page?a=1&b=%20')
   })
 
-  test('it redirects to no other host, however the path is written', async () => {
+  test('the token’s redirect leads to no other host, however the path is written', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     for (const start of ['//evil.test', '/\\evil.test', '///evil.test']) {
@@ -251,7 +251,7 @@ suite('previews: the token in a query', () => {
 })
 
 suite('previews: the call as the server inside gets it', () => {
-  test('it sees the caller’s headers and address, and none of our credentials', async () => {
+  test('the server sees the caller’s headers and address, and none of our credentials', async () => {
     await using sides = await startSides()
     await visit(sides, {
       path: '/?DAYTONA_SANDBOX_AUTH_KEY=s3cret-q',
@@ -298,7 +298,7 @@ suite('previews: the call as the server inside gets it', () => {
     assert.equal(await seen('Bearer eyJ.c.d', { openedBy: 'bearer' }), undefined)
   })
 
-  test('it sees the id instead of a signed address’s token, and redirects lead back to the token', async () => {
+  test('the server sees the id instead of a signed address’s token; redirects lead back to the token', async () => {
     await using sides = await startSides()
     const token = 'abcdefghijklmn01'
     openedBy(sides, 'signed-preview')
@@ -363,7 +363,7 @@ suite('previews: the server’s answer', () => {
     assert.deepEqual(headers['set-cookie'], ['a=1; Path=/x; Secure', 'b=2'])
   })
 
-  test('if previews share a host, no header applies to the whole host, and paths stay below its own', async () => {
+  test('if previews share a host, no answer header applies to the whole host, and paths stay below its own', async () => {
     await using sides = await startSides()
     const answer = { headers: {} as Record<string, string | string[]> }
     sides.inside.call = (_request, response) => {
@@ -442,7 +442,7 @@ suite('previews: the server’s answer', () => {
     await assert.rejects(visit(sides))
   })
 
-  test('of a long answer only the promised length is passed on, whatever follows it', async () => {
+  test('only the promised length of an answer is passed on, whatever follows it', async () => {
     await using sides = await startSides()
     const promised = 1_000_000
     sides.insideSocket = (socket) => {

@@ -6,12 +6,12 @@ const read = (env: Record<string, string>) => readTelemetry(env, 'alcove-test')
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
 
 suite('settings of telemetry', () => {
-  test('without any setting nothing is sent and there is no warning', () => {
+  test('nothing is sent without any setting, and there is no warning', () => {
     const { send, warnings, serviceName } = read({})
     assert.deepEqual([send, warnings, serviceName], [{}, [], 'alcove-test'])
   })
 
-  test('with an endpoint all signals are sent, as protobuf', () => {
+  test('all signals are sent as protobuf if there is an endpoint', () => {
     assert.deepEqual(read(endpoint).send, { traces: 'http/protobuf', metrics: 'http/protobuf', logs: 'http/protobuf' })
   })
 
@@ -63,7 +63,7 @@ suite('settings of telemetry', () => {
     assert.doesNotMatch(warnings.join(), /secret/)
   })
 
-  test('if telemetry is disabled, nothing is sent and there is no warning', () => {
+  test('nothing is sent if telemetry is disabled, and there is no warning', () => {
     const { send, warnings } = read({ ...endpoint, OTEL_SDK_DISABLED: 'TRUE', OTEL_PROPAGATORS: 'b3' })
     assert.deepEqual([send, warnings], [{}, []])
   })

@@ -54,7 +54,7 @@ const parent = '0af7651916cd43dd8448eb211c80319c'
 const traceparent = `00-${parent}-b7ad6b7169203331-01`
 
 suite('telemetry of a program', () => {
-  test('without settings no OpenTelemetry package is loaded, and log lines have no trace', async () => {
+  test('no OpenTelemetry package is loaded without settings, and log lines have no trace', async () => {
     const { loaded, outgoing, lines } = await run({ TEST_TRACEPARENT: traceparent })
     assert.deepEqual([loaded, outgoing], [0, {}])
     assert.deepEqual(

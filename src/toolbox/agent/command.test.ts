@@ -53,7 +53,7 @@ suite('exec', () => {
     assert.deepEqual([stdout, stderr], ['o1\ne1\no2\ne2\no3\ne3\no4\ne4\no5\ne5\n', ''])
   })
 
-  test('reports a death by signal as 128 + N', async () => {
+  test('a death by signal is reported as 128 + N', async () => {
     await using native = await NativeAgent.start()
     const { exitCode, signal } = await read(await native.agent.exec(shell('kill -9 $$')))
     assert.deepEqual([exitCode, signal], [137, 9])

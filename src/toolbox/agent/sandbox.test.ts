@@ -51,7 +51,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     assert.equal((await agent.info()).bootId, bootId)
   })
 
-  test('when memory runs out, its commands are killed before the agent', async () => {
+  test('if memory runs out, commands are killed before the agent', async () => {
     const score = (pid: number | string) => Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'))
     const inside = Number((await box.run(id, 'cat /proc/self/oom_score_adj')).output)
     assert.ok(score(box.pidOf(id)) < inside)

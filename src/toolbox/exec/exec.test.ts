@@ -266,7 +266,7 @@ suite('remembered answers of commands with a key', () => {
     await assert.rejects(answers.once('long', 'long', rerun), { status: 409 })
   })
 
-  test('free the memory of evicted answers', async () => {
+  test('the memory of evicted answers is freed', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     const answers = new Answers()

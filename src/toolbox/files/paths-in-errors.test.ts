@@ -110,7 +110,7 @@ const everyCall: readonly Call[] = [
 
 suite('An error about a file names its path', () => {
   for (const [what, call, message] of everyCall) {
-    test(`as it was asked for: ${what}`, () =>
+    test(`an error names the path as the caller wrote it: ${what}`, () =>
       withPlace(async (place) => {
         const { status, body } = await call(place)
         assert.ok(status >= 400)
@@ -146,7 +146,7 @@ suite('An error about a file names its path', () => {
       assert.deepEqual([long.status, long.body.message.length < 1200], [400, true])
     }))
 
-  test('if the sandbox’s user has no permission', { skip: needsRoot }, () =>
+  test('an error names the path if the sandbox’s user has no permission', { skip: needsRoot }, () =>
     withPlace(async (place) => {
       const { room, inClosed, closed, file, directory } = place
       for (const [call, path] of [

@@ -70,7 +70,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
 })
 
 suite('the public client', () => {
-  test('finds every endpoint, with the field names that it uses', async () => {
+  test('the public client finds every endpoint, with the field names that it uses', async () => {
     await using room = await GitRoom.start()
     const git = new GitApi(undefined, room.url)
     const path = join(room.home, 'work')

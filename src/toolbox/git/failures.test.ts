@@ -36,7 +36,7 @@ suite('failures of git', () => {
     assert.equal(failed(`fatal: ${'x'.repeat(2000)} No space left on device`).code, 'bad_request')
   })
 
-  test('lose a character that the length limit would cut in two', () => {
+  test('a character that the length limit would cut in two is dropped', () => {
     assert.ok(failed(`${'😀'.repeat(501)}x`).message.isWellFormed())
   })
 })

@@ -233,7 +233,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(run.text(), 'one\n')
   })
 
-  test('runs in one context go in order of arrival; other contexts do not wait', async () => {
+  test('executions in one context run in order of arrival; other contexts do not wait', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const order: number[] = []

@@ -39,7 +39,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     }
   })
 
-  test('for an unknown or ended terminal the upgrade succeeds, then come an error message and a close', async () => {
+  test('101 also for an unknown or ended terminal, then an error message and a close', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -65,7 +65,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     ['exit 143', 143, 'SIGTERM'],
     ['kill -HUP $$', 129, 'signal 1'],
   ] as const) {
-    test(`after ${how} all output comes first, then the message if it is understood, then the close`, async () => {
+    test(`all output comes first after ${how}, then the message if it is understood, then the close`, async () => {
       await using box = await startBox()
       await box.post(pty, { id: 'a' })
       const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]

@@ -61,7 +61,7 @@ suite('bounded output', () => {
     for (const output of again.many) output[Symbol.dispose]()
   })
 
-  test('if all shared bytes are taken, each output still keeps 64 KiB', () => {
+  test('each output keeps 64 KiB even if all shared bytes are taken', () => {
     const owners = Array.from({ length: 60 }, (_, n) =>
       Array.from({ length: 20 }, () => new BoundedOutput(`owner ${n}`)),
     ).flat()

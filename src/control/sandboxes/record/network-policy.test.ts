@@ -45,7 +45,7 @@ suite('networkAllowList', () => {
 })
 
 suite('domainAllowList', () => {
-  test('names come out as DNS speaks them, once each', () => {
+  test('domain names are converted to DNS form, each listed once', () => {
     assert.deepEqual(checkDomainList('API.Example.com, *.bücher.example.,api.example.com,_x.a_b.test'), [
       'api.example.com',
       '*.xn--bcher-kva.example',

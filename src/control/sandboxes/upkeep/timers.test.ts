@@ -91,7 +91,7 @@ suite('time', () => {
     assert.equal(await stateOf(app, id), 'started')
   })
 
-  test('deletes a stopped sandbox after its minutes, counted from the stop', async () => {
+  test('a stopped sandbox is deleted after its minutes, counted from the stop', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoDeleteInterval: 10, autoStopInterval: 0 })
@@ -175,7 +175,7 @@ suite('time', () => {
     await untilState(app, id, 'started')
   })
 
-  test('asks for a delete again without end, and hides the sandbox when its runner is silent', async () => {
+  test('a delete is requested again without end, and the sandbox is hidden if its runner is silent', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

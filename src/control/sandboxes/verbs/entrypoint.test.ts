@@ -48,7 +48,7 @@ suite('the entrypoint of a sandbox', () => {
       assert.deepEqual(askedOf(runner, await create(app, { snapshot: name }))?.entrypoint, entrypoint, name)
   })
 
-  test('stays the same at each start, and goes over to forks and to snapshots of the sandbox', async () => {
+  test('the entrypoint stays the same at each start, and is copied to forks and snapshots', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await snapshot(app, 'own', ['/run', 'snapshot'])

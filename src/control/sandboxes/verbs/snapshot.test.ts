@@ -10,7 +10,7 @@ const waiting = { sandboxes: { createWaitSeconds: 20 } }
 suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
   const snapshotOf = async (app: TestControl, name = 'made') => (await app.as('member').get(`/snapshots/${name}`)).body
 
-  test('while it is made the sandbox is in use', async () => {
+  test('the sandbox counts as in use while its snapshot is made', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 15 })

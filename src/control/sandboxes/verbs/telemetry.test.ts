@@ -37,7 +37,7 @@ suite('the telemetry endpoint of a sandbox', () => {
     assert.ok(items.every((item: object) => !('otelEndpointOverride' in item)))
   })
 
-  test('follows its region at the next start, but for one that has its own', async () => {
+  test('the endpoint follows the region at the next start, unless the sandbox has its own', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id: regionId } = (await app.as('owner').post('/regions', { name: 'cellar' })).body
