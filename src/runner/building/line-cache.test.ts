@@ -234,6 +234,12 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([cached, output], [[2, 3], 'kept'])
     const other = definition.map((line) => line.replaceAll('token', 'other'))
     assert.deepEqual((await build(other)).cached, [2])
+    // Whatever it calls its cache, another organization sees none of this one.
+    const ids = ['/cache', '../caches', '../../../..'].map(
+      (id) => `RUN --mount=type=cache,id=${id},target=/c ls -A /c >> /seen`,
+    )
+    const stranger = await build([`FROM ${from}`, ...ids], 'cat /seen', { organizationId: 'two' })
+    assert.deepEqual([stranger.cached, stranger.output], [[], ''])
   })
 
   test('that fails is not kept, and those before it are', async () => {

@@ -310,11 +310,17 @@ suite('what ADD unpacks', () => {
     await assert.rejects(unpack(gzipSync(tar).subarray(0, 60)), failing('corrupted'))
     assert.match(await unpack(Buffer.concat([tar, Buffer.alloc(5000, 'x')])), /insidecontents/)
     await assert.rejects(unpack(Buffer.from('BZh91AY')), failing('corrupted'))
-    const bomb = execFileSync('xz', ['-c'], { input: Buffer.concat([tarOf([file('x', 'x'.repeat(5_000_000))])]) })
-    await assert.rejects(unpack(bomb), failing('too-large'))
+    const large = tarOf([file('x', 'x'.repeat(5_000_000))])
+    for (const program of ['xz', 'zstd', 'bzip2']) {
+      const bomb = execFileSync(program, ['-c'], { input: large })
+      assert.ok(bomb.length < 10_000, program)
+      await assert.rejects(unpack(bomb), failing('too-large'), program)
+    }
     // A dictionary larger than the memory limit of the decompressor.
     const greedy = execFileSync('xz', ['-c', '--lzma2=dict=512MiB'], { input: tar })
     await assert.rejects(unpack(greedy), failing('corrupted'))
+    const wide = execFileSync('zstd', ['-c', '--ultra', '--long=31', '-22'], { input: tar })
+    await assert.rejects(unpack(wide), failing('corrupted'))
   })
 
   test('ADD unpacks an archive that a source names, also by pattern; inside a directory it stays a file', async () => {

@@ -1,6 +1,6 @@
 // COPY and ADD: which files, and where to.
 import { posix } from 'node:path'
-import { type Instruction, jsonListIn, refuse } from './instructions.ts'
+import { type At, type Instruction, jsonListIn, refuse } from './instructions.ts'
 import type { Origin } from './origins.ts'
 
 export type CopyStep = {
@@ -45,46 +45,54 @@ type Reader = {
 const argumentsIn = (rest: string, wordsIn: Reader['wordsIn']): string[] =>
   jsonListIn(rest)?.map((part) => wordsIn(part, false).join('')) ?? wordsIn(rest)
 
-const modeIn = (line: number, value: string): number => {
+const modeIn = (at: At, value: string): number => {
   if (/^[0-7]{3,5}$/.test(value) && Number.parseInt(value, 8) <= 0o7777) return Number.parseInt(value, 8)
-  return refuse(line, '--chmod takes an octal number such as 755')
+  return refuse(at, '--chmod takes an octal number', 'write one such as --chmod=755')
 }
 
-const ownerIn = (line: number, value: string) => {
+const ownerIn = (at: At, value: string) => {
   const [owner = '', group = '', ...more] = value.split(':')
   if (owner === '' || more.length > 0 || !/^[\w.-]*$/.test(owner + group))
-    refuse(line, '--chown takes USER or USER:GROUP')
+    refuse(at, '--chown takes one user and one group', 'write --chown=USER or --chown=USER:GROUP')
   return { owner, group }
+}
+
+/** Flags that one of both takes, or that Docker has. */
+const flagInstead = (name: string, key: string): string => {
+  if (name === 'COPY' && ['checksum', 'keep-git-dir'].includes(key)) return `write ADD --${key}`
+  return name === 'ADD' && ['from', 'parents'].includes(key) ? `write COPY --${key}` : 'leave it out'
 }
 
 const isSwitchedOn = (value: string | undefined) => value === undefined || value === 'true'
 
-const flagInto = (copy: CopyStep['copy'], line: number, name: string, flag: string, { originOf }: Reader): void => {
+const flagInto = (copy: CopyStep['copy'], at: Required<At>, flag: string, { originOf }: Reader): void => {
+  const { name } = at
   const [, key = flag, value] = /^--([a-z-]+)(?:=(.*))?$/s.exec(flag) ?? []
-  if (key === 'chown') Object.assign(copy, ownerIn(line, value ?? ''))
-  else if (key === 'chmod') copy.mode = modeIn(line, value ?? '')
+  if (key === 'chown') Object.assign(copy, ownerIn(at, value ?? ''))
+  else if (key === 'chmod') copy.mode = modeIn(at, value ?? '')
   else if (key === 'from' && name === 'COPY') copy.from = originOf(value ?? '')
   else if (key === 'checksum' && name === 'ADD') {
-    if (!/^sha256:[0-9a-f]{64}$/.test(value ?? '')) refuse(line, '--checksum takes sha256: and 64 digits')
+    if (!/^sha256:[0-9a-f]{64}$/.test(value ?? ''))
+      refuse(at, '--checksum takes a digest of SHA-256', 'write --checksum=sha256: and its 64 digits')
     copy.checksum = value ?? ''
   } else if (key === 'exclude' && value) copy.excludes.push(value)
   else if (key === 'parents' && name === 'COPY') copy.keepsParents = isSwitchedOn(value)
   // Says only how layers are kept, and there are none here.
-  else if (key !== 'link') refuse(line, `${name} with --${key.slice(0, 40)} is not supported`)
+  else if (key !== 'link') refuse(at, `--${key.slice(0, 40)} is not supported`, flagInstead(name, key))
 }
 
 const otherPlace = /^(?:[a-z][a-z0-9+.-]*:\/\/|git@)/i
 const isRepository = (source: string) => /^git@|^git:|^ssh:|\.git(?:[#?].*)?$/i.test(source)
 
-const urlIn = (line: number, name: string, source: string): CopyStep['copy']['urls'][number] => {
+const urlIn = (at: Required<At>, source: string): CopyStep['copy']['urls'][number] => {
   const shown = source.replace(/\/\/[^/@]*@/, '//').slice(0, 100)
-  if (name !== 'ADD') return refuse(line, `${name} takes nothing from other places (${shown}); ADD does`)
-  if (isRepository(source)) return refuse(line, `ADD takes no repositories (${shown}); clone it with RUN git clone`)
+  if (at.name !== 'ADD') return refuse(at, `it takes nothing from other places (${shown})`, 'write ADD')
+  if (isRepository(source)) return refuse(at, `it takes no repositories (${shown})`, 'clone it with RUN git clone')
   const url = URL.parse(source)
   if (url === null || !['http:', 'https:'].includes(url.protocol))
-    return refuse(line, `ADD takes http:// and https:// only (${shown}); fetch it with RUN`)
+    return refuse(at, `it takes http:// and https:// only (${shown})`, 'fetch it with RUN')
   if (url.username !== '' || url.password !== '')
-    return refuse(line, `an address may hold no password, as it is in the log (${shown}); COPY the file instead`)
+    return refuse(at, `an address may hold no password, as it is in the log (${shown})`, 'COPY the file instead')
   url.hash = ''
   return { url: url.href, name: nameIn(url) }
 }
@@ -109,19 +117,19 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
   }
   // A name of a stage stands for itself, so that what it leads to is known before anything is built.
   for (const flag of flags)
-    flagInto(copy, line, name, flag.startsWith('--from') ? flag : wordsIn(flag, false).join(''), reader)
+    flagInto(copy, instruction, flag.startsWith('--from') ? flag : wordsIn(flag, false).join(''), reader)
   const given = argumentsIn(rest, wordsIn)
   const to = given.pop() ?? ''
   if (given.length === 0 || given.includes('') || to === '')
-    return refuse(line, `${name} takes files and where they go`)
+    return refuse(instruction, 'it takes files and where they go', `write ${name} FILE DESTINATION`)
   if (given.length > 1 && !to.endsWith('/'))
-    refuse(line, `${name} of several files goes to a directory, with / at its end`)
+    refuse(instruction, 'several files go to a directory', 'write / at the end of the destination')
   const destination = posix.resolve('/', workdir, to)
   const isDirectory = /(?:^|\/)\.?$/.test(to) && destination !== '/'
   const waiting = [...documents]
   for (const source of given) {
     const document = waiting.find((each) => source.replace(/^\d*<<-?/, '') === each.name && source.includes('<<'))
-    if (document === undefined && otherPlace.test(source)) copy.urls.push(urlIn(line, name, source))
+    if (document === undefined && otherPlace.test(source)) copy.urls.push(urlIn(instruction, source))
     else if (document === undefined) copy.sources.push(source)
     else {
       waiting.splice(waiting.indexOf(document), 1)
@@ -130,9 +138,9 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
     }
   }
   if (copy.checksum !== undefined && (copy.urls.length !== 1 || given.length > 1))
-    refuse(line, '--checksum is for one file of an address')
+    refuse(instruction, '--checksum is for one file of an address', 'write a line for each file')
   if (isDirectory && copy.urls.some((each) => each.name === ''))
-    refuse(line, 'the address has no name of a file; write one in the destination')
+    refuse(instruction, 'the address has no name of a file', 'write one in the destination')
   copy.destination = isDirectory ? `${destination}/` : destination
   return { line, text: [name, ...flags, rest].join(' '), copy }
 }

@@ -47,7 +47,7 @@ suite('definitions as people write them', () => {
         () => planOf(dockerfile, true),
         (error: unknown) => {
           assert.ok(error instanceof ImageFailed)
-          assert.match(error.message, /^Line \d+ of the definition: /)
+          assert.match(error.message, /^Line \d+ of the definition \([A-Z]+\): /)
           assert.ok(error.message.includes(refusal), error.message)
           return true
         },

@@ -11,13 +11,21 @@ export type Instruction = {
   documents: readonly HereDocument[]
 }
 
+/** What is most often missing where a line begins with something else. */
+export const noInstruction = 'write RUN before a command, or \\ at the end of the line before where it goes on'
+
 const largestText = 256 * 1024
 const mostInstructions = 1000
 /** Most flags of one instruction; each flag is read with all variables that there are. */
 const mostFlags = 30
 
-export const refuse = (line: number, why: string): never => {
-  throw new ImageFailed('unsupported', `Line ${line} of the definition: ${why}.`)
+/** Where a refusal points to: a line, and the instruction on it where there is one. */
+export type At = { line: number; name?: string }
+
+/** `instead`: what to write, so that a person need not look it up. */
+export const refuse = ({ line, name }: At, why: string, instead: string): never => {
+  const of = name === undefined ? '' : ` (${name})`
+  throw new ImageFailed('unsupported', `Line ${line} of the definition${of}: ${why}; ${instead}.`)
 }
 
 /** Reads a JSON list of texts. Undefined for anything else, which is read as words, or by a shell. */
@@ -46,16 +54,18 @@ const takesDocuments = ['RUN', 'COPY', 'ADD']
 
 const flagShape = /^--[a-z](?:[^\s"']|"[^"]*"|'[^']*')*(?:\s+|$)/
 
-const flagsIn = (line: number, name: string, text: string): { flags: string[]; rest: string } => {
+const flagsIn = (at: Required<At>, text: string): { flags: string[]; rest: string } => {
+  const { name } = at
   const flags: string[] = []
   let rest = text
   if (!takesFlags.includes(name)) return { flags, rest }
   for (let found = flagShape.exec(rest); found; found = flagShape.exec(rest)) {
     flags.push(found[0].trim())
-    if (flags.length > mostFlags) refuse(line, `${name} has more than ${mostFlags} flags`)
+    if (flags.length > mostFlags) refuse(at, `it has more than ${mostFlags} flags`, 'write several lines')
     rest = rest.slice(found[0].length)
   }
-  if (/^--[a-z]/.test(rest)) refuse(line, `a flag of ${name} has a quote that is never closed`)
+  if (/^--[a-z]/.test(rest))
+    refuse(at, 'a flag has a quote that is never closed', 'write the same quote behind the value')
   return { flags, rest }
 }
 
@@ -68,8 +78,9 @@ const openingsOf = (name: string, rest: string) => {
 }
 
 export const instructionsOf = (text: string): { instructions: Instruction[]; escapedBy: '\\' | '`' } => {
-  if (text.length > largestText) refuse(1, 'the definition is longer than 256 KiB')
-  if (text.includes('\0')) refuse(1, 'the definition is not text')
+  if (text.length > largestText)
+    refuse({ line: 1 }, 'the definition is longer than 256 KiB', 'put scripts into files and COPY them')
+  if (text.includes('\0')) refuse({ line: 1 }, 'the definition is not text', 'send a Dockerfile as UTF-8')
   const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/)
   const escapedBy = escapeIn(lines)
   const joins = escapedBy === '\\' ? /\\[ \t]*$/ : /`[ \t]*$/
@@ -82,17 +93,19 @@ export const instructionsOf = (text: string): { instructions: Instruction[]; esc
     const { line, text: whole } = open
     open = undefined
     const [, word, behind = ''] = /^\s*([A-Za-z]+)(?:\s+(.*))?$/s.exec(whole) ?? []
-    if (word === undefined) return refuse(line, `"${whole.trim().slice(0, 40)}" is no instruction`)
+    if (word === undefined) return refuse({ line }, `"${whole.trim().slice(0, 40)}" is no instruction`, noInstruction)
     const name = word.toUpperCase()
-    const { flags, rest } = flagsIn(line, name, behind.trim())
+    const { flags, rest } = flagsIn({ line, name }, behind.trim())
     const found = documentsAfter(lines, next, openingsOf(name, rest))
     if ('unclosed' in found)
       return refuse(
-        line,
-        `the here-document ${found.unclosed.slice(0, 40)} has no end: no line is "${found.unclosed.slice(0, 40)}" alone`,
+        { line, name },
+        `the here-document ${found.unclosed.slice(0, 40)} has no end`,
+        `write a line that is "${found.unclosed.slice(0, 40)}" alone`,
       )
     instructions.push({ line, name, flags, rest: rest.trim(), documents: found.documents })
-    if (instructions.length > mostInstructions) refuse(line, `there are more than ${mostInstructions} instructions`)
+    if (instructions.length > mostInstructions)
+      refuse({ line, name }, `there are more than ${mostInstructions} instructions`, 'join commands of RUN by &&')
     return found.next
   }
   for (let index = 0; index < lines.length; ) {

@@ -1,6 +1,6 @@
 // `RUN --mount=…`: what lies at some path while one command runs, and is not in the image.
 import { posix } from 'node:path'
-import { refuse } from './instructions.ts'
+import { type At, refuse } from './instructions.ts'
 import type { Origin } from './origins.ts'
 
 export type Mount =
@@ -30,40 +30,49 @@ const known: Record<Mount['type'], readonly string[]> = {
   ssh: ['id', 'target', 'required', 'mode', 'uid', 'gid'],
 }
 
-const noSecrets =
-  'no secret can be given to a build here: fetch what needs it outside of the definition and COPY it, or do it in the sandbox'
+const noSecrets = 'no secret can be given to a build here'
+const noSecretsInstead =
+  'fetch what needs it outside of the definition and COPY it, or do it in the sandbox; without required=true the line runs without it'
 
-type Place = { line: number; workdir: string; originOf: (text: string) => Origin }
+type Place = { at: At; workdir: string; originOf: (text: string) => Origin }
 
-export const mountOf = (value: string, { line, workdir, originOf }: Place): Mount => {
+export const mountOf = (value: string, { at, workdir, originOf }: Place): Mount => {
   const fields = new Map(
     value.split(',').map((part): [string, string] => {
-      const at = part.indexOf('=')
-      const key = (at < 0 ? part : part.slice(0, at)).trim().toLowerCase()
-      return [shortNames[key] ?? key, at < 0 ? 'true' : part.slice(at + 1)]
+      const end = part.indexOf('=')
+      const key = (end < 0 ? part : part.slice(0, end)).trim().toLowerCase()
+      return [shortNames[key] ?? key, end < 0 ? 'true' : part.slice(end + 1)]
     }),
   )
   const type = (fields.get('type') ?? 'bind') as Mount['type']
   fields.delete('type')
   if (!kinds.includes(type))
-    return refuse(line, `--mount has no type "${type.slice(0, 40)}"; there are ${kinds.join(', ')}`)
+    return refuse(at, `--mount has no type "${type.slice(0, 40)}"`, `write one of ${kinds.join(', ')}`)
   const wrong = [...fields.keys()].find((key) => !known[type].includes(key))
-  if (wrong !== undefined) return refuse(line, `--mount=type=${type} does not take "${wrong.slice(0, 40)}"`)
+  if (wrong !== undefined)
+    return refuse(
+      at,
+      `--mount=type=${type} does not take "${wrong.slice(0, 40)}"`,
+      `write only ${known[type].join(', ')}`,
+    )
 
   const number = (key: string, radix: 8 | 10, otherwise: number): number => {
     const text = fields.get(key)
     if (text === undefined) return otherwise
     const isNumber = radix === 8 ? /^[0-7]{1,5}$/.test(text) : /^\d{1,5}$/.test(text)
-    return isNumber ? Number.parseInt(text, radix) : refuse(line, `${key} of --mount is a number`)
+    return isNumber
+      ? Number.parseInt(text, radix)
+      : refuse(at, `${key} of --mount is no number`, `write ${key}=${radix === 8 ? '0755' : '1000'}`)
   }
   if (type === 'secret' || type === 'ssh') {
-    if (fields.get('required') === 'true') return refuse(line, noSecrets)
+    if (fields.get('required') === 'true') return refuse(at, noSecrets, noSecretsInstead)
     return { type, id: fields.get('id') ?? posix.basename(fields.get('target') ?? 'default') }
   }
   const path = fields.get('target') ?? ''
-  if (path === '' && type !== 'bind') return refuse(line, `--mount=type=${type} needs target=PATH`)
+  if (path === '' && type !== 'bind')
+    return refuse(at, `--mount=type=${type} has no target`, `write --mount=type=${type},target=PATH`)
   const target = posix.resolve('/', workdir, path)
-  if (target === '/') return refuse(line, 'nothing can be mounted at /; give --mount another target')
+  if (target === '/') return refuse(at, 'nothing can be mounted at /', 'write another target')
   const from = fields.get('from')
   const origin = from === undefined ? {} : { from: originOf(from) }
   const source = posix.resolve('/', fields.get('source') ?? '/')

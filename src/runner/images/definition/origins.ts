@@ -1,7 +1,7 @@
 // Where FROM, `--from` and mounts of a definition lead: to another stage of it, or to an image of a registry.
 import { ownArchitecture } from '../manifest.ts'
 import { parseReference } from '../reference.ts'
-import { refuse } from './instructions.ts'
+import { type At, refuse } from './instructions.ts'
 
 export type Origin = { stage: number } | { image: string }
 
@@ -11,59 +11,53 @@ type Named = { name: string | undefined }
 type Snapshots = ReadonlySet<string>
 
 /** What a stage needs has to be known before anything is built. */
-export const refuseVariable = (line: number, text: string): never =>
-  refuse(line, `--from takes no variables; write FROM ${text.slice(0, 60)} AS name before it, and --from=name`)
+export const refuseVariable = (at: At, text: string): never =>
+  refuse(at, '--from takes no variables', `write FROM ${text.slice(0, 60)} AS name before it, and --from=name`)
 
 /** `--from` of COPY and of a mount: a stage by its name or number, or else an image. */
-export const originOf = (
-  line: number,
-  text: string,
-  stages: readonly Named[],
-  own: number,
-  snapshots: Snapshots,
-): Origin => {
-  if (text.includes('$')) return refuseVariable(line, text)
+export const originOf = (at: At, text: string, stages: readonly Named[], own: number, snapshots: Snapshots): Origin => {
+  if (text.includes('$')) return refuseVariable(at, text)
   const named = stages.findLastIndex(({ name }) => name === text.toLowerCase())
   const stage = named === -1 && /^\d{1,4}$/.test(text) ? Number(text) : named
-  if (stage === -1) return { image: imageOf(line, text, snapshots) }
+  if (stage === -1) return { image: imageOf(at, text, snapshots) }
   if (stage >= stages.length || stage === own)
-    return refuse(line, `--from=${text} is no stage before this one; the first stage is 0`)
+    return refuse(at, `--from=${text} is no stage before this one`, 'write its name, or its number from 0 on')
   return { stage }
 }
 
 /** FROM: a stage before this one by its name, an image, or nothing at all. */
-export const baseOf = (
-  line: number,
-  text: string,
-  stages: readonly Named[],
-  snapshots: Snapshots,
-): Origin | 'scratch' => {
+export const baseOf = (at: At, text: string, stages: readonly Named[], snapshots: Snapshots): Origin | 'scratch' => {
   if (text === 'scratch') return text
   const stage = stages.findLastIndex(({ name }) => name === text.toLowerCase())
-  return stage === -1 ? { image: imageOf(line, text, snapshots) } : { stage }
+  return stage === -1 ? { image: imageOf(at, text, snapshots) } : { stage }
 }
 
-const imageOf = (line: number, text: string, snapshots: Snapshots): string => {
+const imageOf = (at: At, text: string, snapshots: Snapshots): string => {
   try {
     if (snapshots.has(text)) return text
     parseReference(text)
     return text
   } catch (error) {
-    return refuse(line, `${(error as Error).message.replace(/\.$/, '')}, and no stage before it has this name`)
+    return refuse(
+      at,
+      `${(error as Error).message.replace(/\.$/, '')}, and no stage before it has this name`,
+      'write registry/name:tag, or the name behind AS of a stage before it',
+    )
   }
 }
 
 const aliases: Record<string, string> = { x86_64: 'amd64', 'x86-64': 'amd64', aarch64: 'arm64', 'arm64/v8': 'arm64' }
 
 /** Only what this host can run. */
-export const checkPlatform = (line: number, text: string): void => {
+export const checkPlatform = (at: At, text: string): void => {
   const [, system = '', architecture = system] = /^(?:([^/]*)\/)?(.*)$/s.exec(text.toLowerCase()) ?? []
   const isOurs =
     (system === 'linux' || !text.includes('/')) && (aliases[architecture] ?? architecture) === ownArchitecture
   if (text === '' || text === 'linux' || text === 'local' || isOurs) return
   refuse(
-    line,
-    `--platform=${text.slice(0, 60)} cannot run here; this server is linux/${ownArchitecture}: leave --platform out or write --platform=linux/${ownArchitecture}`,
+    at,
+    `--platform=${text.slice(0, 60)} cannot run here, as this server is linux/${ownArchitecture}`,
+    `leave --platform out or write --platform=linux/${ownArchitecture}`,
   )
 }
 

@@ -24,6 +24,17 @@ const refusal = (text: string) => {
   return assert.fail(`not refused: ${text}`)
 }
 
+/** A refusal has the line, the instruction on it where there is one, and what to write instead. */
+const checkComplete = (said: string, text: string) => {
+  const [, line, name, instead = ''] =
+    /^Line (\d+) of the definition(?: \(([A-Z]+)\))?: [^;]+; (.+)\.$/s.exec(said) ?? []
+  const written = text.split('\n')[Number(line) - 1] ?? ''
+  assert.match(instead, /^(?:write|leave|join|put|take|fetch|send|clone|COPY) /, said)
+  if (name === undefined)
+    assert.match(said, /there is no FROM|is no instruction|longer than 256 KiB|together are longer/)
+  else assert.ok(written.startsWith(name), `${said} for ${written.slice(0, 100)}`)
+}
+
 suite('definitions of images', () => {
   test('FROM alone is the image as it is', () => {
     const plan = lastOf('FROM alpine:3.20\n')
@@ -122,26 +133,33 @@ suite('definitions of images', () => {
     )
     for (const [line, message] of [
       ['COPY a', /takes files and where they go/],
-      ['COPY a b c', /several files goes to a directory/],
+      ['COPY a b c', /several files go to a directory/],
       ['COPY --from=BUILD_ a b', /"BUILD_" is not the name of an image.* and no stage before it has this name/],
-      ['COPY --from=1 a b', /--from=1 is no stage before this one; the first stage is 0/],
+      ['COPY --from=1 a b', /--from=1 is no stage before this one; write its name, or its number from 0 on/],
       ['COPY --from=0 a b', /--from=0 is no stage before this one/],
       ['COPY --from=$x a b', /--from takes no variables; write FROM \$x AS name before it, and --from=name/],
-      ['COPY --checksum=x a b', /COPY with --checksum is not supported/],
+      ['COPY --checksum=x a b', /--checksum is not supported; write ADD --checksum/],
       ['COPY --chmod=u+x a b', /octal number/],
-      ['COPY --chown=a:b:c a b', /--chown takes/],
+      ['COPY --chown=a:b:c a b', /write --chown=USER or/],
       // Each of which is read with all variables that there are.
-      [`COPY ${'--link '.repeat(30_000)}a b`, /COPY has more than 30 flags/],
-      ['COPY https://x/y.tar /', /COPY takes nothing from other places.*ADD does/],
-      ['ADD ftp://x/y /', /ADD takes http:.* only/],
-      ['ADD git@host:x.git /', /ADD takes no repositories.*RUN git clone/],
+      [`COPY ${'--link '.repeat(30_000)}a b`, /it has more than 30 flags/],
+      ['COPY https://x/y.tar /', /it takes nothing from other places.*write ADD/],
+      ['ADD ftp://x/y /', /it takes http:.* only/],
+      ['ADD git@host:x.git /', /it takes no repositories.*RUN git clone/],
       ['ADD https://me:secret@x/y /', /an address may hold no password.*\(https:\/\/x\/y\); COPY the file/],
       ['ADD https://x/ /to/', /the address has no name of a file/],
-      ['ADD --checksum=md5:1 https://x/y /', /--checksum takes sha256:/],
+      ['ADD --checksum=md5:1 https://x/y /', /write --checksum=sha256:/],
       [`ADD --checksum=sha256:${'a'.repeat(64)} y /`, /--checksum is for one file of an address/],
-      ['COPY <<EOF /x\nabc', /Line 2 .*the here-document EOF has no end: no line is "EOF" alone/],
+      ['COPY <<EOF /x\nabc', /Line 2 .*the here-document EOF has no end; write a line that is "EOF" alone/],
     ] as const)
-      assert.throws(() => copies(line), message)
+      assert.throws(
+        () => copies(line),
+        (error: Error) => {
+          checkComplete(error.message, `FROM x\n${line}`)
+          assert.match(error.message, message)
+          return true
+        },
+      )
   })
 
   test('directives, line ends of Windows, and what says nothing about files', () => {
@@ -155,29 +173,35 @@ suite('definitions of images', () => {
     const refused = {
       '': /^Line 1 .*there is no FROM/,
       'RUN x\nFROM y': /^Line 1 .*only ARG may come before FROM/,
-      'FROM --platform=linux/s390x x': /Line 1.*--platform=linux\/s390x cannot run here.*leave --platform out/,
-      'FROM --pull=never x': /FROM with --pull=never is not supported/,
-      'FROM x y': /FROM takes one image/,
-      'FROM $x': /FROM names no image; a variable in it needs an ARG with a value before the first FROM/,
+      'FROM --platform=linux/s390x x':
+        /Line 1.*\(FROM\): --platform=linux\/s390x cannot run here.*leave --platform out/,
+      'FROM --pull=never x': /\(FROM\): --pull=never is not supported; leave it out/,
+      'FROM x y': /takes one image; write FROM IMAGE/,
+      'FROM $x': /names no image; write ARG NAME=value before the first FROM/,
       'FROM UPPER': /"UPPER" is not the name of an image/,
-      'FROM x\nCOPY a b': /^Line 2 of the definition: COPY needs files, and none came/,
-      'FROM x\nADD https://x/y.git#main /': /ADD takes no repositories.*RUN git clone/,
-      'FROM x\n\nSHELL bash -c': /^Line 3 .*SHELL takes a JSON list/,
-      'FROM x\nONBUILD FROM y': /ONBUILD may not trigger FROM/,
-      'FROM x\nONBUILD ONBUILD RUN y': /ONBUILD may not trigger ONBUILD/,
+      'FROM x\nCOPY a b': /^Line 2 of the definition \(COPY\): it needs files, and none came/,
+      'FROM x\nADD https://x/y.git#main /': /\(ADD\): it takes no repositories.*RUN git clone/,
+      'FROM x\n\nSHELL bash -c': /^Line 3 .*\(SHELL\): it takes a JSON list/,
+      'FROM x\nONBUILD FROM y': /\(ONBUILD\): it may not trigger FROM/,
+      'FROM x\nONBUILD ONBUILD RUN y': /\(ONBUILD\): it may not trigger ONBUILD/,
       'FROM x\nONBUILD FROBNICATE': /FROBNICATE is no instruction/,
       'FROM x\nFROBNICATE': /FROBNICATE is no instruction/,
       'FROM x\n!': /"!" is no instruction/,
       'FROM x AS a\nCOPY --from=b /x /\nFROM a AS b': /Line \d of .*stages need each other in a circle/,
-      'FROM x\nRUN --mount=type=cache y': /--mount=type=cache needs target=PATH/,
+      'FROM x\nRUN --mount=type=cache y': /--mount=type=cache has no target; write --mount=type=cache,target=PATH/,
       'FROM x\nRUN --mount=type=disk,target=/x y': /--mount has no type "disk"/,
       'FROM x\nRUN --mount=type=tmpfs,target=/x,colour=red y': /--mount=type=tmpfs does not take "colour"/,
       'FROM x\nRUN --mount=type=cache,target=/ y': /nothing can be mounted at \//,
-      'FROM x\nRUN --mount=type=secret,id=a,required=true y': /no secret can be given to a build here: fetch/,
-      'FROM x\nRUN --network=host y': /RUN --network=host is not allowed; --network=default/,
-      'FROM x\nRUN --security=insecure y': /RUN with --security is not supported; leave it out/,
+      'FROM x\nRUN --mount=type=secret,id=a,required=true y': /no secret can be given to a build here; fetch/,
+      'FROM x\nRUN --network=host y': /\(RUN\): --network=host is not allowed; write --network=default/,
+      'FROM x\nRUN --security=insecure y': /\(RUN\): --security is not supported; leave it out/,
       'FROM x\nRUN --mount=from=$a,target=/x y': /--from takes no variables; write FROM \$a AS name/,
-      'FROM x\nRUN --mount="type=cache y': /a flag of RUN has a quote that is never closed/,
+      'FROM x\nRUN --mount="type=cache y': /a flag has a quote that is never closed/,
+      'FROM x AS a\nCOPY --from=1 /x /\nFROM x AS b\nRUN --mount=from=2,target=/x y\nFROM x AS c\nCOPY --from=0 /x /':
+        /stages need each other in a circle/,
+      [`FROM x\n${'RUN true\n'.repeat(10_000)}`]: /^Line 1001 .*more than 1000 instructions/,
+      [`FROM x\nRUN <<EOF\n${'ls\n'.repeat(10_000)}`]: /the here-document EOF has no end/,
+      [`FROM x\n${'RUN <<EOF\n'.repeat(10_000)}`]: /the here-document EOF has no end/,
       'FROM x\nRUN <<EOF\nls': /the here-document EOF has no end/,
       'FROM scratch\nENV A=${B:?it is needed}': /Line 2.*B: it is needed/,
       'FROM x\nENV A=${B': /Line 2.*a "\$\{" is never closed/,
@@ -186,25 +210,29 @@ suite('definitions of images', () => {
         /more than 20 stages and images/,
       [`FROM x\nARG a=${'a'.repeat(50_000)}\nARG b=${'*a'.repeat(10_000)}\nENV c=\${a##$b}`]:
         /too long with its variables/,
-      'FROM x\nRUN': /RUN takes a command/,
-      'FROM x\nENV': /ENV takes NAME=value/,
-      'FROM x\nENV =1': /ENV takes NAME=value/,
+      'FROM x\nRUN': /\(RUN\): it takes a command/,
+      'FROM x\nENV': /write ENV NAME=value/,
+      'FROM x\nENV =1': /write ENV NAME=value/,
       'FROM x\nENV A="1': /a quote is never closed/,
-      'FROM x\nUSER a b': /USER takes one value/,
-      'FROM scratch\nWORKDIR ""': /WORKDIR takes one value/,
+      'FROM x\nUSER a b': /write USER VALUE/,
+      'FROM scratch\nWORKDIR ""': /write WORKDIR VALUE/,
       [`FROM x\n${'#'.repeat(300_000)}`]: /longer than 256 KiB/,
       [`FROM x\n${'USER a\n'.repeat(1001)}`]: /more than 1000 instructions/,
       // Each of which would hold the runner, or take all of its memory.
       [`FROM x\nARG a=${'x'.repeat(1000)}\nARG b=${'$a'.repeat(1000)}\nENV c=$b`]:
         /Line 4.* too long with its variables/,
       [`ARG a=${'x'.repeat(1000)}\nARG b=${'$a'.repeat(1000)}\nFROM $b$b`]: /too long with its variables/,
-      [`FROM x\nWORKDIR ${'x'.repeat(4096)}`]: /WORKDIR is too long/,
-      [`FROM x\nUSER ${'x'.repeat(1025)}`]: /USER is too long/,
+      [`FROM x\nWORKDIR ${'x'.repeat(4096)}`]: /\(WORKDIR\): it is too long/,
+      [`FROM x\nUSER ${'x'.repeat(1025)}`]: /\(USER\): it is too long/,
       [`FROM x\nENV A=${'x'.repeat(5000)}\n${'RUN a\n'.repeat(900)}`]: /Line 84\d.* so many variables/,
       [`FROM x\nENV A=${'x'.repeat(128 * 1024)}`]: /variable is longer than 128 KiB/,
       [`FROM x\nENV A=${'x'.repeat(100_000)}\nENV B=$A C=$A`]: /together are longer than 256 KiB/,
       [`FROM x\nENV ${Array.from({ length: 1001 }, (_, n) => `v${n}=`).join(' ')}\nRUN a`]: /more than 1000 variables/,
     }
-    for (const [text, message] of Object.entries(refused)) assert.match(refusal(text), message)
+    for (const [text, message] of Object.entries(refused)) {
+      const said = refusal(text)
+      assert.match(said, message)
+      checkComplete(said, text)
+    }
   })
 })

@@ -48,11 +48,12 @@ const anything = '755'
 export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<string> = new Set()): Plan => {
   const { instructions, escapedBy } = instructionsOf(text)
   const start = instructions.findIndex(({ name }) => name === 'FROM')
-  if (start === -1) return refuse(1, 'there is no FROM')
+  if (start === -1) return refuse({ line: 1 }, 'there is no FROM', 'write FROM IMAGE first, such as FROM default')
   const allowance = { left: mostExpanded }
   const globals: Record<string, string> = { ...platformArgs }
   for (const instruction of instructions.slice(0, start)) {
-    if (instruction.name !== 'ARG') refuse(instruction.line, 'only ARG may come before FROM')
+    if (instruction.name !== 'ARG')
+      refuse(instruction, 'only ARG may come before FROM', 'write it behind the first FROM')
     Object.assign(globals, argsIn(instruction, { variables: globals, escapedBy, allowance }, globals))
   }
   const written = stagesIn(instructions.slice(start), (instruction, stages) =>
@@ -63,12 +64,16 @@ export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<st
       globals,
       reading: { escapedBy, allowance: { ...allowance }, ...(unset === undefined ? {} : { unset }) },
       hasFiles,
-      originOf: (line, name) => originOf(line, name, written, index, snapshots),
+      originOf: (at, name) => originOf(at, name, written, index, snapshots),
     })
   const order = orderOf(written, run)
   const needed = order.length + new Set(order.flatMap(({ takesFrom }) => takesFrom.flatMap(imagesOf))).size
   if (needed > mostStages)
-    refuse(order.at(-1)?.from.line ?? 1, `the last stage needs more than ${mostStages} stages and images; join some`)
+    refuse(
+      order.at(-1)?.from ?? { line: 1 },
+      `the last stage needs more than ${mostStages} stages and images`,
+      'join some',
+    )
   const stages = order.map(({ takesFrom, ...stage }) => ({
     ...{ index: stage.index, name: stage.name, line: stage.from.line, from: stage.base, takesFrom },
     on: (base: ContainerConfig) => run(stage, base),
@@ -99,21 +104,21 @@ const readFrom = (
   snapshots: ReadonlySet<string>,
   reading: Parameters<typeof words>[1],
 ): Pick<Written, 'base' | 'name'> => {
-  const { line, flags } = instruction
+  const { flags } = instruction
   for (const flag of flags) {
     const [, key = flag, value = ''] = /^--([a-z]+)=(.*)$/s.exec(flag) ?? []
-    if (key !== 'platform') refuse(line, `FROM with ${flag.slice(0, 40)} is not supported`)
-    checkPlatform(line, words({ line, rest: value }, reading, false).join(''))
+    if (key !== 'platform') refuse(instruction, `${flag.slice(0, 40)} is not supported`, 'leave it out')
+    checkPlatform(instruction, words({ ...instruction, rest: value }, reading, false).join(''))
   }
   const [image, ...more] = words(instruction, reading)
   if (image === undefined || image === '')
-    return refuse(line, 'FROM names no image; a variable in it needs an ARG with a value before the first FROM')
+    return refuse(instruction, 'it names no image', 'write ARG NAME=value before the first FROM for a variable in it')
   const [as, name, ...others] = more
   if (as !== undefined && (as.toUpperCase() !== 'AS' || name === undefined || others.length > 0))
-    return refuse(line, 'FROM takes one image, and perhaps AS and a name')
+    return refuse(instruction, 'it takes one image', 'write FROM IMAGE or FROM IMAGE AS NAME')
   if (name !== undefined && !/^[a-z][\w.-]*$/i.test(name))
-    return refuse(line, 'the name of a stage has letters, digits and . _ -, and begins with a letter')
-  return { base: baseOf(line, image, before, snapshots), name: name?.toLowerCase() }
+    return refuse(instruction, 'this is no name of a stage', 'write a letter, and then letters, digits and . _ -')
+  return { base: baseOf(instruction, image, before, snapshots), name: name?.toLowerCase() }
 }
 
 type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: BuildStep[]; config: ContainerConfig }
@@ -128,7 +133,12 @@ const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: 
     const known = configs.get(index)
     if (known !== undefined) return known
     const stage = stages[index] as Written
-    if (onTheWay.includes(index)) return refuse(stage.from.line, 'stages need each other in a circle')
+    if (onTheWay.includes(index))
+      return refuse(
+        stage.from,
+        'stages need each other in a circle',
+        'take one of the --from out, or split a stage in two',
+      )
     onTheWay.push(index)
     const { base } = stage
     const isStage = base !== 'scratch' && 'stage' in base

@@ -1,13 +1,14 @@
 // A stage of a definition: what its instructions do to the configuration of the image below.
 import { posix } from 'node:path'
 import { imageConfigBounds } from '#src/wire/runner-link.ts'
+import { ImageFailed } from '../image-failed.ts'
 import { type ContainerConfig, checkConfig } from '../manifest.ts'
 import { type CopyStep, copyIn } from './copy.ts'
 import { isOnlyDocument } from './here-documents.ts'
-import { type Instruction, instructionsOf, jsonListIn, refuse } from './instructions.ts'
+import { type At, type Instruction, instructionsOf, jsonListIn, noInstruction, refuse } from './instructions.ts'
 import { type Mount, mountOf } from './mounts.ts'
 import { type Origin, refuseVariable } from './origins.ts'
-import { linesWith, type Reading, type Variables, wordsOf } from './words.ts'
+import { linesWith, type Reading, type Variables, WordError, wordsOf } from './words.ts'
 
 /** A RUN line, with user, directory and variables as they are at that line. */
 export type RunStep = {
@@ -35,7 +36,7 @@ export type Surroundings = {
   reading: Omit<Reading, 'variables'>
   /** Some files came with the definition, for COPY and ADD. */
   hasFiles: boolean
-  originOf: (line: number, text: string) => Origin
+  originOf: (at: At, text: string) => Origin
 }
 
 type State = Surroundings & {
@@ -60,7 +61,8 @@ const mostTriggers = 100
 const withoutEffect = ['LABEL', 'EXPOSE', 'MAINTAINER', 'STOPSIGNAL', 'HEALTHCHECK', 'VOLUME']
 
 export const checkKnown = ({ line, name }: Instruction): void => {
-  if (!Object.hasOwn(verbs, name) && !withoutEffect.includes(name)) refuse(line, `${name} is no instruction`)
+  if (!Object.hasOwn(verbs, name) && !withoutEffect.includes(name))
+    refuse({ line }, `${name} is no instruction`, noInstruction)
 }
 
 /** `start` is the line of its FROM, where the triggers of the base run. */
@@ -74,67 +76,89 @@ export const runStage = (
   const state: State = { ...surroundings, config, args: {}, steps: [], stepCharacters: 0, hasOwnCmd: false }
   for (const text of onbuild) perform({ ...triggerIn(start, text), line: start }, state)
   for (const instruction of body) perform(instruction, state)
-  checkConfig(state.config)
   return { steps: state.steps, config: state.config }
 }
 
-const perform = (instruction: Instruction, state: State) => verbs[instruction.name]?.(instruction, state)
+/** Instructions after which the image may say too much of itself. */
+const sayMore = ['ENV', 'CMD', 'ENTRYPOINT', 'SHELL', 'ONBUILD']
+
+const perform = (instruction: Instruction, state: State) => {
+  verbs[instruction.name]?.(instruction, state)
+  if (!sayMore.includes(instruction.name)) return
+  try {
+    checkConfig(state.config)
+  } catch (error) {
+    if (!(error instanceof ImageFailed)) throw error
+    refuse(instruction, error.message.replace(/\.$/, ''), 'put it into a file and COPY it')
+  }
+}
 
 /** The instruction that an ONBUILD names. */
 const triggerIn = (line: number, text: string): Instruction => {
+  const at = { line, name: 'ONBUILD' }
   const [trigger, ...more] = instructionsOf(text).instructions
-  if (trigger === undefined || more.length > 0) return refuse(line, 'ONBUILD takes one instruction')
+  if (trigger === undefined || more.length > 0)
+    return refuse(at, 'it takes one instruction', 'write one such as ONBUILD RUN make')
   if (['FROM', 'ONBUILD', 'MAINTAINER'].includes(trigger.name))
-    return refuse(line, `ONBUILD may not trigger ${trigger.name}`)
+    return refuse(
+      at,
+      `it may not trigger ${trigger.name}`,
+      `write ${trigger.name} in the definition that builds on this one`,
+    )
   checkKnown({ ...trigger, line })
   return trigger
 }
 
 /** What `read` answers; what is wrong with the text is a refusal of its line. */
-const refusing = <T>(line: number, read: () => T): T => {
+const refusing = <T>(at: At, read: () => T): T => {
   try {
     return read()
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    return refuse(line, error.message)
+    if (!(error instanceof WordError)) throw error
+    return refuse(at, error.message, error.instead)
   }
 }
 
-export const words = ({ line, rest }: Pick<Instruction, 'line' | 'rest'>, reading: Reading, splits = true): string[] =>
-  refusing(line, () => wordsOf(rest, reading, splits))
+export const words = (
+  { line, name, rest }: Pick<Instruction, 'line' | 'name' | 'rest'>,
+  reading: Reading,
+  splits = true,
+): string[] => refusing({ line, name }, () => wordsOf(rest, reading, splits))
 
-const variablesIn = ({ config, args }: State, line: number): Record<string, string> => {
+const variablesIn = ({ config, args }: State, at: At): Record<string, string> => {
   const count = Object.keys(args).length + Object.keys(config.env).length
   return count > mostVariables
-    ? refuse(line, `there are more than ${mostVariables} variables`)
+    ? refuse(at, `there are more than ${mostVariables} variables`, 'write them into a file and COPY it')
     : { ...args, ...config.env }
 }
 
 /** The variables of one more step, which gets a copy of them. */
-const stepVariablesIn = (state: State, line: number): Record<string, string> => {
-  const variables = variablesIn(state, line)
+const stepVariablesIn = (state: State, at: At): Record<string, string> => {
+  const variables = variablesIn(state, at)
   for (const text of Object.entries(variables).flat()) state.stepCharacters += text.length
-  if (state.stepCharacters > mostStepCharacters) refuse(line, 'the lines that run with so many variables are too many')
+  if (state.stepCharacters > mostStepCharacters)
+    refuse(at, 'the lines that run with so many variables are too many', 'join commands of RUN by &&')
   return variables
 }
 
-const readingIn = (state: State, line: number): Reading => ({ ...state.reading, variables: variablesIn(state, line) })
+const readingIn = (state: State, at: At): Reading => ({ ...state.reading, variables: variablesIn(state, at) })
 
 const nameShape = /^[A-Za-z_][\w.-]*$/
 
 const pairsIn = (instruction: Instruction, reading: Reading): [string, string][] => {
-  const { line, name } = instruction
+  const { name } = instruction
   const found = words(instruction, reading)
   const isOldForm = found[0] !== undefined && !found[0].includes('=')
   if (isOldForm && name === 'ENV') {
     const [, key = '', value = ''] = /^(\S+)\s+(.*)$/s.exec(instruction.rest) ?? []
-    if (!nameShape.test(key)) return refuse(line, 'ENV takes NAME=value')
+    if (!nameShape.test(key)) return refuse(instruction, 'it takes names with values', 'write ENV NAME=value')
     return [[key, words({ ...instruction, rest: value }, reading, false).join('')]]
   }
-  if (found.length === 0) return refuse(line, `${name} takes NAME=value`)
+  if (found.length === 0) return refuse(instruction, 'it takes names with values', `write ${name} NAME=value`)
   return found.map((word) => {
     const at = word.indexOf('=')
-    if (at <= 0 || !nameShape.test(word.slice(0, at))) return refuse(line, `${name} takes NAME=value`)
+    if (at <= 0 || !nameShape.test(word.slice(0, at)))
+      return refuse(instruction, 'it takes names with values', `write ${name} NAME=value`)
     return [word.slice(0, at), word.slice(at + 1)]
   })
 }
@@ -142,10 +166,10 @@ const pairsIn = (instruction: Instruction, reading: Reading): [string, string][]
 /** Without a value it is what ARG before FROM said, or nothing. */
 export const argsIn = (instruction: Instruction, reading: Reading, globals: Variables) => {
   const found = words(instruction, reading)
-  if (found.length === 0) refuse(instruction.line, 'ARG takes a name')
+  if (found.length === 0) refuse(instruction, 'it takes a name', 'write ARG NAME or ARG NAME=value')
   const pairs = found.flatMap((word): [string, string][] => {
     const [, name, value = globals[name as string]] = /^([A-Za-z_]\w*)(?:=(.*))?$/s.exec(word) ?? []
-    if (name === undefined) return refuse(instruction.line, 'ARG takes NAME or NAME=value')
+    if (name === undefined) return refuse(instruction, 'this is no name', 'write ARG NAME or ARG NAME=value')
     return value === undefined ? [] : [[name, value]]
   })
   return Object.fromEntries(pairs)
@@ -158,8 +182,9 @@ const commandIn = ({ rest }: Pick<Instruction, 'rest'>, { config }: State): stri
   jsonListIn(rest) ?? [...(config.shell ?? standardShell), rest]
 
 const oneWord = (instruction: Instruction, state: State): string => {
-  const [value = '', ...more] = words(instruction, readingIn(state, instruction.line), instruction.name !== 'WORKDIR')
-  if (value === '' || more.length > 0) return refuse(instruction.line, `${instruction.name} takes one value`)
+  const [value = '', ...more] = words(instruction, readingIn(state, instruction), instruction.name !== 'WORKDIR')
+  if (value === '' || more.length > 0)
+    return refuse(instruction, 'it takes one value', `write ${instruction.name} VALUE, in quotes where it has spaces`)
   return value
 }
 
@@ -168,15 +193,19 @@ type Verb = (instruction: Instruction, state: State) => void
 const copy: Verb = (instruction, state) => {
   const { line, name } = instruction
   // Once: it is a copy of all variables, and each flag and each file is read with it.
-  const reading = readingIn(state, line)
+  const reading = readingIn(state, instruction)
   const step = copyIn(instruction, {
-    wordsIn: (rest, splits) => words({ line, rest }, reading, splits),
-    linesIn: (text) => refusing(line, () => linesWith(text, reading)),
-    originOf: (text) => state.originOf(line, text),
+    wordsIn: (rest, splits) => words({ line, name, rest }, reading, splits),
+    linesIn: (text) => refusing(instruction, () => linesWith(text, reading)),
+    originOf: (text) => state.originOf(instruction, text),
     workdir: state.config.workdir,
   })
   if (step.copy.from === undefined && step.copy.sources.length > 0 && !state.hasFiles)
-    refuse(line, `${name} needs files, and none came with the definition`)
+    refuse(
+      instruction,
+      'it needs files, and none came with the definition',
+      'send them (contextHashes), or use a here-document',
+    )
   state.steps.push(step)
 }
 
@@ -193,58 +222,63 @@ const withDocuments = ({ rest, documents }: Instruction, state: State): Pick<Run
 }
 
 const flagsOfRun = (instruction: Instruction, state: State): Pick<RunStep, 'mounts' | 'isOffline'> => {
-  const { line, flags } = instruction
+  const { flags } = instruction
   if (flags.length === 0) return {}
-  const reading = readingIn(state, line)
+  const reading = readingIn(state, instruction)
   const mounts: Mount[] = []
   let isOffline = false
   for (const flag of flags) {
     const [, key = flag, value = ''] = /^--([a-z-]+)(?:=(.*))?$/s.exec(flag) ?? []
     const [, variable] = key === 'mount' ? (/(?:^|,)from=([^,]*\$[^,]*)/.exec(value) ?? []) : []
-    if (variable !== undefined) refuseVariable(line, variable)
-    const text = words({ line, rest: value }, reading, false).join('')
+    if (variable !== undefined) refuseVariable(instruction, variable)
+    const text = words({ ...instruction, rest: value }, reading, false).join('')
     if (key === 'mount') {
-      const originOf = (from: string) => state.originOf(line, from)
-      mounts.push(mountOf(text, { line, workdir: state.config.workdir, originOf }))
+      const originOf = (from: string) => state.originOf(instruction, from)
+      mounts.push(mountOf(text, { at: instruction, workdir: state.config.workdir, originOf }))
     } else if (key === 'network' && ['default', 'none'].includes(text)) isOffline = text === 'none'
     else if (key === 'network')
-      refuse(line, `RUN --network=${text.slice(0, 40)} is not allowed; --network=default and --network=none are`)
+      refuse(instruction, `--network=${text.slice(0, 40)} is not allowed`, 'write --network=default or --network=none')
     else if (key !== 'security' || text !== 'sandbox')
-      refuse(line, `RUN with --${key.slice(0, 40)} is not supported; leave it out`)
+      refuse(instruction, `--${key.slice(0, 40)} is not supported`, 'leave it out')
   }
   return { ...(mounts.length > 0 ? { mounts } : {}), ...(isOffline ? { isOffline: true as const } : {}) }
 }
 
 const verbs: Record<string, Verb> = {
   ARG: (instruction, state) => {
-    Object.assign(state.args, argsIn(instruction, readingIn(state, instruction.line), state.globals))
+    Object.assign(state.args, argsIn(instruction, readingIn(state, instruction), state.globals))
   },
   ENV: (instruction, state) => {
-    for (const [name, value] of pairsIn(instruction, readingIn(state, instruction.line))) state.config.env[name] = value
+    for (const [name, value] of pairsIn(instruction, readingIn(state, instruction))) state.config.env[name] = value
   },
   WORKDIR: (instruction, { config, steps, ...state }) => {
     const { line } = instruction
     config.workdir = posix.resolve('/', config.workdir, oneWord(instruction, { ...state, config, steps }))
-    if (config.workdir.length > imageConfigBounds.pathCharacters) refuse(line, 'WORKDIR is too long')
+    if (config.workdir.length > imageConfigBounds.pathCharacters)
+      refuse(instruction, 'it is too long', `write a path of at most ${imageConfigBounds.pathCharacters} characters`)
     steps.push({ line, directory: config.workdir })
   },
   COPY: copy,
   ADD: copy,
   USER: (instruction, state) => {
     state.config.user = oneWord(instruction, state)
-    if (state.config.user.length > imageConfigBounds.nameCharacters) refuse(instruction.line, 'USER is too long')
+    if (state.config.user.length > imageConfigBounds.nameCharacters)
+      refuse(instruction, 'it is too long', `write a name of at most ${imageConfigBounds.nameCharacters} characters`)
   },
-  SHELL: ({ line, rest }, { config }) => {
+  SHELL: (instruction, { config }) => {
+    const { rest } = instruction
     const shell = jsonListIn(rest)
     if (shell === undefined || shell.length === 0 || shell.length > 100)
-      return refuse(line, 'SHELL takes a JSON list such as ["/bin/bash", "-c"]')
+      return refuse(instruction, 'it takes a JSON list', 'write one such as SHELL ["/bin/bash", "-c"]')
     config.shell = shell
   },
-  ONBUILD: ({ line, rest, documents }, { config }) => {
+  ONBUILD: (instruction, { config }) => {
+    const { line, rest, documents } = instruction
     const text = [rest, ...documents.map(({ raw }) => raw)].join('\n')
     triggerIn(line, text)
     config.onbuild = [...(config.onbuild ?? []), text]
-    if (config.onbuild.length > mostTriggers) refuse(line, `there are more than ${mostTriggers} ONBUILD lines`)
+    if (config.onbuild.length > mostTriggers)
+      refuse(instruction, `there are more than ${mostTriggers} ONBUILD lines`, 'join commands of RUN by &&')
   },
   CMD: (instruction, state) => {
     state.config.cmd = commandIn(instruction, state)
@@ -257,9 +291,9 @@ const verbs: Record<string, Verb> = {
   RUN: (instruction, state) => {
     const { line, rest } = instruction
     const flags = flagsOfRun(instruction, state)
-    if (rest === '') refuse(line, 'RUN takes a command')
+    if (rest === '') refuse(instruction, 'it takes a command', 'write RUN COMMAND')
     const { user, workdir } = state.config
-    const env = stepVariablesIn(state, line)
+    const env = stepVariablesIn(state, instruction)
     state.steps.push({ line, ...withDocuments(instruction, state), env, user, workdir: workdir || '/', ...flags })
   },
 }

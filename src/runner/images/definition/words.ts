@@ -16,6 +16,17 @@ export type Reading = {
   unset?: string
 }
 
+export class WordError extends Error {
+  override readonly name = 'WordError'
+  /** What to write, so that it can be read. */
+  readonly instead: string
+
+  constructor(why: string, instead: string) {
+    super(why)
+    this.instead = instead
+  }
+}
+
 /** Variables within variables. */
 const deepest = 20
 
@@ -60,7 +71,7 @@ class WordReader {
         word = undefined
       } else word = (word ?? '') + character
     }
-    if (quote !== '') throw new SyntaxError('a quote is never closed')
+    if (quote !== '') throw new WordError('a quote is never closed', 'write the same quote at its end, or \\ before it')
     if (word !== undefined) words.push(word)
     return words
   }
@@ -88,7 +99,8 @@ class WordReader {
 
   #spend(amount: number): void {
     this.#reading.allowance.left -= amount
-    if (this.#reading.allowance.left < 0) throw new SyntaxError('the definition is too long with its variables')
+    if (this.#reading.allowance.left < 0)
+      throw new WordError('the definition is too long with its variables', 'write shorter values')
   }
 
   #name(): string {
@@ -112,13 +124,16 @@ class WordReader {
   #braced(): string {
     this.#at++
     this.#depth++
-    if (this.#depth > deepest) throw new SyntaxError('variables are nested too deeply')
+    if (this.#depth > deepest) throw new WordError('variables are nested too deeply', 'write an ARG for what is within')
     const name = this.#name()
     const operator = operators.find((each) => this.#text.startsWith(each, this.#at)) ?? ''
     this.#at += operator.length
     if (name === '' || (operator === '' && ![undefined, '}'].includes(this.#text[this.#at])))
-      // biome-ignore lint/suspicious/noTemplateCurlyInString: how a variable is written.
-      throw new SyntaxError('"${" does not begin a variable such as ${NAME} or ${NAME:-value}')
+      throw new WordError(
+        '"${" does not begin a variable',
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: how a variable is written.
+        'write one such as ${NAME} or ${NAME:-value}, or \\$ for the character',
+      )
     const replaces = operator.startsWith('/')
     const word = this.words(false, replaces ? '/}' : '}').join('')
     let by = ''
@@ -126,7 +141,8 @@ class WordReader {
       this.#at++
       by = this.words(false, '}').join('')
     }
-    if (this.#text[this.#at] !== '}') throw new SyntaxError('a "${" is never closed')
+    if (this.#text[this.#at] !== '}')
+      throw new WordError('a "${" is never closed', 'write } at its end, or \\$ for the character')
     this.#at++
     this.#depth--
     return this.#applied(name, operator, word, by)
@@ -143,7 +159,7 @@ class WordReader {
         return isThere ? word : ''
       case '?':
         // Within another that is not used it does not matter either, but nobody writes that.
-        if (!isThere) throw new SyntaxError(`${name}: ${word || 'it is not set'}`)
+        if (!isThere) throw new WordError(`${name}: ${word || 'it is not set'}`, `write ARG ${name}=VALUE before`)
         return value as string
       case '#':
       case '##':
@@ -162,7 +178,7 @@ class WordReader {
 
 /**
  * The words of a text, or all of it as one word. A variable is put in as it is: spaces in it part
- * nothing. Throws a SyntaxError that says what is wrong.
+ * nothing. Throws a WordError.
  */
 export const wordsOf = (text: string, reading: Reading, splits = true): string[] =>
   new WordReader(text, reading).words(splits)
