@@ -4,10 +4,15 @@ import type { TestControl } from './harness.ts'
 
 const longestMs = 10_000
 
+type Before = ({ reading: string } | { writing: string }) & {
+  /** A part of the statement in which `act` waits. Needed where periodic work of control may come to the table first. */
+  statement?: string
+}
+
 /** Starts `act`, blocks it at a table by a lock, runs `meanwhile`, and lets `act` continue. */
 export const inBetween = async <T>(
   { database }: Pick<TestControl, 'database'>,
-  before: { reading: string } | { writing: string },
+  before: Before,
   act: () => Promise<T>,
   meanwhile: (transaction: Transaction) => Promise<unknown>,
 ): Promise<T> => {
@@ -18,7 +23,13 @@ export const inBetween = async <T>(
     await transaction`lock table ${transaction(table)} in ${isRead ? transaction`access exclusive` : transaction`share`} mode`
     const acting = act()
     acting.catch(() => {})
-    const waiting = () => transaction`select 1 from pg_locks where not granted and relation = ${table}::regclass`
+    const waiting = async () => {
+      // Without this, a transaction sees the activity of its first look for ever.
+      await transaction`select pg_stat_clear_snapshot()`
+      return await transaction`
+        select 1 from pg_locks join pg_stat_activity using (pid)
+        where not granted and relation = ${table}::regclass and strpos(query, ${before.statement ?? ''}) > 0`
+    }
     const end = Date.now() + longestMs
     while ((await waiting()).length === 0) if (Date.now() > end) throw new Error(`nothing comes to ${table}`)
     await meanwhile(transaction)

@@ -165,10 +165,11 @@ suite('a warm pool', () => {
       returning id`
     await pool(app, 1, 'next')
     await fill(app)
-    // It has found the snapshot when it asks for a warm sandbox of it.
+    // It has found the snapshot when it asks for a warm sandbox of it. The filling of pools reads the table too, soon after a
+    // warm sandbox has started.
     const { id, snapshot } = await inBetween(
       app,
-      { reading: 'warm_pools' },
+      { reading: 'warm_pools', statement: 'for no key update of sandboxes skip locked' },
       () => create(app, { snapshot: 'mine' }),
       async (transaction) => {
         await transaction`update snapshots set name = 'before' where name = 'mine'`
