@@ -111,8 +111,7 @@ const sandboxTests = 'test/sandboxes/'
 const sharesServer = (file: string) => /\bplatform\(\)/.test(readFileSync(file, 'utf8'))
 
 /** Whether a file must run alone, because it measures the whole machine or checks a time. */
-const runsAlone = (file: string) =>
-  ['busy', 'kernel-memory', 'slow-readers'].some((name) => file === `${sandboxTests}${name}.test.ts`)
+const runsAlone = (file: string) => ['busy', 'kernel-memory'].some((name) => file === `${sandboxTests}${name}.test.ts`)
 
 /** Heavy files run first, so that short ones fill the lanes at the end. */
 const weightOf = (file: string): number => {
@@ -121,8 +120,8 @@ const weightOf = (file: string): number => {
 }
 
 const runTests = async (files: readonly string[], scratch: string) => {
-  // There is one more lane than processors, because lanes also wait.
-  const laneCount = availableParallelism() + 1
+  // There are two more lanes than processors, because lanes also wait: some tests for minutes of real time.
+  const laneCount = availableParallelism() + 2
   const codeFiles = files
     .filter((file) => !file.startsWith(sandboxTests))
     .sort((one, other) => weightOf(other) - weightOf(one))

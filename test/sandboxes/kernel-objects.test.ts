@@ -1,0 +1,37 @@
+// Every object that a sandbox can create in the kernel is charged to it or limited. Each attack runs for about a second in a real
+// sandbox, and is measured by the memory of the real host. kernel-memory.test.ts has the objects that are watched instead.
+import assert from 'node:assert/strict'
+import { chmodSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { TestHost } from '#src/runner/testing/test-host.ts'
+import { attacks, buildAttacks, holds, type Measured, measureAttack } from '#test/kernel-memory/attacks.ts'
+import { needsRoot } from '#test/needs-root.ts'
+
+/** Other activity on this host is measured as well, so a measurement that is too large is repeated. */
+const mostMeasurements = 3
+
+suite('the kernel’s memory for objects of a sandbox', { skip: needsRoot }, () => {
+  let box: TestHost
+  let id: string
+  before(async () => {
+    box = await TestHost.start()
+    const program = join(box.directory, 'small/bin/attacks')
+    buildAttacks(program)
+    chmodSync(program, 0o755)
+    id = (await box.started({ memoryGiB: 1, cpu: 2, diskGiB: 2 })).sandboxId
+  })
+  after(async () => {
+    await box?.[Symbol.asyncDispose]()
+  })
+
+  for (const attack of attacks)
+    test(`${attack.object}: ${typeof attack.verdict === 'string' ? attack.verdict : 'bounded'}`, async () => {
+      const inside = { cgroup: box.cgroupOf(id), run: async (line: string) => (await box.run(id, line)).output }
+      const measured: Measured[] = []
+      while (!measured.some((each) => holds(attack, each))) {
+        assert.ok(measured.length < mostMeasurements, JSON.stringify(measured))
+        measured.push(await measureAttack(attack.name, 0.8, inside))
+      }
+    })
+})
