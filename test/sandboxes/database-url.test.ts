@@ -9,7 +9,7 @@ suite('up with DATABASE_URL', () => {
   test('with DATABASE_URL all data is there: sandboxes run, and are found again after a restart', async () => {
     const database = await startTestPostgres()
     try {
-      await using alcove = await platform({ own: true, env: { DATABASE_URL: database.url } })
+      await using alcove = await platform({ own: true, image: 'small', env: { DATABASE_URL: database.url } })
       await assert.rejects(alcove.kill('postgres'), /postgres does not run/)
       const box = await createBox(alcove, { name: 'elsewhere' })
       assert.equal(await box.run('echo hello'), 'hello')

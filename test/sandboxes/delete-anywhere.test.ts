@@ -37,7 +37,7 @@ test('delete leads from each of the 21 states to 404 within ten seconds, with no
   const database = await startTestPostgres()
   const db = openDatabase(database.url)
   try {
-    await using alcove = await platform({ own: true, env: { DATABASE_URL: database.url } })
+    await using alcove = await platform({ own: true, image: 'small', env: { DATABASE_URL: database.url } })
     const data = dataDirectoryAt(alcove.data)
     const store = join(alcove.data, 'archive')
     const before = listUnnamedTraces(data)

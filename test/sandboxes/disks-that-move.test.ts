@@ -32,7 +32,7 @@ before(async () => {
   store = join(place, 'store')
   // The pool is small, so a larger overcommit is needed.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
-  alcove = await platform({ own: true, env, prepare: prepareSmallPool })
+  alcove = await platform({ own: true, image: 'small', env, prepare: prepareSmallPool })
   joining = joinRunner(alcove, 'second', storeIn(store))
   joining.catch(() => {})
 })

@@ -44,7 +44,7 @@ if (!isPrivateHost) {
         'rebind.example.com': { addresses: [metadata] },
       })
       outside = await listenIn('outside', [80])
-      alcove = await platform({ own: true, env: { ALCOVE_OPEN_NETWORKS: '203.0.113.0/24' } })
+      alcove = await platform({ own: true, image: 'small', env: { ALCOVE_OPEN_NETWORKS: '203.0.113.0/24' } })
       daytona = connectTo(alcove)
     })
     after(async () => {

@@ -19,7 +19,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
   before(async () => {
     registry = await TestRegistry.start()
     reference = registry.put('team/server:1', makeBusyboxImage({ Cmd: ['sh', '-c', counting], WorkingDir: '/etc' }))
-    alcove = await platform({ own: true, env: { ALCOVE_PLAIN_REGISTRIES: registry.host } })
+    alcove = await platform({ own: true, image: 'small', env: { ALCOVE_PLAIN_REGISTRIES: registry.host } })
     daytona = connectTo(alcove)
   })
   after(async () => {

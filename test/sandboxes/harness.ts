@@ -11,6 +11,7 @@ import { dataDirectoryAt, findAdminKey } from '#src/up/data-directory.ts'
 import { findRunningUp } from '#src/up/state-file.ts'
 import { freePorts } from './free-ports.ts'
 import { findHostPid, listSandboxTraces } from './host.ts'
+import { smallDefaultIn } from './small-default.ts'
 
 /** A program that `up` runs, or `up` itself. */
 export type Program = 'control' | 'gate' | 'runner' | 'postgres' | 'up'
@@ -146,9 +147,12 @@ const sharedPlatform = (directory: string): Platform => {
 }
 
 /** A server of the test's own. Disposing removes it from the host, whatever the test did, and fails if that is impossible. */
-const ownPlatform = async ({ env = {}, prepare = () => {} }: OwnOptions): Promise<Platform> => {
-  const directory = mkdtempSync(join(process.env['ALCOVE_TEST_SERVERS'] ?? tmpdir(), 'alcove-test-'))
-  prepare(directory)
+const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
+  const servers = process.env['ALCOVE_TEST_SERVERS']
+  const directory = mkdtempSync(join(servers ?? tmpdir(), 'alcove-test-'))
+  const images = options.image === 'small' ? { ALCOVE_CACHE_DIR: await smallDefaultIn(servers ?? directory) } : {}
+  const env = { ...images, ...options.env }
+  options.prepare?.(directory)
   const port = await freePorts(2)
   let up = await startUp(directory, port, env).catch(async (error: unknown) => {
     await purge(dataDirectoryAt(directory))
@@ -188,6 +192,8 @@ const ownPlatform = async ({ env = {}, prepare = () => {} }: OwnOptions): Promis
 
 type OwnOptions = {
   env?: Record<string, string>
+  /** `small`: the default image has a shell and a few programs (small-default.ts). Default: the real one. */
+  image?: 'small'
   /** Prepares the data directory before the start. */
   prepare?: (directory: string) => void
 }

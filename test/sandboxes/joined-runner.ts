@@ -9,6 +9,7 @@ import { purge } from '#src/cli/purge.ts'
 import { dataDirectoryAt } from '#src/up/data-directory.ts'
 import type { Platform } from './harness.ts'
 import { listSandboxTraces } from './host.ts'
+import { smallDefaultIn } from './small-default.ts'
 
 const launcher = resolve(import.meta.dirname, '../../alcove')
 const joinSeconds = 270
@@ -25,10 +26,12 @@ export const joinRunner = async (alcove: Platform, id: string, env: Record<strin
   const added = await alcove.api('POST', '/runners', { id })
   assert.equal(added.status, 201, JSON.stringify(added.body))
   assert.equal((await alcove.api('PATCH', `/runners/${id}`, { isDrained: true })).status, 204)
-  const directory = mkdtempSync(join(process.env['ALCOVE_TEST_SERVERS'] ?? tmpdir(), 'alcove-joined-'))
+  const servers = process.env['ALCOVE_TEST_SERVERS']
+  const directory = mkdtempSync(join(servers ?? tmpdir(), 'alcove-joined-'))
+  const images = { ALCOVE_CACHE_DIR: await smallDefaultIn(servers ?? directory) }
   const child = spawn(launcher, ['runner', '--data', directory, '--join', alcove.url], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...env, ALCOVE_RUNNER_KEY: String(added.body['token']) },
+    env: { ...process.env, ...images, ...env, ALCOVE_RUNNER_KEY: String(added.body['token']) },
   })
   let text = ''
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null

@@ -19,7 +19,7 @@ suite('readers that are slower than the output', () => {
   let alcove: Platform
   let box: Box
   before(async () => {
-    alcove = await platform({ own: true })
+    alcove = await platform({ own: true, image: 'small' })
     box = await createBox(alcove)
   })
   after(async () => {

@@ -13,7 +13,7 @@ suite('kill -9', () => {
   let shellPid: string
 
   before(async () => {
-    alcove = await platform({ own: true })
+    alcove = await platform({ own: true, image: 'small' })
     box = await createBox(alcove, { labels: { keep: 'me' } })
     await box.run(counter)
     await until('the counter runs', async () => (await box.try('cat /tmp/counter')).exitCode === 0)

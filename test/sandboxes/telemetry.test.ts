@@ -23,6 +23,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     receiver = await startReceiver()
     server = await platform({
       own: true,
+      image: 'small',
       env: {
         OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url,
         OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',

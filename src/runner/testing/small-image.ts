@@ -29,10 +29,11 @@ const pathOf = (program: string) =>
 const librariesOf = (path: string) =>
   [...execFileSync('ldd', [path], { encoding: 'utf8' }).matchAll(/(\/\S+) \(0x/g)].map((match) => match[1] as string)
 
-export const makeSmallImage = (rootfs: string): void => {
+/** `more`: further programs of this machine. */
+export const makeSmallImage = (rootfs: string, more: readonly string[] = []): void => {
   for (const directory of ['bin', 'dev', 'etc', 'home/daytona', 'proc', 'root', 'run', 'sys', 'tmp', 'usr', 'var'])
     mkdirSync(join(rootfs, directory), { recursive: true })
-  for (const program of programs) {
+  for (const program of [...programs, ...more]) {
     const path = pathOf(program)
     if (path === undefined) throw new Error(`This machine has no ${program}.`)
     copyFileSync(path, join(rootfs, 'bin', program))
