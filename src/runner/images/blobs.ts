@@ -1,7 +1,8 @@
 // Downloaded layers, stored by origin and digest, and shared by all images of that origin. Only a cache: an unpacked image needs
 // none of them, so any may be removed at any time. A layer with its final name was verified and belongs to root.
 import { createHash, randomUUID } from 'node:crypto'
-import { chmod, chown, link, lstat, mkdir, realpath, rename, rm, utimes } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { chmod, chown, copyFile, link, lstat, mkdir, realpath, rename, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { namesBelow, sha256Of } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
@@ -9,9 +10,12 @@ import { ImageFailed } from './image-failed.ts'
 /** A digest is no secret, so a layer is shared only within its origin, whose readers may read it anyway. */
 type Blob = { origin: string; digest: string }
 
+/** A stored layer; `usedAt` in milliseconds. */
+type Stored = { name: string; path: string; size: number; usedAt: number }
+
 const nameOf = (digest: string) => digest.slice('sha256:'.length)
 
-const keptNameOf = ({ origin, digest }: Blob) =>
+export const keptNameOf = ({ origin, digest }: Blob) =>
   `${createHash('sha256').update(origin).digest('hex')}-${nameOf(digest)}`
 
 export class Blobs {
@@ -29,23 +33,29 @@ export class Blobs {
     return new BlobsOfOrigin(this.#directory, origin)
   }
 
-  /** Removes layers that no image is made of, then the least recently used ones, until the rest fits. */
-  async sweep(used: readonly Blob[], mostBytes: number): Promise<void> {
-    const usedNames = new Set(used.map(keptNameOf))
-    const kept: { path: string; size: number; usedAt: number }[] = []
-    for (const name of await namesBelow(this.#directory)) {
-      const path = join(this.#directory, name)
-      const stats = await lstat(path).catch(() => undefined)
-      if (stats === undefined) continue
-      if (usedNames.has(name)) kept.push({ path, size: stats.size, usedAt: stats.mtimeMs })
-      else await rm(path, { recursive: true, force: true })
+  /** Removes what is not wanted, then the least recently used layers until the rest fits. Returns the bytes that stay. */
+  async sweep(isWanted: (stored: Stored) => boolean, mostBytes: number): Promise<number> {
+    const kept: Stored[] = []
+    for (const stored of await this.#list()) {
+      if (isWanted(stored)) kept.push(stored)
+      else await rm(stored.path, { recursive: true, force: true })
     }
     let bytes = kept.reduce((sum, { size }) => sum + size, 0)
     for (const { path, size } of kept.sort((a, b) => a.usedAt - b.usedAt)) {
-      if (bytes <= mostBytes) return
+      if (bytes <= mostBytes) break
       await rm(path, { force: true })
       bytes -= size
     }
+    return bytes
+  }
+
+  async #list(): Promise<Stored[]> {
+    const all = (await namesBelow(this.#directory)).map(async (name) => {
+      const path = join(this.#directory, name)
+      const stats = await lstat(path).catch(() => undefined)
+      return stats === undefined ? [] : [{ name, path, size: stats.size, usedAt: stats.mtimeMs }]
+    })
+    return (await Promise.all(all)).flat()
   }
 }
 
@@ -76,6 +86,37 @@ export class BlobsOfOrigin {
     }
   }
 
+  /** Returns the layers that are not stored here. */
+  async missing<Layer extends { digest: string }>(layers: readonly Layer[]): Promise<Layer[]> {
+    const isHere = layers.map(({ digest }) => lstat(this.#path(digest)).catch(() => undefined))
+    const found = await Promise.all(isHere)
+    return layers.filter((_, at) => found[at] === undefined)
+  }
+
+  /** Takes a layer over from other blobs, unless it is not there. */
+  async moveFrom(other: BlobsOfOrigin, digest: string): Promise<void> {
+    await ignoring(['ENOENT'], rename(other.#path(digest), this.#path(digest)))
+  }
+
+  /** Has a layer of other blobs, too, unless it is not there. */
+  async linkFrom(other: BlobsOfOrigin, digest: string): Promise<void> {
+    await ignoring(['ENOENT', 'EEXIST'], link(other.#path(digest), this.#path(digest)))
+  }
+
+  /** Takes a copy of a file that a program may still be writing to. Does nothing unless the file is what its digest says. */
+  async takeCopy(digest: string, from: string): Promise<void> {
+    const path = join(from, nameOf(digest))
+    if (!(await lstat(path).catch(() => undefined))?.isFile()) return
+    const unchecked = `${this.#path(digest)}.${randomUUID()}.new`
+    try {
+      await copyFile(path, unchecked, constants.COPYFILE_FICLONE)
+      await chmod(unchecked, 0o444)
+      if ((await sha256Of(unchecked)) === digest) await rename(unchecked, this.#path(digest))
+    } finally {
+      await rm(unchecked, { force: true })
+    }
+  }
+
   /** Takes a file that a finished program left in `from`, if it matches its digest. */
   async take(digest: string, from: string): Promise<void> {
     const kept = this.#path(digest)
@@ -101,3 +142,8 @@ export class BlobsOfOrigin {
     }
   }
 }
+
+const ignoring = (codes: readonly string[], work: Promise<unknown>) =>
+  work.catch((error: NodeJS.ErrnoException) => {
+    if (!codes.includes(error.code ?? '')) throw error
+  })

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { chown, lstat, mkdir, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { users } from '#src/kit/confined.ts'
 import type { BlobsOfOrigin } from './blobs.ts'
 import { checkRoom, namesBelow, readSmall } from './files.ts'
@@ -29,7 +30,8 @@ export type Fetching = {
   mostBytes: number
   limits: ImageLimits
   signal: AbortSignal
-  onBytes: (bytes: number) => void
+  /** Bytes that came, and how many parts are complete. */
+  onBytes: (bytes: number, complete: number) => void
 }
 
 const largestDescriptionBytes = 4 * 1024 * 1024
@@ -87,11 +89,32 @@ export const fetchFromRegistry = async (
 ): Promise<Fetched> => {
   const work = await makeWork(fetching.scratch)
   for (const { digest } of manifest.layers) await blobs.offer(digest, work.names)
-  await skopeo.download(image, work.directory, askingFor(work, fetching))
+  await downloadPersistently(fetching, (timeoutMs) =>
+    skopeo.download(image, work.directory, { ...askingFor(work, fetching), timeoutMs }),
+  )
   const fetched = await adopt(blobs, work, fetching)
   // The configuration names the hash of each unpacked layer, so this ties all layers to the image's digest.
   if (fetched.parts[0]?.digest !== manifest.config.digest) throw notWhatItsDigestSays(image)
   return fetched
+}
+
+const mostAttempts = 3
+
+/** What is complete in the directory of the download is not downloaded again by the next attempt. All share one limit of time. */
+const downloadPersistently = async (
+  { limits, signal }: Fetching,
+  download: (timeoutMs: number) => Promise<void>,
+): Promise<void> => {
+  const end = performance.now() + limits.timeoutMs
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await download(end - performance.now())
+    } catch (error) {
+      const mayRetry = attempt < mostAttempts && performance.now() + attempt * 1000 < end
+      if (!mayRetry || !(error instanceof ImageFailed) || error.failure !== 'unreachable') throw error
+      await delay(attempt * 1000, undefined, { signal })
+    }
+  }
 }
 
 /** Reads an OCI layout, an archive of one, or the output of `docker save`. */
@@ -147,22 +170,23 @@ const askingFor = ({ directory, names }: Work, { scratch, mostBytes, limits, sig
   timeoutMs: limits.timeoutMs,
   largestFileBytes: mostBytes,
   watch: async () => {
-    const bytes = await Promise.all([names, join(directory, 'layout'), join(directory, 'tmp')].map(newBytesIn))
-    const sum = bytes.reduce((total, part) => total + part, 0)
+    const parts = await newSizesIn(names)
+    const unfinished = await Promise.all([join(directory, 'layout'), join(directory, 'tmp')].map(newSizesIn))
+    const sum = [...parts, ...unfinished.flat()].reduce((total, size) => total + size, 0)
     if (sum > mostBytes) throw tooLarge(sum, mostBytes)
     await checkRoom(directory, limits)
-    onBytes(sum)
+    onBytes(sum, parts.length)
   },
 })
 
 /** Files with a second name existed before the download. */
-const newBytesIn = async (directory: string): Promise<number> => {
+const newSizesIn = async (directory: string): Promise<number[]> => {
   const names = await namesBelow(directory).catch(() => [])
   const sizes = names.map(async (name) => {
     const stats = await lstat(join(directory, name)).catch(() => undefined)
-    return stats?.isFile() && stats.nlink === 1 ? stats.size : 0
+    return stats?.isFile() && stats.nlink === 1 ? [stats.size] : []
   })
-  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0)
+  return (await Promise.all(sizes)).flat()
 }
 
 /** Verifies what was written and moves it into the blobs. */

@@ -10,11 +10,13 @@ import { FairQueue } from '#src/kit/queue.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import type { ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
 import { groupLargeIds, uidBase } from '../oci/ids.ts'
-import { Blobs } from './blobs.ts'
+import { Blobs, keptNameOf } from './blobs.ts'
 import { emptyConfig } from './definition/plan.ts'
+import { createDownloadLines } from './download-lines.ts'
 import { type Fetched, type Fetching, fetchFromFile, fetchFromRegistry, fileWithin, resolveReference } from './fetch.ts'
 import { namesBelow } from './files.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
+import { Interrupted } from './interrupted.ts'
 import { asSize, type ImageLimits } from './limits.ts'
 import { type ContainerConfig, type Described, imageConfigOf, ownArchitecture } from './manifest.ts'
 import { formatReference, originOf, parseReference } from './reference.ts'
@@ -149,6 +151,7 @@ export class Library {
   readonly #scratch: string
   readonly #trees: Trees
   readonly #blobs: Blobs
+  readonly #interrupted: Interrupted
   readonly #skopeo: Skopeo
   readonly #sharing = new SharedWork<Said, Made>()
   readonly #lanes: FairQueue
@@ -167,6 +170,7 @@ export class Library {
     this.#scratch = join(parts.poolDir, 'image-work')
     this.#trees = new Trees(join(parts.poolDir, 'image-trees'))
     this.#blobs = new Blobs(join(parts.poolDir, 'image-layers'))
+    this.#interrupted = new Interrupted(join(parts.poolDir, 'image-downloads'))
     this.#skopeo = new Skopeo({ ...parts.registries, tellAfterMs: parts.limits.answerTimeoutMs })
     this.#lanes = new FairQueue({ atOnce: parts.limits.atOnce })
   }
@@ -181,11 +185,13 @@ export class Library {
   }
 
   async #open() {
+    await this.#blobs.open()
+    await this.#interrupted.open(this.#scratch, this.#blobs)
     // Programs of a killed runner die with it, but may still write a file meanwhile, so the removal is retried.
     await removeTree(this.#scratch, { tries: 10 })
     await mkdir(this.#records, { recursive: true, mode: 0o711 })
     await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
-    await Promise.all([this.#trees.open(), this.#blobs.open()])
+    await this.#trees.open()
     const isTorn = (name: string) => name.startsWith('.') || this.#read(name)?.isUnfinished
     const torn = (await namesBelow(this.#records)).filter(isTorn)
     for (const name of torn) await rm(join(this.#records, name), { recursive: true, force: true })
@@ -253,7 +259,7 @@ export class Library {
     try {
       await mkdir(scratch, { mode: 0o700 })
       const making: Making = { maxBytes: Math.floor(maxGiB * GiB), signal, say: () => {} }
-      const fetching = this.#fetching(scratch, making, () => 1)
+      const fetching = this.#fetching(scratch, making)
       const resolved = await tellingEvenly(signal, () =>
         this.#lanes.run(() => resolveReference(this.#skopeo, reference, fetching), { signal }),
       )
@@ -402,15 +408,27 @@ export class Library {
     checkMayAsk(reference, this.#parts.registries)
     say({ progress: { step: 'asking the registry', percent: 0 } })
     const origin = originOf(reference)
-    const layerTotal = { bytes: 1 }
-    const fetching = this.#fetching(scratch, making, () => layerTotal.bytes)
-    const resolved = await resolveReference(this.#skopeo, reference, fetching)
+    const resolved = await resolveReference(this.#skopeo, reference, this.#fetching(scratch, making))
     const { digest, described, manifest } = resolved
-    layerTotal.bytes = manifest.layers.reduce((sum, { size }) => sum + size, 1)
     say({ line: `${formatReference(reference)} is ${digest}` })
     const fetch = async () => {
-      say({ line: `downloading ${manifest.layers.length} layers, ${asSize(layerTotal.bytes)}` })
-      return fetchFromRegistry(this.#skopeo, this.#blobs.of(origin), resolved, fetching)
+      const blobs = this.#blobs.of(origin)
+      const download = { origin, layers: manifest.layers.map((layer) => layer.digest) }
+      return this.#interrupted.saving(scratch, download, blobs, async () => {
+        const missing = await blobs.missing(manifest.layers)
+        const bytes = missing.reduce((sum, { size }) => sum + size, 0)
+        const here = manifest.layers.length - missing.length
+        const rest = here === 0 ? '' : `; ${here} more are here already`
+        say({ line: `downloading ${missing.length} layers, ${asSize(bytes)}${rest}` })
+        const lineAt = createDownloadLines({ layers: missing.length, bytes })
+        const onBytes = (came: number, complete: number) => {
+          const percent = Math.min(70, Math.floor((came / Math.max(bytes, 1)) * 70))
+          say({ progress: { step: 'downloading', percent } })
+          const line = lineAt(came, complete)
+          if (line !== undefined) say({ line })
+        }
+        return fetchFromRegistry(this.#skopeo, blobs, resolved, { ...this.#fetching(scratch, making), onBytes })
+      })
     }
     const layers = manifest.layers.map((layer) => layer.digest)
     return { digest, ...(await this.#unpacked({ origin, described, layers, fetch }, making, scratch, hold)) }
@@ -419,7 +437,7 @@ export class Library {
   async #fromFile(path: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
     const file = await fileWithin(this.#parts.filesDir, path)
     making.say({ progress: { step: 'reading the file', percent: 0 } })
-    const fetching = this.#fetching(scratch, making, () => making.maxBytes)
+    const fetching = this.#fetching(scratch, making)
     const origin = originOfFiles
     const fetched = await fetchFromFile(this.#skopeo, this.#blobs.of(origin), file, fetching)
     const layers = fetched.parts.slice(1).map(({ digest }) => digest)
@@ -459,9 +477,9 @@ export class Library {
     return { tree: name, origin, sizeBytes, layers, largeIds, architecture: ownArchitecture, config }
   }
 
-  #fetching(scratch: string, { maxBytes, signal, say }: Making, total: () => number): Fetching {
+  #fetching(scratch: string, { maxBytes, signal, say }: Making): Fetching {
     const onBytes = (bytes: number) =>
-      say({ progress: { step: 'downloading', percent: Math.min(70, Math.floor((bytes / total()) * 70)) } })
+      say({ progress: { step: 'downloading', percent: Math.min(70, Math.floor((bytes / maxBytes) * 70)) } })
     return { scratch, mostBytes: maxBytes, limits: this.#parts.limits, signal, onBytes }
   }
 
@@ -568,9 +586,13 @@ export class Library {
   async #sweepNow() {
     await this.#trees.sweep(() => new Set(this.#all().map(({ tree }) => tree)))
     if (this.#waiting > 0) return
-    const layers = this.#all().flatMap(({ origin, layers }) =>
-      origin === undefined ? [] : layers.map((digest) => ({ origin, digest })),
+    const used = new Set(
+      this.#all().flatMap(({ origin, layers }) =>
+        origin === undefined ? [] : layers.map((digest) => keptNameOf({ origin, digest })),
+      ),
     )
-    await this.#blobs.sweep(layers, this.#parts.limits.keptLayersBytes)
+    const most = this.#parts.limits.keptLayersBytes
+    const kept = await this.#blobs.sweep(({ name }) => used.has(name), most)
+    await this.#interrupted.sweep(most - kept)
   }
 }

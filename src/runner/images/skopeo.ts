@@ -178,6 +178,13 @@ type Complaint = readonly [
   sentence: (name: string, host: string) => string,
 ]
 
+/** The connection ended before all of a body had come. */
+const broken: Complaint = [
+  /unexpected EOF|connection reset|broken pipe/,
+  'unreachable',
+  (_, host) => `The connection to the registry ${host} broke.`,
+]
+
 /** Only the wording of the error depends on skopeo's output: its exit code is always 1. */
 const complaints: readonly Complaint[] = [
   [
@@ -218,7 +225,8 @@ const complaints: readonly Complaint[] = [
 const complaintOf = ({ stderr }: Outcome, reference: Reference | undefined): ImageFailed => {
   const cause = new Error(stderr.trim().slice(-2000) || 'skopeo failed')
   const name = reference === undefined ? 'file' : formatReference(reference)
-  const found = complaints.find(([says]) => says.test(stderr))
+  const known = reference === undefined ? complaints : [broken, ...complaints]
+  const found = known.find(([says]) => says.test(stderr))
   if (found === undefined) return new ImageFailed('failed', `The image ${name} could not be read.`, { cause })
   return new ImageFailed(found[1], found[2](name, reference?.registry ?? ''), { cause })
 }

@@ -4,7 +4,14 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { TestImage } from './oci-image.ts'
 
-type Answer = { status: number; type: string; body: Buffer; headers?: Record<string, string> }
+type Answer = {
+  status: number
+  type: string
+  body: Buffer
+  headers?: Record<string, string>
+  /** The connection breaks after so many bytes of the body. */
+  cutAfter?: number
+}
 
 export class TestRegistry {
   readonly #server: Server
@@ -45,8 +52,12 @@ export class TestRegistry {
   async #serve(request: IncomingMessage, response: ServerResponse) {
     const path = request.url ?? ''
     if (path !== '/v2/') this.asked.push(path)
-    const { status, type, body, headers } = await this.onRequest(path, this.#find(path), request)
+    const { status, type, body, cutAfter, headers } = await this.onRequest(path, this.#find(path), request)
     response.writeHead(status, { 'content-type': type, 'content-length': body.length, ...headers })
+    if (cutAfter !== undefined) {
+      response.write(body.subarray(0, cutAfter), () => response.destroy())
+      return
+    }
     response.end(request.method === 'HEAD' ? undefined : body)
   }
 

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { suite, test } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { cannotRun, file, layer, libraryRoom, noise } from './testing/library-room.ts'
+import { makeImage } from './testing/oci-image.ts'
+
+suite('a download that is interrupted', { skip: cannotRun }, () => {
+  const room = libraryRoom()
+  const { open, from, bring, below, parts, read, rootfs } = room
+
+  const image = makeImage({ layers: ['a', 'b', 'c'].map((name) => layer(file(name, noise(300_000)))) })
+  const [first, second, last] = image.layers as [string, string, string]
+  const asked = (digest: string) => room.registry.asked.filter((path) => path.endsWith(digest)).length
+  const isHere = (digest: string) => below('image-downloads').filter((name) => name.endsWith(digest.slice(7))).length
+
+  /** Answers the last layer once the others have come. */
+  const lastIsCut = (most = Number.POSITIVE_INFINITY) => {
+    let cuts = 0
+    room.registry.onRequest = async (path, answer) => {
+      if (!path.endsWith(last) || cuts++ >= most) return answer
+      while (asked(first) + asked(second) < 2) await delay(10)
+      await delay(500)
+      return { ...answer, cutAfter: 100_000 }
+    }
+  }
+
+  test('a broken connection is tried again, and layers that are complete are not downloaded twice', async () => {
+    const reference = room.registry.put('x:1', image)
+    lastIsCut(1)
+    const library = open()
+    await bring(library, 'one', from(reference))
+    assert.deepEqual([asked(first), asked(second)], [1, 1])
+    assert.equal(read(library, 'one', 'c').length, 300_000)
+  })
+
+  test('the next attempt goes on with the complete layers, for images of the same repository only', async () => {
+    const reference = room.registry.put('x:1', image)
+    lastIsCut()
+    const library = open()
+    await assert.rejects(bring(library, 'one', from(reference)), { name: 'ImageFailed' })
+    assert.deepEqual([isHere(first), isHere(second), isHere(last), library.list()], [1, 1, 0, []])
+    room.registry.onRequest = (_path, answer) => answer
+    await bring(library, 'other', from(room.registry.put('others:1', image)))
+    assert.deepEqual([asked(first), asked(second)], [2, 2])
+    const lines: string[] = []
+    await bring(library, 'one', from(reference), { onLine: (line) => lines.push(line) })
+    assert.deepEqual([asked(first), asked(second)], [2, 2])
+    assert.match(lines[1] ?? '', /^downloading 1 layers, .*; 2 more are here already$/)
+    assert.notEqual(rootfs(library, 'one'), rootfs(library, 'other'))
+    assert.deepEqual(below('image-downloads'), [])
+  })
+
+  test('a runner that was killed in the middle leaves the complete layers to the next', async () => {
+    const reference = room.registry.put('x:1', image)
+    room.registry.onRequest = (path, answer) => (path.endsWith(last) ? new Promise(() => {}) : answer)
+    const program =
+      `import { Library } from ${JSON.stringify(import.meta.resolve('./library.ts'))}\n` +
+      `import { silentLog } from ${JSON.stringify(import.meta.resolve('#src/kit/log.ts'))}\n` +
+      `const library = new Library({ ...${JSON.stringify(parts())}, log: silentLog() })\n` +
+      `await library.bring({ image: 'one', source: { kind: 'registry', reference: '${reference}' }, maxGiB: 1 })`
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' })
+    const ended = once(child, 'close')
+    try {
+      const complete = () =>
+        below('image-work').flatMap((name) => below(`image-work/${name}/work/blobs/sha256`)).length >= 2
+      while (!complete() && child.exitCode === null) await delay(20)
+    } finally {
+      child.kill('SIGKILL')
+      await ended
+    }
+    const library = open()
+    await library.open()
+    assert.deepEqual([isHere(first), isHere(second), below('image-work')], [1, 1, []])
+    room.registry.onRequest = (_path, answer) => answer
+    await bring(library, 'one', from(reference))
+    assert.deepEqual([asked(first), asked(second)], [1, 1])
+    assert.equal(read(library, 'one', 'a').length, 300_000)
+  })
+
+  test('what is saved has the bound of all kept layers', async () => {
+    const reference = room.registry.put('x:1', image)
+    lastIsCut()
+    await assert.rejects(bring(open({ keptLayersBytes: 400_000 }), 'one', from(reference)))
+    assert.equal(below('image-downloads').length, 1)
+  })
+})

@@ -1,0 +1,61 @@
+// Complete layers of downloads that were interrupted: by a broken connection, a cancel, or the end of the runner. The next download
+// from the same repository goes on with them. They are stored by origin and digest as all layers are, for a day at most.
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Blobs, type BlobsOfOrigin } from './blobs.ts'
+import { namesBelow } from './files.ts'
+
+type Download = { origin: string; layers: string[] }
+
+const noteName = 'download.json'
+const keptForMs = 24 * 3600_000
+
+/** Where the program that downloads puts complete layers. */
+const downloadsTo = (scratch: string) => join(scratch, 'work/blobs/sha256')
+
+export class Interrupted {
+  readonly #layers: Blobs
+
+  constructor(directory: string) {
+    this.#layers = new Blobs(directory)
+  }
+
+  /** Saves the complete layers of downloads whose runner was killed. Damaged notes are ignored. */
+  async open(scratches: string, blobs: Blobs): Promise<void> {
+    await this.#layers.open()
+    for (const name of await namesBelow(scratches)) {
+      const scratch = join(scratches, name)
+      try {
+        const { origin, layers } = JSON.parse(await readFile(join(scratch, noteName), 'utf8')) as Download
+        const saved = this.#layers.of(origin)
+        for (const digest of layers) {
+          // It was being unpacked.
+          await saved.linkFrom(blobs.of(origin), digest)
+          // A program that downloads may outlive its runner for a moment, so nothing that it can still write is used.
+          await saved.takeCopy(digest, downloadsTo(scratch))
+        }
+      } catch {}
+    }
+  }
+
+  /** Runs a download that may begin with layers saved earlier, and saves the complete ones if it fails. */
+  async saving<T>(scratch: string, { origin, layers }: Download, to: BlobsOfOrigin, run: () => Promise<T>): Promise<T> {
+    const saved = this.#layers.of(origin)
+    for (const digest of layers) await to.moveFrom(saved, digest)
+    await writeFile(join(scratch, noteName), JSON.stringify({ origin, layers }))
+    try {
+      return await run()
+    } catch (error) {
+      for (const digest of layers) {
+        await saved.linkFrom(to, digest)
+        // Most of them are not there, or not complete.
+        await saved.take(digest, downloadsTo(scratch)).catch(() => {})
+      }
+      throw error
+    }
+  }
+
+  sweep(mostBytes: number): Promise<number> {
+    return this.#layers.sweep(({ usedAt }) => usedAt > Date.now() - keptForMs, mostBytes)
+  }
+}
