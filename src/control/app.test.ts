@@ -20,7 +20,7 @@ suite('control as a server', () => {
     }
   })
 
-  test('an error says where, when, what and why in the fields that clients read', async () => {
+  test('an error has time, path, code and message in the fields that clients read', async () => {
     await using app = await startControl()
     const { status, body } = await app.as('owner').get('/regions/no-such?x=1')
     const { timestamp, ...rest } = body

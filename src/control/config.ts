@@ -86,7 +86,7 @@ const readSmtp = (
   return undefined
 }
 
-/** This key opens the telemetry credentials of every organization, so it must be hard to guess. */
+/** This key gives access to the telemetry credentials of every organization, so it must be hard to guess. */
 const leastKeyLength = 32
 
 const readCollectorKey = (key: string | undefined, complain: (sentence: string) => void): string | undefined => {

@@ -25,7 +25,7 @@ suite('the cursor of a listing', () => {
     )
   })
 
-  test('a value that its column cannot hold is refused before the database sees it', () => {
+  test('a value that its column cannot store is refused before the database sees it', () => {
     const number = { sort: 'cpu', order: 'asc', valueIs: 'number' } as const
     const time = { sort: 'createdAt', order: 'asc', valueIs: 'time' } as const
     for (const value of [2 ** 31, -(2 ** 31), 1e300, 1.5, '1', null]) {

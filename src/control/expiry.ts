@@ -1,4 +1,4 @@
-// When something ends, as the caller sets it.
+// Expiry times that callers set.
 import { readFutureDate } from './future-date.ts'
 
 /** `undefined` means that the caller set no end; `null` counts as not set. */

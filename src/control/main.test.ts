@@ -54,7 +54,7 @@ const settings = (port: number) => ({
 })
 
 suite('the program control', () => {
-  test('migrates an empty database, says that it is ready, serves the first key, and ends with 0 at SIGTERM', async () => {
+  test('control migrates an empty database, reports ready, takes the first key, and exits with 0 at SIGTERM', async () => {
     await using opened = await openTestDatabase('empty')
     const port = await freePort()
     const firstKey = newKey()

@@ -1,4 +1,4 @@
-// What the rooms of control are built from: made once in app.ts and passed to each room.
+// The parts from which the rooms of control are built: made once in app.ts and passed to each room.
 
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -33,9 +33,9 @@ export type Settings = {
   ssoForAll: boolean
   /** Rate limits of the whole server. An organization may have its own. */
   rateLimits: RateLimits
-  /** How many reverse proxies stand in front of control. */
+  /** Number of reverse proxies in front of control. */
   trustedProxies: number
-  /** Where people are sent after sign-in, successful or not. Without this setting the answer is JSON. */
+  /** Page to which users are sent after sign-in, successful or not. Without this setting the answer is JSON. */
   dashboardUrl: string | undefined
   /** How many days audit rows are kept. */
   auditDays: number

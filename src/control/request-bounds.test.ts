@@ -1,5 +1,5 @@
-// Every list and every map of a request has its own size limit, in control and in the toolbox. The length of texts is limited by
-// where they stand: in a path by its router, in a query by the head, in a body by the body's largest size.
+// Every list and map of a request has its own size limit, in control and in the toolbox. Texts are limited by their place: in a
+// path by the router, in a query by the size of the head, in a body by the body's maximum size.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { TSchema } from 'typebox'

@@ -1,4 +1,4 @@
-// What every room of a running server is built from: shared parts, and the links to runners and to other processes.
+// The parts of a running server for every room: the shared parts, and the links to runners and to other processes.
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Parts } from './parts.ts'
 import type { RunnerLinks } from './runner-links.ts'

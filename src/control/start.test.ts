@@ -19,7 +19,7 @@ suite('the start of control', () => {
   test('loads no package that only some servers need: each takes a tenth of a second and more', () => {
     const args = ['--input-type=module', '--eval', program, import.meta.resolve('./main.ts')]
     const loaded = execFileSync(process.execPath, args, { encoding: 'utf8' }).trim().split('\n')
-    // Otherwise the test could not see what is loaded.
+    // Otherwise the test could not see which modules are loaded.
     assert.ok(loaded.includes('fastify'))
     const forSome = ['oidc-provider', 'nodemailer']
     assert.deepEqual(

@@ -1,4 +1,4 @@
-// What runs every few seconds, whether or not anything happened: timers, leases, repeats of lost pushes.
+// The periodic tasks, every few seconds: timers, leases, repeats of lost pushes.
 
 import { sweepAudit } from './audit/sweep.ts'
 import { sweepInvitations } from './invitations/sweep.ts'

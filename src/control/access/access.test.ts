@@ -84,7 +84,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, other.id, bearer(keys.member))).status, 200)
     }))
 
-  test('200 for the first credential that opens it: one that does not is no hindrance', () =>
+  test('200 for the first valid credential: an invalid one before it does no harm', () =>
     withBox(async (app, id) => {
       const { token } = (await app.as('member').get('/sandbox/box/ports/80/preview-url')).body
       const credentials = [
@@ -142,7 +142,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, id, 80)).status, 401)
     }))
 
-  test('200 says whether visitors of a preview are warned', () =>
+  test('200 shows whether visitors of a preview are warned', () =>
     withBox(async (app, id) => {
       await app.database.sql`update organizations set preview_warning_enabled = true where id = ${organizations.ours}`
       assert.equal((await askPort(app, id, 80, [bearer(keys.member)])).body.warnsVisitors, true)
@@ -162,7 +162,7 @@ suite('POST /proxy/access', () => {
       }
     }))
 
-  test('200 for a signed preview at its own port until it expires, and longer for what it let in before', () =>
+  test('200 for a signed preview at its port until it expires, and longer for visitors it let in before', () =>
     withBox(async (app, id) => {
       const signed = await app.as('member').get('/sandbox/box/ports/3000/signed-preview-url?expiresInSeconds=90')
       const { token } = signed.body
@@ -228,7 +228,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, sign(await keyNow(), 'GET', '/x', '0'))).status, 200)
     }))
 
-  test('200 for a key until it expires, and no longer for what it let in before', () =>
+  test('200 for a key until it expires, also for visitors it let in before', () =>
     withBox(async (app, id) => {
       const expiresAt = new Date(app.clock.now().getTime() + 60_000).toISOString()
       const made = await app.as('owner').post('/api-keys', { name: 'short', permissions: [], expiresAt })
@@ -239,7 +239,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await app.as('proxy').post('/proxy/access', open)).status, 401)
     }))
 
-  test('200 says when it is not started', () =>
+  test('200 shows that the sandbox is not started', () =>
     withBox(async (app, id) => {
       await app.as('member').post('/sandbox/box/stop')
       await untilState(app, id, 'stopped')
@@ -257,7 +257,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.member))).status, 502)
     }))
 
-  test('200 counts as activity when told to, written at most every 10 s', () =>
+  test('200 counts as activity if requested, written at most every 10 s', () =>
     withBox(async (app, id) => {
       const last = async () => Date.parse((await app.as('member').get(`/sandbox/${id}`)).body.lastActivityAt)
       const start = await last()

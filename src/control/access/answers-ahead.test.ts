@@ -19,7 +19,7 @@ const link = async (app: TestControl, key: string) => {
   await once(socket, 'open')
   return {
     told,
-    /** Everything that was said before is here when this settles. */
+    /** Resolves when all earlier messages have arrived. */
     settled: async () => {
       socket.ping()
       await once(socket, 'pong')
@@ -30,7 +30,7 @@ const link = async (app: TestControl, key: string) => {
   }
 }
 
-/** What a real proxy asks when the same caller runs a command. */
+/** The question that a real gate asks when the same caller runs a command. */
 const asked = (sandboxId: string, headers: Record<string, string>) =>
   keyOfQuestion(questionOf(headers, readTarget(`/toolbox/${sandboxId}/process/execute`, 'POST')))
 
@@ -53,7 +53,7 @@ suite('GET /proxy/link', () => {
     assert.ok(!JSON.stringify(proxy.told).includes(keys.owner), 'no key goes over the link')
   })
 
-  test('a gate is told of forks and restarted sandboxes too, for the organization that the caller named', async () => {
+  test('a gate gets answers about forks and restarted sandboxes too, for the organization that was named', async () => {
     await using app = await startControl(waits)
     await using _runner = await connectRunner(app)
     const { body: made } = await app.as('owner').post('/sandbox', {})
@@ -74,7 +74,7 @@ suite('GET /proxy/link', () => {
     )
   })
 
-  test('a gate is told nothing of a sandbox that does not run yet', async () => {
+  test('a gate gets no answer about a sandbox that does not run yet', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -84,7 +84,7 @@ suite('GET /proxy/link', () => {
     assert.deepEqual(proxy.told, [])
   })
 
-  test('403 for users and runners, 401 for nobody, 400 without an upgrade', async () => {
+  test('403 for users and runners, 401 without a credential, 400 without an upgrade', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').get('/proxy/link')).status, 403)
     assert.equal((await app.as('runner').get('/proxy/link')).status, 401)

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { previewTemplate, previewUrl } from './preview-template.ts'
 
 suite('where a preview is seen', () => {
-  test('below the name of the gate, with a host name of its own', () => {
+  test('a preview has its own host name below the name of the gate', () => {
     assert.equal(previewUrl('https://proxy.example', 'box', 3000), 'https://3000-box.proxy.example')
     assert.equal(previewUrl('http://proxy.example:4601', 'box', 3000), 'http://3000-box.proxy.example:4601')
   })

@@ -32,7 +32,7 @@ suite('previews', () => {
       }
     }))
 
-  test('GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url: 200 is an address with a token of its own, for 60 s', () =>
+  test('GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url: 200 returns a URL with its own token, for 60 s', () =>
     withBox(async (app, id) => {
       const { status, body } = await app.as('viewer').get('/sandbox/box/ports/3000/signed-preview-url')
       assert.equal(status, 200)

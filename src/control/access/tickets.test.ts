@@ -1,4 +1,4 @@
-// What control signs for a call, and with which key.
+// The ticket that control signs for a call, and its key.
 import assert from 'node:assert/strict'
 import { createHmac, createPublicKey } from 'node:crypto'
 import { suite, test } from 'node:test'
@@ -70,7 +70,7 @@ suite('the ticket of an answer to a gate', () => {
       }
     }))
 
-  test('200 GET /proxy/ticket-keys tells public keys to gates only', () =>
+  test('200 GET /proxy/ticket-keys shows public keys to gates only', () =>
     withBox(async (app) => {
       const told = await keysOf(app)
       assert.equal(told.length, 1)

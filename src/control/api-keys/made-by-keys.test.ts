@@ -70,7 +70,7 @@ suite('a key made by another key', () => {
   })
 })
 
-test('401 for what a key asks for as it is deleted: a portal link, a signed preview URL', async () => {
+test('401 for a portal link or signed preview URL requested while the key is deleted', async () => {
   await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
   await using _runner = await connectRunner(app)
   const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
@@ -256,7 +256,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     'GET /metrics',
   ]
 
-  test('every endpoint whose answer may hold a credential is listed with how the credential ends', async () => {
+  test('every endpoint whose answer may have a credential is listed with how the credential ends', async () => {
     await using app = await startControl()
     type Shape = { type?: string; properties?: Record<string, Shape>; items?: Shape; anyOf?: Shape[] }
     const isCalledSo = (name: string) => /token|secret|password|credential|(?:api|access)Key|^value$|^url$/i.test(name)

@@ -55,7 +55,7 @@ const stopClock = (context: TestContext) => {
   }
 }
 
-/** Changes, each with what the user loses: the whole key, or only what the role gave. */
+/** The changes, each with what the user loses: the whole key, or only permissions of a role. */
 const changes: [string, 'key' | 'role', (app: TestControl, person: AddedPerson) => Promise<{ status: number }>][] = [
   ['the key is deleted by its user', 'key', (app, { key }) => app.with(key).delete('/api-keys/key')],
   ['the key is deleted by an owner', 'key', (app, { id }) => app.as('owner').delete(`/api-keys/${id}/key`)],

@@ -15,7 +15,7 @@ const makeKey = async (app: TestControl, name: string, permissions: string[]) =>
 }
 
 suite('POST /api-keys', () => {
-  test('201 answers the whole key once; the database holds only its hash', async () => {
+  test('201 returns the whole key once; the database has only its hash', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').post('/api-keys', {
       name: ' build robot ',
@@ -178,7 +178,7 @@ suite('how many keys', () => {
     assert.equal((await app.as('owner').get('/api-keys')).body.length, 10_000 - 499)
   })
 
-  test('a key that is made while its user loses the role never keeps what the role gave', async () => {
+  test('a key that is made while its user loses a role never has that role’s permissions', async () => {
     await using app = await startControl()
     const manager = { name: 'Manager', description: 'x', permissions: ['manage:api_keys', 'write:snapshots'] }
     const roles = `/organizations/${organizations.ours}/roles`
@@ -246,7 +246,7 @@ suite('GET /api-keys/{name}', () => {
     assert.deepEqual([reply.status, reply.body.name], [200, 'member'])
   })
 
-  test('404 for any other name, also one that somebody else has', async () => {
+  test('404 for any other name, even one that another user has', async () => {
     await using app = await startControl()
     for (const name of ['owner', 'stranger', 'no-such']) {
       assert.equal((await app.as('member').get(`/api-keys/${name}`)).status, 404)

@@ -45,7 +45,7 @@ const asView = (key: ApiKey) => ({
   userId: key.userId,
 })
 
-/** A key is a credential for its own purpose; ruling over keys is a purpose of its own, and a person's over their own. */
+/** A key needs the permission to manage keys. A signed-in user may always manage their own keys. */
 const checkManagesOwn = (caller: Caller) => {
   if (caller.keyName !== undefined) checkManages(caller)
 }

@@ -182,7 +182,7 @@ suite('the trail of a write', () => {
     assert.equal((await settledRows(app)).length, refusalsPerMinute + 3)
   })
 
-  test('stands in no log of an organization where its actor has no business', async () => {
+  test('the row is in no log of an organization to which its actor does not belong', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await app.as('member').post('/sandbox', { name: 'box' })
@@ -425,7 +425,7 @@ suite('GET /audit', () => {
     assert.deepEqual(await targets({ organizationId: ours }), ['of-owner'])
   })
 
-  test('403 to everybody else, and 401 to nobody', async () => {
+  test('403 to all other users, and 401 without a credential', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').get('/audit')).status, 403)
     assert.equal((await app.as('nobody').get('/audit')).status, 401)

@@ -34,7 +34,7 @@ const readAfter = (cursor: string) => {
   return { at: value as string, id: Number(id) }
 }
 
-/** Only years of four digits, which the database can store. */
+/** Only years of four digits, because the database can store no others. */
 const readTime = (name: string, text: string | undefined): Date | undefined => {
   if (text === undefined) return undefined
   const time = new Date(text)

@@ -10,5 +10,5 @@ export type ActorFields = {
   tellIn?: (transaction: Transaction) => Promise<void>
 }
 
-/** Who asks, and in which organization. */
+/** The caller, and the organization of the call. */
 export type Actor = ActorFields & { organization: Organization; user: User }

@@ -1,4 +1,4 @@
-// How every process hears of a change that affects permissions.
+// Announces changes of permissions to every process.
 import type { Sql } from '../storage/database.ts'
 
 export const credentialChannel = 'alcove_credentials'

@@ -44,7 +44,7 @@ export type Callers = {
   forget: () => void
 }
 
-/** What authentication needs from the room of users. */
+/** Functions of the users' room that authentication needs. */
 type People = {
   findById: (sql: Sql, userId: string) => Promise<User | undefined>
   /** The user whom an issuer vouches for. A new person becomes a user. */

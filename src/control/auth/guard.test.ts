@@ -38,7 +38,7 @@ suite('who may call', () => {
     assert.deepEqual([reply.status, reply.body.message], [403, 'This needs the permission manage:api_keys.'])
   })
 
-  test('a key gives no more than its user still holds', async () => {
+  test('a key gives only permissions that its user still has', async () => {
     await using app = await startControl()
     await app.database.sql`
       update members set role = 'member' where user_id = ${userId('owner')}`
@@ -63,7 +63,7 @@ suite('who may call', () => {
         assert.deepEqual([(await app.asUser(who).get(path)).status, path], [404, path])
   })
 
-  test('either organization header is heard: another organization is 403, two that differ are 400', async () => {
+  test('both organization headers are read: another organization is 403, two different ones are 400', async () => {
     await using app = await startControl()
     const ask = async (headers: Record<string, string>) => (await app.as('owner').get('/regions', { headers })).status
     const { ours, theirs } = organizations
@@ -94,7 +94,7 @@ suite('the cached answer about a key', () => {
       await transaction`select pg_notify('alcove_credentials', '')`
     })
     await other.close()
-    // The notification is on its way. The cache would expire after a second in any case.
+    // The notification is under way. The cache would expire after a second in any case.
     for (const end = Date.now() + 10_000; Date.now() < end; ) {
       if ((await app.as('member').get('/users/me')).status === 401) return
     }

@@ -26,7 +26,7 @@ type GuardParts = {
 
 const known = new WeakMap<FastifyRequest, Caller>()
 
-/** The user who calls, also if the guard then refused the call. `undefined` for strangers and services. */
+/** The calling user, even if the guard then refused the call. `undefined` for strangers and services. */
 export const callerOf = (request: FastifyRequest): Caller | undefined => known.get(request)
 
 export type Guard = (request: FastifyRequest, route: Pick<ControlRoute, 'needs' | 'givesAccess'>) => Promise<object>

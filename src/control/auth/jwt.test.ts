@@ -293,7 +293,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(more.status, 403)
   })
 
-  test('an operator of this server stands everywhere as an owner', async () => {
+  test('an operator of this server counts as an owner in every organization', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('admin', theirs), '/regions'), 200)
     assert.equal(await ask(app.asUser('admin'), `/organizations/${ours}`), 200)

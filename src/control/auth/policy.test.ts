@@ -140,7 +140,7 @@ suite('who may do what', () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('every endpoint answers callers with any key, or with none, as the grid says', async () => {
+  test('every endpoint answers callers with any key, or with none, as the grid shows', async () => {
     assert.deepEqual(
       Object.keys(callers).filter((caller) => !byKey.has(caller as GridCaller)),
       ['operator'],
@@ -148,7 +148,7 @@ suite('who may do what', () => {
     assert.deepEqual(await differences(byKey), [])
   })
 
-  test('every endpoint answers every signed-in caller as the grid says', async () => {
+  test('every endpoint answers every signed-in caller as the grid shows', async () => {
     assert.equal(signedIn.size, 4 + globalRoles.length)
     assert.deepEqual(await differences(signedIn), [])
   })
@@ -161,7 +161,7 @@ suite('who may do what', () => {
     }
   })
 
-  test('every route of the server is in the grid, or policy.ts names who decides about it', () => {
+  test('every route of the server is in the grid, or policy.ts names what decides about it', () => {
     const inGrid = new Set(app.app.routes.map(({ method, path }) => `${method} ${unnamed(path)}`))
     const served = servedBy(app.app.server)
     assert.deepEqual(

@@ -1,5 +1,5 @@
-// Who may do what, as a pure function without a database. The guard calls it, docs/reference/policy.md is printed from it, and
-// policy.test.ts compares it with a real server.
+// The permissions of all callers, as a pure function without a database. The guard calls it, docs/reference/policy.md is printed
+// from it, and policy.test.ts compares it with a real server.
 import { globalRoles } from './global-roles.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller, ControlRoute, Needs } from './route.ts'
@@ -100,7 +100,9 @@ export const decidedInside: Record<string, string> = {
   'DELETE /users/linked-accounts/:provider/:providerUserId': 'only who is signed in',
 }
 
-/** What the server serves besides the rows of endpoints.ts: by the start of its path, with the part that decides about access. */
+/**
+ * Paths that the server serves besides the rows of endpoints.ts: the start of each path, and the code that decides about access.
+ */
 export const otherDoors: Record<string, string> = {
   '/socket.io': 'the token of the handshake: any valid credential, and events of its organization only',
   '/webhooks/portal': 'the session that a link of `app-portal-access` opens, to the webhooks of its organization',

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 
 suite('GET /config', () => {
-  test('200 tells anybody where things are', async () => {
+  test('200 shows every caller the addresses of this server', async () => {
     await using app = await startControl()
     const reply = await app.as('nobody').get('/config')
     assert.equal(reply.status, 200)

@@ -129,7 +129,7 @@ suite('GET {prefix}/socket.io/', () => {
         ['sandbox.state.updated', id, to, from, to],
       )
     }
-    // The first thing that a stranger hears of is their own sandbox.
+    // The stranger's first event must be about their own sandbox.
     await app.as('stranger').post('/sandbox', { name: 'theirs' })
     const [, theirs] = eventOf(await stranger.next()) as unknown as [string, { name: string }]
     assert.equal(theirs.name, 'theirs')
@@ -149,7 +149,7 @@ suite('GET {prefix}/socket.io/', () => {
       const row = await createSandbox(other, caller, { name: 'elsewhere' })
       const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string }]
       assert.deepEqual([name, sandbox.id], ['sandbox.created', row.id])
-      // The runner is linked to the first process only, and hears of it there.
+      // The runner is linked to the first process only, and only that process handles its reports.
       await untilState(app, row.id, 'started')
     } finally {
       await other.close()
@@ -217,7 +217,7 @@ suite('GET {prefix}/socket.io/', () => {
 })
 
 suite('whose credential ends', () => {
-  test('hears nothing more and is put out, while others hear on: the key runs out', async () => {
+  test('a client whose key expires is disconnected and gets no more events; others do', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const expiresAt = new Date(app.clock.now().getTime() + 60_000)

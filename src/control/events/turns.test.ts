@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { createTurns } from './turns.ts'
 
-/** Work that goes on until it is let go. */
+/** Work that runs until the test releases it. */
 const held = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { work: () => promise, letGo: () => resolve() }

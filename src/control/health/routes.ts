@@ -8,7 +8,7 @@ import { findSnapshot } from '../snapshots/service.ts'
 
 const Health = Type.Object({ status: Type.Literal('ok') })
 
-/** An organization id that nobody has: only the snapshots of the server are seen. */
+/** An id that no organization has: only the server's own snapshots are visible. */
 const nobody = ''
 
 /** Throws while the default snapshot is still being made, as at the first start. */

@@ -12,7 +12,7 @@ const asDomain = (text: string): string | undefined => {
   return pattern.test(domain) ? domain : undefined
 }
 
-/** Without repetitions and sorted, so that concurrent claims of several domains lock in one order. */
+/** Sorted and without repetitions, so that concurrent claims of several domains lock in the same order. */
 export const readDomains = (given: readonly string[]): string[] => {
   const domains = given.map((text) => {
     const domain = asDomain(text.trim())

@@ -64,7 +64,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     assert.equal((await app.as('owner').post(providers, JSON.parse(shown))).status, 201)
   })
 
-  test('the secret lies encrypted in the database and is in no answer', async () => {
+  test('the secret is encrypted in the database and is in no answer', async () => {
     await using app = await start()
     const { id } = await create(app)
     const [row] = await app.database.sql<[{ client_secret: string }]>`select client_secret from identity_providers`
@@ -248,7 +248,7 @@ suite('claims of domains', () => {
     assert.deepEqual([reply.status, reply.body.code], [400, 'IDENTITY_PROVIDER_DOMAIN_UNVERIFIED'])
   })
 
-  test('a provider that is disabled keeps its domains; one that is deleted or gives them up frees them', async () => {
+  test('a disabled provider keeps its domains; a deleted one, or one that gives them up, frees them', async () => {
     await using app = await start()
     const { id } = await create(app)
     const claim = async () => (await app.as('stranger').post(theirs, body)).status
@@ -282,7 +282,7 @@ suite('default roles', () => {
     assert.deepEqual(await kept(), [developer])
   })
 
-  test('403 for giving more than one holds, also by letting in others where an owner has set the roles', async () => {
+  test('403 for giving more permissions than the caller has, also by changing who may sign in', async () => {
     await using app = await start()
     const admin = app.with((await addPerson(app, { roleIds: [ssoAdmin], permissions: ['manage:sso'] })).key)
     const more = { ...body, defaultAssignedRoleIds: [superAdmin] }
@@ -305,7 +305,7 @@ suite('default roles', () => {
 })
 
 suite('GET /organizations/{organizationId}/identity-providers, GET /organizations/{organizationId}/identity-providers/{id}', () => {
-  test('200 lists those of this organization, oldest first, and each alone', async () => {
+  test('200 lists the providers of this organization, oldest first, and shows each', async () => {
     await using app = await start()
     const first = await create(app)
     app.clock.advance({ seconds: 1 })
@@ -315,7 +315,7 @@ suite('GET /organizations/{organizationId}/identity-providers, GET /organization
     assert.deepEqual((await app.as('owner').get(`${providers}/${second.id}`)).body, second)
   })
 
-  test('404 for one of another organization and for one that never was; 403 without manage:sso', async () => {
+  test('404 for another organization’s provider and for an unknown one; 403 without manage:sso', async () => {
     await using app = await start()
     const { id } = await create(app)
     const theirs = pathOf(organizations.theirs)
@@ -328,7 +328,7 @@ suite('GET /organizations/{organizationId}/identity-providers, GET /organization
 })
 
 suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
-  test('200 changes what is named and keeps the rest, the secret included', async () => {
+  test('200 changes the given fields and keeps the others, including the secret', async () => {
     await using app = await start()
     const before = await create(app, { defaultAssignedRoleIds: [developer] })
     app.clock.advance({ seconds: 5 })
@@ -352,7 +352,7 @@ suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
     assert.deepEqual((await app.as('owner').get(path)).body.defaultAssignedRoleIds, [developer])
   })
 
-  test('400 for changes after which nobody could sign in, and for values that create refuses', async () => {
+  test('400 for changes after which no user could sign in, and for values that create refuses', async () => {
     await using app = await start()
     const { id } = await create(app)
     const path = `${providers}/${id}`
@@ -483,7 +483,7 @@ suite('POST /organizations/{organizationId}/identity-providers/test-connection',
     assert.equal(called, 0)
   })
 
-  test('400 for what is no URL, 403 without manage:sso, 404 to strangers', async () => {
+  test('400 for an invalid URL, 403 without manage:sso, 404 to strangers', async () => {
     await using app = await start()
     const path = `${providers}/test-connection`
     for (const issuerUrl of ['', 'nope', 'file:///etc/passwd', undefined, 7]) {

@@ -30,7 +30,7 @@ export type IdentityProviderParts = Pick<Parts, 'database' | 'clock' | 'encrypti
   outbound: Outbound
 }
 
-/** Who manages the providers, and of which organization. */
+/** The manager of the providers, and the organization. */
 type Manager = { caller: Caller; organization: Organization }
 
 const providersPerOrganization = 20

@@ -27,7 +27,7 @@ const imageOf = async (app: TestControl, name = 'tool'): Promise<string> => {
 }
 
 suite('POST /snapshots', () => {
-  test('200 pending; the runner is told at once, finds it in its list, and makes it active', async () => {
+  test('200 pending; the runner is told at once, has the snapshot in its list, and makes it active', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     const made = await make(app, 'tool', { imageName: 'ghcr.io/team/tool:1', cpu: 2, memory: 3, disk: 4 })
@@ -55,7 +55,7 @@ suite('POST /snapshots', () => {
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
 
-  test('200 pending until a runner has told the image’s config, although it has the image when it connects', async () => {
+  test('200 pending until a runner has reported the image’s config, even if it has the image already', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -142,7 +142,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'default')).state, 'active')
   })
 
-  test('200 building for a definition, which says build_failed when it fails', async () => {
+  test('200 building for a definition, and build_failed if it fails', async () => {
     await using app = await startControl()
     const made = await make(app, 'built', { buildInfo: { dockerfileContent: 'FROM python:3.12\n' } })
     assert.deepEqual([made.state, made.buildInfo.dockerfileContent], ['building', 'FROM python:3.12\n'])
@@ -150,7 +150,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'built')).state, 'build_failed')
   })
 
-  test('200 then error where what was built does not fit on the disks of its sandboxes', async () => {
+  test('200 then error if the built image does not fit on the disks of its sandboxes', async () => {
     await using app = await startControl()
     const buildInfo = { dockerfileContent: 'FROM python:3.12\nRUN make\n' }
     for (const name of ['large', 'small']) await make(app, name, { buildInfo, disk: 3 })

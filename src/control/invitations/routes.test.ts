@@ -124,7 +124,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal(reply.status, 403)
   })
 
-  test('404 to strangers, and nobody is written to', async () => {
+  test('404 to strangers, and no mail is sent', async () => {
     const { transport, sent } = remembering()
     await using app = await startControl({ transport })
     assert.equal((await app.as('stranger').post(invitations, { email: 'a@example.com' })).status, 404)
@@ -353,7 +353,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await verified.post(`/organizations/${organizations.ours}/roles`, role)).status, 201)
   })
 
-  test('403 the second time, and one membership of twenty who accept at once', async () => {
+  test('403 the second time; twenty concurrent accepts make one membership', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email })
@@ -380,7 +380,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     }
   })
 
-  test('403 to a key that allows less than its user holds, also to decline; it waits on for the user', async () => {
+  test('403 to a key with fewer permissions than its user, also to decline; the user can still accept', async () => {
     await using app = await startControl()
     const guest = await addGuest(app, { role: 'owner', permissions: ['write:sandboxes'] })
     const { id } = await invite(app, { email: guest.email })
@@ -422,7 +422,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     }
   })
 
-  test('404 for the invitation of somebody else, also to the owner who made it and to a look-alike address', async () => {
+  test('404 for another user’s invitation, also to the owner who made it and to a similar address', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'kim@example.com', role: 'owner' })
     const lookAlike = await addGuest(app, { email: '\u212aim@example.com' })
@@ -457,7 +457,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
 })
 
 suite('POST /organizations/invitations/{invitationId}/decline', () => {
-  test('200 empty; nobody becomes a member, and the address may be invited again', async () => {
+  test('200 empty; no user becomes a member, and the address may be invited again', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email })

@@ -12,7 +12,7 @@ const findByPassword = async (sql: Sql, email: string, password: string) =>
 const start = () => startControl({ settings: { identity: testSettings.identity } })
 
 suite('POST /admin/users', () => {
-  test('201 makes somebody with an organization of their own; POST /admin/users/password: 200 lets them in', async () => {
+  test('201 makes a user with a personal organization; POST /admin/users/password: 200 lets them sign in', async () => {
     await using app = await start()
     const made = await app.as('admin').post('/admin/users', { email: 'ada@example.com', name: 'Ada' })
     assert.deepEqual([made.status, made.body.email, made.body.name], [201, 'ada@example.com', 'Ada'])

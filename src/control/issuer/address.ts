@@ -1,3 +1,3 @@
-// Where our own issuer is served.
+// The address of our own issuer.
 export const issuerPath = '/oidc'
 export const issuerUrl = ({ publicUrl }: { publicUrl: string }): string => `${publicUrl}${issuerPath}`

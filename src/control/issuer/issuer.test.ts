@@ -284,7 +284,7 @@ suite('the embedded issuer', () => {
     assert.ok(!/"d":|"kty"/.test(text))
   })
 
-  test('keys change in the middle: tokens of the old one hold until they end, new ones are by the new one', async () => {
+  test('keys may change: tokens of the old key stay valid until they expire, new ones use the new key', async () => {
     const { verifier, challenge } = startPkce()
     const before = await exchange((await getCode(openBrowser(base), challenge)).get('code')!, verifier)
     await app.database.sql`update issuer_keys set created_at = created_at - interval '31 days' where kind = 'signing'`
@@ -298,7 +298,7 @@ suite('the embedded issuer', () => {
     assert.equal(await statusWith(before.body['access_token']!), 200)
   })
 
-  test('401 to the token of a user who is no longer there', async () => {
+  test('401 to the token of a deleted user', async () => {
     const { verifier, challenge } = startPkce()
     const { body } = await exchange(
       (await getCode(openBrowser(base), challenge, 'member@example.com')).get('code')!,
@@ -310,7 +310,7 @@ suite('the embedded issuer', () => {
     assert.equal(await statusWith(body['access_token']!), 401)
   })
 
-  test('a browser that was only shown a form is forgotten in minutes, one that is signed in after hours', async () => {
+  test('a browser that only saw a form is forgotten in minutes, a signed-in one after hours', async () => {
     const { sql } = app.database
     const longest = async () => {
       const [row] = await sql<{ minutes: number }[]>`

@@ -38,7 +38,7 @@ suite('signing in by a password', () => {
       const found = await signsInTo(account, password, 'other')
       return { found, messages: hashings.map(({ message }) => String(message)), costs: hashings.map(costOf) }
     }
-    // The first call makes the hash that belongs to nobody.
+    // The first call makes the dummy hash, which belongs to no account.
     await work('nobody@example.com', 'x')
     const right = await work('owner@example.com', 'twelve letters at least')
     assert.deepEqual([right.found, right.messages], [userId('owner'), ['twelve letters at least']])

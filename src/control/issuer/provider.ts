@@ -92,7 +92,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
         enabled: true,
         charset: 'base-20',
         mask: '****-****',
-        // It would be stored with each code, and no page shows it.
+        // The field would be stored with each code, and no page shows it.
         deviceInfo: () => ({}),
         userCodeInputSource: (ctx, form, _out, error) => {
           ctx.body = codePage(

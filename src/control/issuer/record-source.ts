@@ -1,4 +1,4 @@
-// Where records of our own issuer come from: the caller's network, which oidc-provider does not pass on to its storage.
+// The source of a record of our own issuer: the caller's network, which oidc-provider does not pass on to its storage.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { networkOf } from '#src/kit/network-of.ts'
 import { siteGroups } from '../rate-limits/address-key.ts'

@@ -48,7 +48,7 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
   return async (visit, uid) => {
     const { request, response } = visit
     const action = `${issuerPath}/interaction/${uid}`
-    // The cookie says which sign-in this browser has begun. If the path names another one, somebody else wrote the link.
+    // The cookie names the sign-in that this browser has begun. If the path names another one, somebody else wrote the link.
     const details = await (await provider()).interactionDetails(request, response)
     if (details.uid !== uid || details.prompt.name !== 'login') throw new Error('another interaction')
     if (request.method === 'GET' || request.method === 'HEAD') return send(response, 200, signInPage(action))

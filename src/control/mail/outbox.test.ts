@@ -194,7 +194,7 @@ suite('no header', () => {
       await assert.rejects(post.queue({ recipient: `ada@example.com${injection}` }))
     }
     assert.equal(await post.waiting(), 0)
-    // Even with such a row, the transport sends to nobody else and writes no such header.
+    // Even with such a row, the transport sends to no other recipient and writes no such header.
     const transport = transportTo(server)
     const mail = { id: 'x', recipient: 'ada@example.com', subject: 'Hello\r\nBcc: eve@example.com', text: 'x' }
     await transport.send(mail)

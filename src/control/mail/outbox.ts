@@ -60,7 +60,7 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
   }
 }
 
-/** Returns whether to go on with the next mail. */
+/** Returns whether to continue with the next mail. */
 const sendNext = async (parts: OutboxParts): Promise<boolean> => {
   const { database, clock, transport } = parts
   const mail = await claimDue(database.sql, clock.now(), secondsToSend)

@@ -43,7 +43,7 @@ const narrowKey = async (app: TestControl, permissions: string[]) => {
 }
 
 suite('GET /organizations/{organizationId}/users', () => {
-  test('200 shows every member to every member, with their roles, and nobody of another organization', async () => {
+  test('200 shows all members of the organization with their roles to every member', async () => {
     await using app = await startControl()
     const reply = await app.as('viewer').get(users)
     assert.equal(reply.status, 200)
@@ -90,7 +90,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual((await app.as('member').get('/api-keys/current')).body.permissions, [])
   })
 
-  test('200 makes an owner, who loses all roles and can do what owners do', async () => {
+  test('200 makes an owner, who loses all roles and has an owner’s permissions', async () => {
     await using app = await startControl()
     const reply = await app
       .as('owner')
@@ -102,7 +102,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.equal((await app.as('member').post(`${organization}/roles`, { ...role, name: 'Other' })).status, 403)
   })
 
-  test('200 demotes an owner, whose keys permanently keep only what the new roles give', async () => {
+  test('200 demotes an owner, whose keys permanently keep only permissions of the new roles', async () => {
     await using app = await startControl()
     const other = await addPerson(app, { role: 'owner' })
     await app.as('owner').post(access(other.id), { role: 'member', assignedRoleIds: [developerRoleId] })
@@ -143,7 +143,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.equal((await all.post(access(userId('viewer')), { role: 'owner', assignedRoleIds: [] })).status, 200)
   })
 
-  test('404 for a user who is no member, 400 for an unknown role or one of another organization', async () => {
+  test('404 for a user who is not a member, 400 for an unknown role or one of another organization', async () => {
     await using app = await startControl()
     const body = { role: 'member', assignedRoleIds: [] }
     for (const id of [userId('stranger'), 'no-such'])
@@ -189,7 +189,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.ok((await ownersOf(app)).length >= 1, 'nobody is left')
   })
 
-  test('403 to an owner who is demoted while the call waits for another change, and nothing is changed', async () => {
+  test('403 to an owner who is demoted while the call waits, and nothing is changed', async () => {
     await using app = await startControl()
     const [asker, target] = await addOwners(app, 2)
     const body = { role: 'member', assignedRoleIds: [] }
@@ -233,7 +233,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
     assert.equal((await app.as('owner').get(users)).body.length, 3)
   })
 
-  test('404 for a member of another organization, who stays one', async () => {
+  test('404 for a member of another organization, who stays its member', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').delete(`${users}/${userId('stranger')}`)).status, 404)
     assert.equal((await app.as('stranger').get('/users/me')).status, 200)
@@ -251,7 +251,7 @@ suite('POST /organizations/{organizationId}/leave', () => {
     assert.equal(await roleOf(app, userId('member')), undefined)
   })
 
-  test('403 to the last owner, who may go once there is another', async () => {
+  test('403 to the last owner, who may leave once there is another owner', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').post(leave)).status, 403)
     await addPerson(app, { role: 'owner' })
@@ -265,7 +265,7 @@ suite('POST /organizations/{organizationId}/leave', () => {
     assert.equal((await app.as('admin').post(`/organizations/${id}/leave`)).status, 403)
   })
 
-  test('403 to a key that allows less than its user holds; 404 to strangers', async () => {
+  test('403 to a key with fewer permissions than its user; 404 to strangers', async () => {
     await using app = await startControl()
     const { key } = await addPerson(app, { roleIds: [developerRoleId] })
     assert.equal((await app.with(key).post(leave)).status, 403)
@@ -274,7 +274,7 @@ suite('POST /organizations/{organizationId}/leave', () => {
     assert.equal((await app.with(keys.stranger).get('/users/me')).status, 200)
   })
 
-  test('the last owner is never lost: of 50 who leave at once exactly one cannot', async () => {
+  test('the last owner stays: of 50 concurrent leaves exactly one is refused', async () => {
     await using app = await startControl()
     const owners = await addOwners(app, 49)
     const replies = await Promise.all([

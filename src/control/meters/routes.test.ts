@@ -65,7 +65,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
       assert.deepEqual(point, { timestamp: first.toISOString(), value: reading[field as keyof typeof names] }, name)
     }
     assert.deepEqual(series.get(names.cpuUsedPct)?.[1], { timestamp: second.toISOString(), value: 50 })
-    // What the runner cannot count is no zero.
+    // A value that the runner cannot measure is missing, not 0.
     assert.equal(series.get(names.diskUsed)?.length, 1)
   })
 
@@ -119,7 +119,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal(await countOf(app), 0)
   })
 
-  test('400 for what is no time, or ends before it begins; 401, 403 and 404 as of the sandbox itself', async () => {
+  test('400 for an invalid or inverted time span; 401, 403 and 404 as for the sandbox itself', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app)

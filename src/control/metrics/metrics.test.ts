@@ -18,7 +18,7 @@ const scrape = async (app: TestControl): Promise<Map<string, number>> => {
 }
 
 suite('GET /metrics', () => {
-  test('200 to an operator, as text for Prometheus; 403 to owners and 401 to nobody', async () => {
+  test('200 to an operator, as text for Prometheus; 403 to owners, 401 without a credential', async () => {
     await using app = await startControl()
     const { status, headers } = await app.as('admin').get('/metrics')
     assert.deepEqual([status, headers['content-type']], [200, 'text/plain; version=0.0.4; charset=utf-8'])

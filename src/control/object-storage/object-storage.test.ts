@@ -40,7 +40,7 @@ suite('GET /object-storage/push-access', () => {
       assert.notEqual(again.secret, secret)
     }))
 
-  test('401 without a credential, 403 for callers who may build nothing, and while suspended', async () => {
+  test('401 without a credential, 403 for callers who may not build, and while suspended', async () => {
     await using app = await startControl()
     const get = async (who: Parameters<typeof app.as>[0]) =>
       (await app.as(who).get('/object-storage/push-access')).status
@@ -52,7 +52,7 @@ suite('GET /object-storage/push-access', () => {
 })
 
 suite('POST /proxy/object-storage', () => {
-  test('410 an hour later; 401 for another key, another token, and one that was made up', () =>
+  test('410 an hour later; 401 for another key, another token, and a forged one', () =>
     withRunner(async (app) => {
       const [granted, other] = [await grant(app), await grant(app)]
       assert.equal((await ask(app, { ...granted, sessionToken: other.sessionToken })).status, 401)

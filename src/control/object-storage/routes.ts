@@ -1,4 +1,4 @@
-// Where the SDK uploads the files of a definition, and the credentials for it.
+// The address to which the SDK uploads the files of a definition, and the credentials for it.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { Problem } from '#src/problems.ts'

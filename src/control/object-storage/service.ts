@@ -1,4 +1,4 @@
-// What other rooms may ask about the files of definitions.
+// Functions for other rooms about the files of definitions.
 import Type from 'typebox'
 import { listContextsInUse } from '#src/control/images/image-store.ts'
 import { findOwnerOfRegion } from '#src/control/runners/service.ts'

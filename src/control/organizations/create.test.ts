@@ -73,7 +73,7 @@ suite('POST /organizations', () => {
     }
   })
 
-  test('403 to a user whose address nobody has verified, or only an identity provider of an organization', async () => {
+  test('403 to a user whose address is unverified, or verified only by an organization’s provider', async () => {
     await using app = await startControl()
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
       const { key } = await addPerson(app, { role: 'owner', ...how })
@@ -81,7 +81,7 @@ suite('POST /organizations', () => {
     }
   })
 
-  test('403 to a key that allows less than its user holds, and nothing is made', async () => {
+  test('403 to a key with fewer permissions than its user, and nothing is created', async () => {
     await using app = await startControl()
     const narrow = await addPerson(app, { role: 'owner', permissions: [] })
     assert.equal((await app.with(narrow.key).post('/organizations', wish)).status, 403)

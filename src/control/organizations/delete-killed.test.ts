@@ -32,7 +32,7 @@ const until = async (isSo: () => Promise<boolean>, what: string) => {
 
 suite('DELETE /organizations/{organizationId}, and control is killed', () => {
   for (const milliseconds of [5, 40]) {
-    test(`${milliseconds} ms after it was asked: all of it ends all the same, or nothing has happened`, async () => {
+    test(`control killed ${milliseconds} ms after the delete: either all of it is done, or nothing`, async () => {
       await using opened = await openTestDatabase()
       await using before = await startControlProcess(opened.url)
       await using first = await connectRunner(remote(before.base))

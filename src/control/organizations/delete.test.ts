@@ -86,7 +86,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.equal(runner.has.size, 0)
   })
 
-  test('a sandbox that somebody was just making is destroyed as well; nobody sees a 500', async () => {
+  test('a sandbox whose create is under way is destroyed as well, and no caller gets a 500', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const creates = Array.from({ length: 20 }, (_, n) => app.as('member').post('/sandbox', { name: `box-${n}` }))
@@ -131,7 +131,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     )
   })
 
-  test('403 for a personal one, and to members who are no owner or not any more; 404 to strangers', async () => {
+  test('403 for a personal organization and to members who are not owners; 404 to strangers', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const own = (await app.as('admin').get('/organizations')).body[0]

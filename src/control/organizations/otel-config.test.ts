@@ -74,7 +74,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.equal((await app.as('owner').get(path)).status, 404)
   })
 
-  test('403 to members who are no owner and to the collector, 404 to strangers', async () => {
+  test('403 to members who are not owners and to the collector, 404 to strangers', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').put(path, config)).status, 403)
     assert.equal((await app.as('collector').put(path, config)).status, 401)
@@ -121,7 +121,7 @@ suite('DELETE /organizations/{organizationId}/otel-config', () => {
 })
 
 suite('GET /organizations/otel-config/by-sandbox-auth-token/{authToken}', () => {
-  test('200 answers a collector what the organization of the sandbox has set, with its id', async () => {
+  test('200 gives a collector the settings of the sandbox’s organization, with its id', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     await app.as('owner').put(path, config)

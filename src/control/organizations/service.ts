@@ -1,4 +1,4 @@
-// What other rooms may call about organizations.
+// Functions about organizations for other rooms.
 
 import { type Organization, type OrganizationRow, readOrganization } from '#src/control/people/organization.ts'
 import type { Sql } from '../storage/database.ts'

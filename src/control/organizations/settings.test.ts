@@ -56,7 +56,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     }
   })
 
-  test('403 to members who are no owner, 404 to strangers', async () => {
+  test('403 to members who are not owners, 404 to strangers', async () => {
     await using app = await startControl()
     const body = { defaultRegionId: 'local' }
     assert.equal((await app.as('member').patch(at('default-region'), body)).status, 403)
@@ -100,7 +100,7 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
     assert.equal((await see(app)).experimentalConfig, null)
   })
 
-  test('403 to members who are no owner, 404 to strangers', async () => {
+  test('403 to members who are not owners, 404 to strangers', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').put(path, {})).status, 403)
     assert.equal((await app.as('stranger').put(path, {})).status, 404)

@@ -11,7 +11,7 @@ import { readTargetUrl } from './target.ts'
 
 const loopback = readNetworks('127.0.0.0/8')!
 
-/** A server on loopback that counts who comes. */
+/** A server on loopback that counts its connections. */
 const serve = async (listener: RequestListener) => {
   let connections = 0
   const server: Server = createServer(listener).on('connection', () => {
@@ -109,7 +109,7 @@ suite('what is called', () => {
     assert.equal((await both.send({ method: 'GET', url })).body.toString(), 'here')
   })
 
-  test('the address that was looked at is the one connected to, and the name is asked for once', async () => {
+  test('the checked address is the one that is connected to, and the name is resolved once', async () => {
     await using server = await serve((request, response) => response.end(request.headers.host))
     let asked = 0
     const resolve: Resolve = async () => {
@@ -122,7 +122,7 @@ suite('what is called', () => {
     assert.equal(asked, 1)
   })
 
-  test('a name that does not exist and one that leads inside fail alike, in words and in time', async () => {
+  test('an unknown name and one that resolves to a private address fail with the same words and time', async () => {
     const slowly: Resolve = async () => {
       await new Promise((resolve) => setTimeout(resolve, 80))
       return [{ address: '10.0.0.1', family: 4 }]
@@ -188,7 +188,7 @@ suite('what bounds a call', () => {
     assert.equal(await reasonOf(get('/headers', 1200)), 'too_large')
   })
 
-  test('a server that never answers, one that never ends and a name that is never found are given up', async () => {
+  test('calls to a silent server, an endless answer, or an unresolvable name are given up', async () => {
     await using server = await serve((request, response) => {
       if (request.url === '/endless') response.write('x')
     })

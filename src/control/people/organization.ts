@@ -2,7 +2,7 @@
 import type { Clock } from '#src/kit/clock.ts'
 import { Problem } from '#src/problems.ts'
 
-/** Where the telemetry of the organization's sandboxes is sent. */
+/** Endpoint for the telemetry of the organization's sandboxes. */
 export type OtelConfig = { endpoint: string; headers: Record<string, string> | null }
 
 export type OrganizationRow = {
@@ -50,7 +50,7 @@ export type Organization = {
   suspensionReason: string | null
   suspensionCleanupGracePeriodHours: number
   maxCpuPerSandbox: number
-  /** GiB, like the disk. */
+  /** In GiB, like `maxDiskPerSandbox`. */
   maxMemoryPerSandbox: number
   maxDiskPerSandbox: number
   secretQuota: number

@@ -49,7 +49,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
     assert.equal((await usage(app)).totalSnapshotQuota, 7)
   })
 
-  test('204 with 0 takes a rate of its own away again, and leaves limits at 0', async () => {
+  test('204 with 0 removes the organization’s own rate, and leaves limits at 0', async () => {
     await using app = await startControl()
     await setQuota(app, { sandboxCreateRateLimit: 5, maxDiskPerSandbox: 5 })
     await setQuota(app, { sandboxCreateRateLimit: 0, maxDiskPerSandbox: 0 })
@@ -71,7 +71,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
     assert.equal((await app.as('owner').get(`/organizations/${ours}`)).body.secretQuota, 1000)
   })
 
-  test('403 for everybody but an operator, whosever organization it is; 404 where there is none', async () => {
+  test('403 for all callers but operators, for any organization; 404 for an unknown one', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'viewer', 'stranger'] as const) {
       for (const organization of [ours, theirs, 'no-such']) {
@@ -84,7 +84,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
 })
 
 suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
-  test('204 makes the row of a class and then changes what is given of it', async () => {
+  test('204 creates the row of a class and then changes the given fields', async () => {
     await using app = await startControl()
     await setQuota(
       app,
@@ -180,7 +180,7 @@ suite('GET /organizations/{organizationId}/usage', () => {
     )
   })
 
-  test('401 for nobody, and 404 for a stranger as for an organization that is not there', async () => {
+  test('401 without a credential, and 404 for a stranger as for an unknown organization', async () => {
     await using app = await startControl()
     assert.equal((await app.as('nobody').get(`/organizations/${ours}/usage`)).status, 401)
     const [foreign, missing] = await Promise.all([
@@ -196,7 +196,7 @@ suite('GET /organizations/{organizationId}/available-sandbox-classes', () => {
   const classes = async (app: TestControl) =>
     (await app.as('viewer').get(`/organizations/${ours}/available-sandbox-classes`)).body
 
-  test('200 lists what can be made where: shared regions, own ones, and those that were given', async () => {
+  test('200 lists regions and classes that can be used: shared, own, and granted ones', async () => {
     await using app = await startControl()
     const local = { regionId: 'local', sandboxClass: 'container', gpuAvailable: false }
     assert.deepEqual(await classes(app), [local])
@@ -213,7 +213,7 @@ suite('GET /organizations/{organizationId}/available-sandbox-classes', () => {
     assert.ok((await classes(app)).some(({ regionId }: { regionId: string }) => regionId === 'strict'))
   })
 
-  test('401 for nobody and 404 for a stranger', async () => {
+  test('401 without a credential and 404 for a stranger', async () => {
     await using app = await startControl()
     const path = `/organizations/${ours}/available-sandbox-classes`
     assert.equal((await app.as('nobody').get(path)).status, 401)

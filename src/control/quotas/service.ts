@@ -1,5 +1,5 @@
-// What other rooms ask about quotas: before a write, the limits of one sandbox; last in the transaction, whether the total is
-// exceeded.
+// Functions about quotas for other rooms: the limits of one sandbox before a write, and the check of totals at the end of the
+// transaction.
 
 export { checkKept, checkLimits, checkOpen, endOfLife, getQuota, getQuotas, type Quota, readTtl } from './limits.ts'
 export { checkTotals, mayGrow } from './totals.ts'

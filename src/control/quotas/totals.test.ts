@@ -38,7 +38,7 @@ const stop = async (app: TestControl, id: string) => {
 }
 
 suite('the quota of a region', () => {
-  test('403 for a create that is too much names the quota, its limit, what is used and what is asked', async () => {
+  test('403 for a create beyond the quota names the quota, its limit, the use and the request', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 3, totalMemoryQuota: 10, totalDiskQuota: 9 })
@@ -54,7 +54,7 @@ suite('the quota of a region', () => {
     assert.match((await ask(app, '', { memory: 10 })).body.message, /memory quota of 10 GiB .* 1 GiB are used/)
     assert.deepEqual(await used(app), [2, 1, 3])
     assert.equal(runner.asked.length, 1, 'no runner heard of what was refused')
-    // Other organizations have a quota of their own.
+    // Other organizations have their own quota.
     assert.equal((await app.as('stranger').post('/sandbox', { cpu: 2 })).status, 200)
     await create(app, 'second')
     assert.deepEqual(await used(app), [3, 2, 6])
@@ -77,7 +77,7 @@ suite('the quota of a region', () => {
     assert.equal((await ask(app, 'one/start')).status, 200)
   })
 
-  test('a sandbox that is deleted counts until its runner says that it is gone', async () => {
+  test('a deleted sandbox counts until its runner reports that it is gone', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 1 })
@@ -91,7 +91,7 @@ suite('the quota of a region', () => {
     await create(app, 'one')
   })
 
-  test('an archived sandbox holds nothing; bringing it back needs its whole size', async () => {
+  test('an archived sandbox uses no quota; a restore needs its whole size', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { totalDiskQuota: 5 })
@@ -127,7 +127,7 @@ suite('the quota of a region', () => {
     assert.equal((await ask(app, 'broken/recover')).status, 200)
   })
 
-  test('a resize asks for what it adds; until a runner has not refused it, both sizes count', async () => {
+  test('a resize needs the difference; until its runner has answered, both sizes count', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4, totalDiskQuota: 20 })
@@ -146,7 +146,7 @@ suite('the quota of a region', () => {
     assert.equal((await used(app))[0], 1)
     await stop(app, id)
     await create(app, 'two', { cpu: 4 })
-    // While the disk of a stopped sandbox grows, it holds no cpu and no memory.
+    // While the disk of a stopped sandbox grows, it uses no cpu and no memory quota.
     runner.behave(() => ({ type: 'silent' }))
     const growing = ask(app, 'one/resize', { disk: 5 })
     const grown = await runner.untilAsked(({ diskGiB }) => diskGiB === 5)
@@ -186,7 +186,7 @@ suite('the quota of a region', () => {
     assert.equal((await used(app))[0], 4)
   })
 
-  test('sandboxes of warm pools count for nobody until they are claimed', async () => {
+  test('sandboxes of warm pools count for no organization until they are claimed', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const pool = await app.as('owner').post('/warm-pools', { snapshot: 'default', target: 'local', pool: 2 })

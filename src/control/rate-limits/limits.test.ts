@@ -34,7 +34,7 @@ suite('rate limits', () => {
     )
   })
 
-  test('429 when an organization calls too often; answers say how much is left and when to come again', async () => {
+  test('429 if an organization calls too often; answers show the rest and when to retry', async () => {
     await using app = await startLimited({ authenticated: minute(3) })
     const replies = [
       await app.as('member').get('/sandbox'),
@@ -81,7 +81,7 @@ suite('rate limits', () => {
     assert.equal((await owner.get('/sandbox')).status, 200)
   })
 
-  test('every route with a bucket of its own exists', async () => {
+  test('every route with its own bucket exists', async () => {
     await using app = await startControl()
     const routes = app.app.routes.map(({ method, path }) => `${method} ${path}`)
     assert.deepEqual(
@@ -90,7 +90,7 @@ suite('rate limits', () => {
     )
   })
 
-  test('an organization may have a rate of its own, also where the server has none', async () => {
+  test('an organization may have its own rate, even if the server has none', async () => {
     await using app = await startControl()
     const change = (body: object) => app.as('admin').patch(`/organizations/${ours}/quota`, body)
     await change({ authenticatedRateLimit: 2, authenticatedRateLimitTtlSeconds: 3600 })
@@ -103,7 +103,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('member').get('/sandbox')).status, 200)
   })
 
-  test('429 for an address with too many failures, even with a right key; our own programs go on', async () => {
+  test('429 for an address with too many failures, even with a valid key; our own programs continue', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     assert.equal((await app.with('dtn_wrong').get('/sandbox')).status, 401)
     const second = await app.as('nobody').get('/sandbox')

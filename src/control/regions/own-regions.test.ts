@@ -123,7 +123,7 @@ suite('POST /regions', () => {
 })
 
 suite('PATCH /regions/{id}', () => {
-  test('200 changes what is given; an address that goes takes its credential along, a changed one keeps it', async () => {
+  test('200 changes the given fields; removing an address removes its credential, changing it does not', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     const before = await stored(app, id)

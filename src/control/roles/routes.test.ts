@@ -101,7 +101,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
 })
 
 suite('GET /organizations/{organizationId}/roles', () => {
-  test('200 lists the nine global roles first, then its own and nobody else’s', async () => {
+  test('200 lists the nine global roles first, then the organization’s own', async () => {
     await using app = await startControl()
     await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
     await makeRole(app, { ...builder, name: 'Second' })

@@ -37,7 +37,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     assert.equal((await app.as('admin').post('/runners', { id: 'local' })).status, 409)
   })
 
-  test('401 for nobody, 403 for owners and for runners, 404 for a runner that there is not', async () => {
+  test('401 without a credential, 403 for owners and runners, 404 for an unknown runner', async () => {
     for (const [method, path] of [
       ['GET', '/runners'],
       ['POST', '/runners'],
@@ -95,7 +95,7 @@ suite('PATCH /runners/{runnerId} of one that is not heard', () => {
     assert.deepEqual(await states(), both('disabled', 'disabled'))
     await drain(false)
     assert.deepEqual(await states(), both('unresponsive', 'initializing'))
-    // Once more changes nothing of one that is not drained.
+    // A second call changes nothing for a runner that is not drained.
     await drain(false)
     assert.deepEqual(await states(), both('unresponsive', 'initializing'))
     await runner.cut()
@@ -149,7 +149,7 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal((await app.as('owner').post(`/sandbox/${restoring}/start`)).status, 503)
     for (const id of [running, archived]) assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
     await untilState(app, running, 'destroyed')
-    // The runner removes the archive when it is back; until then nobody else does.
+    // The runner removes the archive when it is back; until then nothing else does.
     app.clock.advance({ minutes: 2 })
     await app.sweep()
     assert.equal((await app.as('owner').get(`/sandbox/${archived}`)).status, 404)
@@ -162,7 +162,7 @@ suite('DELETE /runners/{runnerId}', () => {
     while ((await isGone()).length === 0) await new Promise(setImmediate)
   })
 
-  test('409 for the server’s own runner, by force too: it goes on as it was', async () => {
+  test('409 for the server’s own runner, even with force: it continues unchanged', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     for (const query of ['', '?force=true']) {

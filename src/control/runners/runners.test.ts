@@ -15,7 +15,7 @@ const create = async (app: TestControl, body: object = {}): Promise<string> =>
 const report = (app: TestControl, id: string, body: object) => app.as('runner').put(`/sandbox/${id}/state`, body)
 
 suite('GET /sandbox/for-runner', () => {
-  test('200 lists what the runner should have, each with its assignment', async () => {
+  test('200 lists the sandboxes that the runner should have, each with its assignment', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -23,12 +23,12 @@ suite('GET /sandbox/for-runner', () => {
     assert.equal(status, 200)
     assert.deepEqual(
       body.map((each: { id: string; assignment: unknown }) => [each.id, each.assignment]),
-      // It has run by now: a disk that is missing from here on is lost, not new.
+      // The sandbox has run by now: from here on a missing disk is lost, not new.
       [[id, { ...runner.asked[0], isNew: false, isRunning: true }]],
     )
   })
 
-  test('200 with the variables of a sandbox once, where the runner says that it knows', async () => {
+  test('200 with a sandbox’s variables once, if the runner supports that', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app, { env: { HELLO: 'world' } })
@@ -40,7 +40,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.deepEqual(await told(''), [{ HELLO: 'world' }, { HELLO: 'world' }, 'started'])
   })
 
-  test('200 by states, and without what is under way', async () => {
+  test('200 filters by state, without sandboxes on the way', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -67,7 +67,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.equal((await app.as('runner').get('/sandbox/for-runner?limit=501')).status, 400)
   })
 
-  test('403 for users, 401 for nobody', async () => {
+  test('403 for users, 401 without a credential', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').get('/sandbox/for-runner')).status, 403)
     assert.equal((await app.as('nobody').get('/sandbox/for-runner')).status, 401)
@@ -121,7 +121,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopped')
   })
 
-  test('200 without a generation speaks of what is now', async () => {
+  test('200 a report without a generation is about the present one', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -141,7 +141,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopped')
   })
 
-  test('400 for a state that no runner can report, 404 for what it does not have, 403 for users', async () => {
+  test('400 for an unreportable state, 404 for a sandbox of another runner, 403 for users', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -157,7 +157,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'started')
   })
 
-  test('200 says why a sandbox ended by itself, and it stays stopped', async () => {
+  test('200 records why a sandbox ended by itself, and it stays stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -207,7 +207,7 @@ suite('GET /runners/link', () => {
     return new WebSocket(`${url}/api/runners/link`, { headers })
   }
 
-  test('401 for nobody and 403 for users, before any upgrade; 400 without one', async () => {
+  test('401 without a credential and 403 for users, before any upgrade; 400 without an upgrade', async () => {
     await using app = await startControl()
     const socket = await open(app, undefined)
     const [, refusal] = await once(socket, 'unexpected-response')
@@ -216,7 +216,7 @@ suite('GET /runners/link', () => {
     assert.equal((await app.as('runner').get('/runners/link')).status, 400)
   })
 
-  test('closed with 1008 for what is no message, and the runner may come again', async () => {
+  test('an invalid message closes the link with 1008, and the runner may connect again', async () => {
     await using app = await startControl()
     const url = (await app.listen()).replace('http', 'ws')
     for (const wrong of ['{', '{}', '{"type":"hello"}', '{"type":"report","report":{"state":"creating"}}', '[]', '']) {
@@ -237,7 +237,7 @@ suite('GET /runners/link', () => {
     await create(app)
   })
 
-  test('everything said twice counts once', async () => {
+  test('repeated messages count once', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'twice' }))
@@ -247,7 +247,7 @@ suite('GET /runners/link', () => {
     assert.equal((await eventsOf(app, id)).length, 4)
   })
 
-  test('a stale report is refused and answered with what counts now', async () => {
+  test('a stale report is refused with the current generation', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

@@ -20,7 +20,7 @@ const FollowQuery = Type.Object({ follow: Type.Boolean({ default: false }) })
 /** A thing with a build log, as far as the caller may see it. */
 type Built = { path: string; organizationId: string; image: string; isBeingMade: () => Promise<boolean> }
 
-/** What has build logs. `made` and `until` are words for the summaries. */
+/** Something that has build logs. `made` and `until` are words for the summaries. */
 type Logged<P extends TObject> = {
   path: string
   params: P

@@ -18,7 +18,7 @@ const sourceOf = async (app: TestControl, name: string, dockerfileContent: strin
 suite('a definition that builds on a snapshot', () => {
   test('names in FROM, --from and mounts are snapshots if such exist, otherwise images of registries', async () => {
     await using app = await startControl()
-    // It has the built-in image.
+    // The runner has the built-in image.
     await using _ = await connectRunner(app)
     const dockerfile = [
       'FROM --platform=linux/amd64 default AS a',

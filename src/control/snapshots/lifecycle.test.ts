@@ -80,7 +80,7 @@ const find = async (sql: Sql, group: string): Promise<Map<string, Found>> => {
 }
 
 suite('the life of a snapshot', () => {
-  test('every event has one answer in every state, and what it does not move it leaves untouched', async () => {
+  test('every event has one answer in every state, and leaves a snapshot that it does not move unchanged', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     await addSnapshots(database.sql, events)
@@ -143,14 +143,14 @@ suite('the life of a snapshot', () => {
       snapshotStates.filter((state) => !reached.has(state)),
       ['removing'],
     )
-    // What is being made ends, whatever its runners do.
+    // A snapshot on its way must reach an end, whatever its runners do.
     for (const state of statesInMaking) {
       for (const on of ['arrive', 'refuse', 'fail', 'give-up'] as const) assert.notEqual(endingOf(on, state), 'stays')
     }
   })
 })
 
-/** A database of that name with room for everybody who writes at once. */
+/** A separate database with enough connections for all concurrent writers. */
 const openWide = (url: string): Database & AsyncDisposable => {
   const database = openDatabase(url, { max: events.length + 2 })
   return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })
@@ -212,7 +212,7 @@ suite('two who write a snapshot at once', () => {
   })
 })
 
-/** The second looks at what was there before it has to wait; what it would not have moved then, it leaves to the first. */
+/** The second writer reads before it has to wait. Snapshots that it would not have moved then are left to the first. */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {
     const ending = endingOf(on, from)

@@ -75,7 +75,7 @@ export const snapshotMoves = [
   ['give-up', 'pending', 'error'],
   ['give-up', 'pulling', 'error'],
   ['give-up', 'snapshotting', 'error'],
-  // No runner has the image any more, and runners were told to bring it again.
+  // No runner has the image any more, and runners were told to fetch it again.
   ['lose', 'active', 'pulling'],
   // The only runner that kept the image is out of service. Built images are not tied to one runner.
   ['lose-runner', 'pending', 'error'],

@@ -15,7 +15,7 @@ const count = (replies: { status: number }[], status: number) =>
   replies.filter((reply) => reply.status === status).length
 
 suite('the quota of snapshots', () => {
-  test('403 names the quota and what is used; of many at the same time exactly as many get through', async () => {
+  test('403 names the quota and the use; of concurrent requests exactly as many succeed as fit', async () => {
     await using app = await startControl()
     await setQuota(app, { snapshotQuota: 3 })
     const replies = await Promise.all(Array.from({ length: 12 }, (_, index) => make(app, `s${index}`)))
@@ -47,7 +47,7 @@ suite('the quota of snapshots', () => {
     assert.equal((await make(app, 'one-more')).status, 200)
   })
 
-  test('403 for a snapshot of a sandbox too, which goes on as it was', async () => {
+  test('403 for a snapshot of a sandbox too, and the sandbox is unchanged', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     await app.as('member').post('/sandbox', { name: 'box' })
@@ -57,7 +57,7 @@ suite('the quota of snapshots', () => {
     assert.deepEqual([refused.status, (await app.as('viewer').get('/sandbox/box')).body.state], [403, 'started'])
   })
 
-  test('403 for more in the making than may be, and none for what is made', async () => {
+  test('403 for too many snapshots under way; finished ones do not count', async () => {
     await using app = await startControl()
     await setQuota(app, { maxConcurrentSnapshotProcessing: 1 })
     assert.equal((await make(app, 'one')).status, 200)

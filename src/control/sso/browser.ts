@@ -18,7 +18,7 @@ export const findBrowserSecret = (request: FastifyRequest, publicUrl: string): s
     return key === name && value !== undefined ? [value] : []
   })
   const [only, ...more] = values
-  // Two cookies of this name: somebody has added theirs to ours.
+  // Two cookies of this name: somebody has added another cookie to ours.
   return only !== undefined && more.length === 0 && secretPattern.test(only) ? only : undefined
 }
 

@@ -34,7 +34,7 @@ const begin = async (sso: SsoControl): Promise<string> => {
 }
 
 suite('GET /users/me/pending-sso-links', () => {
-  test('200 lists the links that wait for the caller, and nobody else’s', async () => {
+  test('200 lists only the links that wait for the caller', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     assert.deepEqual((await app.as('member').get(pending)).body, [])
@@ -141,7 +141,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal(await codeOf(sso, 'member'), 'link_pending')
   })
 
-  test('403 to a key that allows less than its owner holds, also to reject', async () => {
+  test('403 to a key with fewer permissions than its owner, also to reject', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     const { sql } = sso.app.database
@@ -151,7 +151,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await sso.app.asUser('member').post(confirm(id))).status, 204)
   })
 
-  test('404 after seven days, when it also leaves the list; the next sign-in asks anew', async () => {
+  test('404 after seven days, when the link also leaves the list; the next sign-in makes a new one', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -191,7 +191,7 @@ suite('DELETE /users/me/pending-sso-links/{id}', () => {
 })
 
 suite('an account that was made in advance with a foreign address', () => {
-  test('link_refused: no link waits that it could confirm, and nobody comes into the organization as it', async () => {
+  test('link_refused: no link waits that this account could confirm, and nobody joins through it', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {

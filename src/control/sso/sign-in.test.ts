@@ -71,7 +71,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.doesNotMatch(location!, /evil|admin/)
   })
 
-  test('404 for an organization without providers, as for one that does not exist', async () => {
+  test('404 for an organization without providers, as for an unknown one', async () => {
     await using sso = await startSso(provider)
     const ask = (id: string) => sso.app.as('nobody').get(`/auth/sso/org/${id}`)
     const [without, none] = [await ask(organizations.theirs), await ask('no-such')]
@@ -247,7 +247,7 @@ suite('the error table', () => {
     assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [502, 'provider_unavailable'])
   })
 
-  test('a provider in a private network that nobody allowed: provider_unavailable, and no call', async () => {
+  test('a provider in a private network that is not allowed: provider_unavailable, and no call', async () => {
     await using sso = await startSso(provider, {}, { settings: { privateTargets: { check: () => false } } })
     const page = await new Browser(sso.app).go(sso.startUrl)
     assert.deepEqual(errorOf(page), [502, 'provider_unavailable'])
@@ -386,7 +386,7 @@ suite('GET /auth/sso/callback', () => {
       assert.deepEqual(errorOf(await browser.go(back.href)), [400, 'invalid_response'], String(issuer))
       assert.ok(!(await provider.takeAsked()).includes('/token'))
     }
-    // The code of another provider with the state of ours, as that provider would send it.
+    // The code of another provider with our state, as that provider would send it.
     const browser = new Browser(sso.app)
     const begun = new URL((await browser.go(sso.startUrl)).location!)
     const there = await browser.signInAt(`${other.issuer}/auth${begun.search}`, 'ada')
@@ -420,7 +420,7 @@ suite('GET /auth/sso/callback', () => {
 })
 
 suite('differences between providers', () => {
-  test('keys that change in the middle of a sign-in, and between two, disturb nobody', async () => {
+  test('keys that change during a sign-in or between two sign-ins do no harm', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -469,7 +469,7 @@ suite('delivery', () => {
     assert.deepEqual([evil.status, evil.location], [302, `${dashboardUrl}&error=invalid_state`])
   })
 
-  test('a caller who asks for JSON, and everybody where no dashboard is set, is answered in JSON', async () => {
+  test('the answer is JSON if the caller asks for it, or if no dashboard is configured', async () => {
     await using withDashboard = await startSso(provider, {}, { settings: { dashboardUrl } })
     assert.equal((await withDashboard.signIn('ada')).status, 200)
     await using without = await startSso(provider)

@@ -5,7 +5,7 @@ import { organizations, userId } from '#test/control/people.ts'
 import { insertAttempt, listPendingLinks, putLink, takeAttempt } from './store.ts'
 
 suite('attempts to sign in', () => {
-  test('a network that begins 20000 keeps nobody out and ends nobody else’s: it loses its own first ones', async () => {
+  test('a network that begins 20000 sign-ins blocks no other: it loses its own oldest attempts', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const now = app.clock.now()

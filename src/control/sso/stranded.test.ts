@@ -75,7 +75,7 @@ suite('a user made by single sign-on', () => {
     assert.equal(await end(sso), id)
   })
 
-  test('link_refused where they hold more than a newcomer gets, so no provider signs in others as them', async () => {
+  test('link_refused if the user has more permissions than a newcomer gets', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     await makeAnew(sso)
@@ -97,7 +97,7 @@ suite('a user made by single sign-on', () => {
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('link_refused for who is no member, or known to another organization, or has another way in', async () => {
+  test('link_refused if the user is no member, known to another organization, or can sign in otherwise', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await end(sso)

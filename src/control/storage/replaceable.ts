@@ -1,7 +1,7 @@
 // A pool that is replaced after it lost a connection. In the driver (postgres 3.4.9), a connection lost during a write never
 // writes again (`closed()` in connection.js keeps its write timer), and its queries wait forever. So a pool that has lost
 // a connection gets no new queries: its running queries may end for a while, and new ones go to a new pool.
-/** What is used of the driver's pool here; callers see all of it. */
+/** The part of the driver's pool that is used here; callers see all of it. */
 type Pool = { end: (options: { timeout: number }) => Promise<void> } & object
 
 type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }

@@ -62,7 +62,7 @@ suite('linked accounts', () => {
     assert.equal((await link()).status, 400)
   })
 
-  test('POST /users/linked-accounts: 400 for what is unknown, not verified, of another address or of somebody else', async () => {
+  test('POST /users/linked-accounts: 400 for an unknown, unverified, different or foreign account', async () => {
     const { sub, said, client } = await newPerson()
     const provider = providerName(other.url)
     await attempt({ ...said, sub: `unverified-${sub}`, email_verified: false })
@@ -104,7 +104,7 @@ suite('linked accounts', () => {
     assert.equal((await client.post('/users/linked-accounts', body)).status, 400)
   })
 
-  test('DELETE /users/linked-accounts/{provider}/{providerUserId}: 204 ends it, 400 for the last, 404 for those of others', async () => {
+  test('DELETE /users/linked-accounts/{provider}/{providerUserId}: 204 removes it, 400 for the last, 404 for others’', async () => {
     const { sub, said, client } = await newPerson()
     await attempt({ ...said, sub: `second-${sub}` })
     const provider = providerName(other.url)

@@ -53,7 +53,7 @@ export const linkAccount = async (
     return await linkIdentity(transaction, { issuer, subject }, caller.user.id)
   })
   parts.callers.forget()
-  // The reason is not given: it would reveal who has an account there.
+  // The reason is not given: it would reveal whether somebody has an account there.
   if (!isLinked) {
     throw new Problem(
       'bad_request',

@@ -1,2 +1,2 @@
-// What other rooms may call about users.
+// Functions about users for other rooms.
 export { findUserByEmail, findUserById, freeAddress, insertFirstAdministrator } from './store.ts'

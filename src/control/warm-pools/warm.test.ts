@@ -67,7 +67,7 @@ suite('a warm pool', () => {
       [made.name, made.state, made.env, made.labels, made.cpu, made.autoStopInterval, made.warmPoolId],
       ['mine', 'started', { A: '1' }, { b: '2' }, 2, 7, undefined],
     )
-    // The runner had taken all of that before the caller heard of it, as the network had to be closed.
+    // The runner had applied all settings before the caller got its answer, because the network had to be closed.
     const [told] = runner.asked.slice(before).filter(({ sandboxId }) => sandboxId === made.id)
     assert.deepEqual([told?.env, told?.network.blockAll, told?.cpu, told?.isNew ?? false], [{ A: '1' }, true, 2, false])
     assert.deepEqual(await idsOf(app), [made.id])
@@ -114,7 +114,7 @@ suite('a warm pool', () => {
     assert.equal((await creating).state, 'started')
   })
 
-  test('whose runner fails to take what was asked for gives an error with its reason', async () => {
+  test('a runner that cannot apply the caller’s settings makes the create fail with its reason', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -188,7 +188,7 @@ suite('a warm pool', () => {
     await fill(app)
     const [ready] = await idsOf(app, '?includeWarm=true')
     await app.as('owner').patch(`/warm-pools/${poolId}`, { pool: 0 })
-    // It is surplus to the sweep, which has not yet written that.
+    // The sweep has chosen this sandbox as surplus, but has not written that yet.
     await inBetween(app, { writing: 'sandboxes' }, app.sweep, async (transaction) => {
       await transaction`update sandboxes set warm_pool_id = null, version = version + 1 where id = ${ready}`
     })
@@ -204,7 +204,7 @@ suite('a warm pool', () => {
     await pool(app, 0, 'default').catch(() => {})
     for (let made = 0; made < 2; made++) await create(app)
     assert.equal((await app.as('owner').post('/sandbox', {})).status, 503)
-    // And it waits for room before it fills again, and says so until it has.
+    // The pool waits for room before it fills again, and shows that.
     await app.sweep()
     const reason = async () => (await app.as('owner').get('/warm-pools')).body[0].errorReason
     assert.match(await reason(), /room/)
@@ -308,7 +308,7 @@ suite('a sandbox that was claimed', () => {
 })
 
 suite('the warm pools of the server itself', () => {
-  test('grow with demand up to what the operator allows, and fade with it', async () => {
+  test('the server’s own warm pools grow with demand up to the operator’s limit, and shrink with it', async () => {
     await using app = await startControl({ sandboxes: { ...waits, mostWarm: 3 } })
     await using _runner = await connectRunner(app)
     assert.equal(await fill(app), 0)
@@ -324,7 +324,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(seen?.count, 0)
   })
 
-  test('fade as demand does, not only when nobody has come for hours', async () => {
+  test('the server’s own warm pools shrink as demand does, not only after hours without creates', async () => {
     await using app = await startControl({ sandboxes: { ...waits, mostWarm: 8 } })
     await using _runner = await connectRunner(app)
     for (let made = 0; made < 8; made++) await create(app)
@@ -364,7 +364,7 @@ suite('the warm pools of the server itself', () => {
 })
 
 suite('GET /warm-pools', () => {
-  test('200 those of the organization only', async () => {
+  test('200 lists only the organization’s pools', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await pool(app, 0)
@@ -374,7 +374,7 @@ suite('GET /warm-pools', () => {
 })
 
 suite('POST /warm-pools', () => {
-  test('201; 409 for a second of the same snapshot and region; 400 and 404 for what is not there', async () => {
+  test('201; 409 for a second pool of one snapshot and region; 400 and 404 for unknown ones', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await pool(app, 0)

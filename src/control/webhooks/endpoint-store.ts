@@ -50,7 +50,7 @@ export const findEndpoint = async (sql: Sql, organizationId: string, id: string)
   return row && readEndpoint(row)
 }
 
-/** For the sender, which acts for no caller. */
+/** For the sender, which acts without a caller. */
 export const findEndpointById = async (sql: Sql, id: string): Promise<Endpoint | undefined> => {
   const [row] = await sql`select * from webhook_endpoints where id = ${id}`
   return row && readEndpoint(row)

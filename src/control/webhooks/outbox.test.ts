@@ -44,7 +44,7 @@ suite('the outbox', () => {
     assert.equal(await countMessages(app), 0)
   })
 
-  test('every change of a sandbox is told in order, with the payload of the interface', async () => {
+  test('every change of a sandbox is sent in order, with the payload of the interface', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)
@@ -97,7 +97,7 @@ suite('the outbox', () => {
     )
   })
 
-  test('a change that commits late is told, although later ones were dispatched before', async () => {
+  test('a change that commits late is sent, although later ones were dispatched before', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)
@@ -107,7 +107,7 @@ suite('the outbox', () => {
     await receiver.until(4)
     const other = openDatabase(app.url, { max: 1 })
     try {
-      // It takes the lower number, and is not there yet when the higher ones are sent.
+      // This change has the lower number, and is not committed yet when the higher ones are sent.
       await other.transaction(async (transaction) => {
         await transaction`update sandboxes set state = 'error' where id = ${slow}`
         await app.as('member').post('/sandbox/fast/stop')
@@ -123,7 +123,7 @@ suite('the outbox', () => {
     assert.equal(rows[2]?.subject, slow)
   })
 
-  test('snapshots are told when they are made, change and go', async () => {
+  test('a snapshot’s creation, changes and removal are sent', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using runner = await connectRunner(app)
@@ -170,7 +170,7 @@ suite('the outbox', () => {
     assert.ok(claimed, 'it was not taken from the pool')
   })
 
-  test('where there are too many, whoever has the most loses the oldest, but none that still waits', async () => {
+  test('if there are too many messages, the organization with the most loses its oldest sent ones', async () => {
     await using app = await start()
     const { sql } = app.database
     await sql`

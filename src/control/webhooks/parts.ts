@@ -1,4 +1,4 @@
-// What the webhooks room is built from.
+// The parts of the webhooks room.
 import type { Outbound } from '#src/control/outbound/outbound.ts'
 import type { Parts } from '#src/control/parts.ts'
 import type { WebhookProvider } from './provider.ts'

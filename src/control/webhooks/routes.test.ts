@@ -11,7 +11,7 @@ const url = 'https://hooks.example.com/alcove'
 
 const add = async (app: TestControl, body: object = { url }) => await app.as('owner').post(`${base}/endpoints`, body)
 
-/** Whether a transaction waits for an advisory lock that another one holds. */
+/** Whether a transaction waits for an advisory lock of another one. */
 const isSomebodyWaiting = async ({ database }: TestControl) => {
   const [waiting] = await database.sql`
     select 1 from pg_locks join pg_database on pg_database.oid = pg_locks.database
@@ -182,7 +182,7 @@ suite('one endpoint', () => {
     assert.equal((await as('stranger').get(`${foreign}/${id}`)).body.disabled, false)
   })
 
-  test('PATCH /webhooks/organizations/{organizationId}/endpoints/{endpointId} changes what is given: 200; 400 for what may not be', async () => {
+  test('PATCH /webhooks/organizations/{organizationId}/endpoints/{endpointId} changes the given fields: 200; 400 for invalid ones', async () => {
     await using app = await startControl()
     const { id } = (await add(app, { url, events: ['snapshot.removed'] })).body
     const at = `${base}/endpoints/${id}`

@@ -35,7 +35,7 @@ const happen = async (
     on conflict (id) do update set state = excluded.state, updated_at = now()`
 }
 
-/** What came of one subject, in order. */
+/** The received messages of one subject, in order. */
 const statesOf = ({ received }: Receiver, subject: string): string[] =>
   received
     .filter(({ payload }) => payload.id === subject)
@@ -77,7 +77,7 @@ suite('sending', () => {
     assert.throws(() => verify(secret, third), /No matching signature/)
   })
 
-  test('an endpoint hears of the kinds that it has chosen, and nothing when it is disabled', async () => {
+  test('an endpoint gets the event types that it has chosen, and nothing while it is disabled', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await addEndpoint(app, `${receiver.url}/all`)
@@ -245,7 +245,7 @@ suite('sending', () => {
     }
   })
 
-  test('a slow endpoint does not hold up another', async () => {
+  test('a slow endpoint does not delay another endpoint', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const slow = Promise.withResolvers<number>()
@@ -261,7 +261,7 @@ suite('sending', () => {
     await receiver.until(41, ({ path }) => path === '/slow')
   })
 
-  test('an organization whose endpoints are all slow does not hold up another, whatever waits for them', async () => {
+  test('an organization with only slow endpoints does not delay another, however much waits', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const slow = Promise.withResolvers<number>()

@@ -14,7 +14,7 @@ const token = 'testsk_secret.eu'
 
 type Call = { method: string; path: string; query: string; body: Record<string, unknown> | undefined }
 
-// What the description calls an event type or an id of the caller's.
+// A value that Svix's description calls an event type or a caller's id.
 const isName = (value: unknown) => typeof value === 'string' && /^[\w.-]{1,256}$/.test(value)
 const isText = (value: unknown) => typeof value === 'string' && value.length > 0
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -178,7 +178,7 @@ suite('with Svix', () => {
     assert.deepEqual([svixApplicationId, lastError, retryCount], ['app_1', null, 4])
   })
 
-  test('a wrong token and a server that is not there are told as such, without the token', async () => {
+  test('a wrong token and an unreachable server are reported as such, without the token', async () => {
     await using svix = await startSvix()
     await using wrong = await start(svix.url, 'wrong')
     const refused = await wrong.as('owner').post(`${base}/initialize`)
@@ -216,7 +216,7 @@ suite('with Svix', () => {
       name: 'one',
       state: 'pending',
     })
-    // It arrived, but its answer did not: the same again is refused there, and that is as good.
+    // The message arrived but its answer did not. A repeat is refused there, which counts as sent.
     await app.database.sql`update webhook_deliveries set state = 'waiting', due_at = ${app.clock.now()}`
     await emptied(app)
     assert.equal(svix.messages.size, 1)
@@ -263,7 +263,7 @@ suite('with Svix', () => {
       [...svix.messages.values()].map(({ payload }) => (payload as Record<string, unknown>)['id']),
       ['three'],
     )
-    // Without a refresh it takes a minute.
+    // Without a refresh a new endpoint is found after a minute.
     svix.state.endpoints = 0
     app.clock.advance({ minutes: 1 })
     await happen(app, 'four')

@@ -16,7 +16,7 @@ const oom = { oomKilled: true, signal: 'SIGKILL', detail: 'It ran out of memory 
 const labels = { team: 'blue' }
 const wish = { name: 'box', labels, env: { TOKEN: 'not-for-receivers' }, autoStopInterval: 15 }
 
-/** Everything that a dashboard hears, as name and payload. */
+/** All events of a dashboard, as name and payload. */
 const watch = async (base: string) => {
   const socket = new WebSocket(`${base.replace('http', 'ws')}/api/socket.io/?EIO=4&transport=websocket`)
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there
@@ -91,7 +91,7 @@ const cases: Case[] = [
   {
     title: 'a memory kill inside a sandbox that lives on: the runner and the cause',
     happen: async ({ runner, id }) => {
-      // A sandbox that is not there is no reason to say anything.
+      // A missing sandbox is no reason to send anything.
       runner.say({ type: 'mishap', sandboxId: 'nobody', cause: oom })
       runner.say({ type: 'mishap', sandboxId: id, cause: oom })
     },
@@ -196,7 +196,7 @@ suite('a webhook and an event of a dashboard say why, as the timeline does', () 
       for (const payload of payloads) assert.deepEqual([payload.id, payload.name, payload.labels], [id, 'box', labels])
       for (const { text } of receiver.received) assert.doesNotMatch(text, /not-for-receivers|TOKEN/)
 
-      // A failure is told twice there: as the whole record, and as a change.
+      // A failure causes two events: the whole record, and a change.
       const heard = await dashboard.until(count + (title.includes('ends the sandbox') ? 1 : 0))
       const told = heard.filter(([, { sandbox }]) => sandbox !== undefined)
       assert.deepEqual(
@@ -209,7 +209,7 @@ suite('a webhook and an event of a dashboard say why, as the timeline does', () 
     })
   }
 
-  test('labels that are too long to be kept with every message are left out, and everything else is said', async () => {
+  test('labels that are too long for every message are left out, and everything else is sent', async () => {
     await using app = await startControl({
       settings: { privateTargets: loopback },
       sandboxes: { createWaitSeconds: 20 },
@@ -226,7 +226,7 @@ suite('a webhook and an event of a dashboard say why, as the timeline does', () 
     )
   })
 
-  test('a snapshot that failed says why', async () => {
+  test('a failed snapshot’s messages have the reason', async () => {
     await using app = await startControl({ settings: { privateTargets: loopback } })
     await using receiver = await startReceiver()
     await using runner = await connectRunner(app)

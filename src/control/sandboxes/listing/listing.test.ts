@@ -169,7 +169,7 @@ suite('GET /sandbox', () => {
     [{ name: 'a', minCpu: '2', labels: '{"team":"red"}' }, ['a1']],
   ]
 
-  test('200 by every filter, joined by "and", and nobody else’s', async () => {
+  test('200 filters by every field, joined by "and", within the caller’s organization', async () => {
     await using app = await startControl()
     await fill(app)
     for (const [fields, ids] of filters) {

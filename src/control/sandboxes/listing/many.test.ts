@@ -144,7 +144,7 @@ suite('GET /sandbox among thousands', () => {
     }
   })
 
-  test('200 with the longest names there are: an index holds them', async () => {
+  test('200 with the longest allowed names: the index can store them', async () => {
     await using app = await startControl()
     await insertMany(app.database.sql, { organizationId: organizations.ours, count: 10 }, now)
     await app.database.sql`

@@ -1,4 +1,4 @@
-// Why something happened to a sandbox, as its runner says it: cleaned for the database, and in a sentence.
+// Turns a runner's report of a cause into a sentence, cleaned for the database.
 import type { Cause } from '#src/wire/runner-link.ts'
 
 const longestReason = 2000

@@ -130,7 +130,10 @@ export class ChangeFeed {
     return this.#claimed.get(sandboxId) === taken && this.#claimed.delete(sandboxId)
   }
 
-  /** Resolves when the runner of a sandbox has taken it as it is, with the row of its next change if that comes first, or after `timeoutMs`. */
+  /**
+   * Resolves when the runner has taken the sandbox in its present state; with the row of the next change, if that comes first; or
+   * after `timeoutMs`.
+   */
   async taken(sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow | undefined> {
     const event = takenBy(sandbox.runner_id ?? '', sandbox.id, sandbox.generation)
     const { promise, resolve } = Promise.withResolvers<undefined>()

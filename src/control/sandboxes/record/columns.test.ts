@@ -68,7 +68,7 @@ suite('the columns of a sandbox', () => {
     const stored = await storedColumns(app)
     const shed = stored.filter(isShed)
     assert.ok(shed.length > 0)
-    // What a fork copies is what people chose, so it is there to be emptied by mistake. The runner is a reference.
+    // A fork copies the columns that people chose, so exactly these could be emptied by mistake. The runner is a reference.
     const chosen = stored.filter(
       ({ name, isNullable }) => isNullable && columns[name].fork === 'copied' && name !== 'runner_id',
     )

@@ -8,7 +8,7 @@ import { DateTime, textMap } from '#src/http/shapes.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import { type DesiredState, desiredStates, type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
 
-/** What a sandbox has of its host. */
+/** The resources of a host that a sandbox uses. */
 export type Size = { cpu: number; memoryGiB: number; diskGiB: number }
 
 export const oneOf = <const T extends string>(values: readonly T[]) => Type.Enum([...values] as T[])
@@ -18,9 +18,9 @@ export const sandboxClasses = ['linux-vm', 'container', 'android', 'windows'] as
 export const TextMap = textMap({ names: 65_536, values: 65_536, most: 1000 })
 
 type Described = {
-  /** Whether whoever makes a sandbox gives a value, may give one, or leaves it to the default of the database. */
+  /** Whether a create gives the value, may give it, or leaves it to the database's default. */
   begins: 'given' | 'may be given' | 'default'
-  /** A fork has its parent's value, or one of its own. */
+  /** Whether a fork copies its parent's value or gets a new one. */
   fork: 'copied' | 'own'
   /** Whether the value stays when the sandbox is gone, or is emptied: null, or `{}` (trigger `shed_when_gone`). */
   gone: 'stays' | 'shed'
@@ -33,7 +33,7 @@ type Described = {
   asked?: { shape: TSchema; otherwise: unknown }
 }
 
-/** Only the compiler sees `value`. */
+/** `value` exists only for the compiler. */
 type Typed<T> = { value?: { of: T } }
 
 /** A column, with the type that its values have in a row. */
@@ -44,9 +44,9 @@ const column =
 
 /** A new sandbox is given it, and a fork has its parent's. */
 const copied = { begins: 'given', fork: 'copied', gone: 'stays' } as const
-/** A new sandbox is given its own, and so is a fork. */
+/** A new sandbox gets a new value, and so does a fork. */
 const own = { begins: 'given', fork: 'own', gone: 'stays' } as const
-/** It begins with a default and is written as the sandbox lives. */
+/** The column begins with its default and is written later. */
 const later = { begins: 'default', fork: 'own', gone: 'stays' } as const
 
 const inLists = <const N extends string, S extends TSchema>(name: N, shape: S) =>
@@ -99,7 +99,7 @@ export const columns = {
   auto_pause_interval: column<number>()({ ...copied, shown: inLists('autoPauseInterval', Whole) }),
   auto_archive_interval: column<number>()({ ...copied, shown: inLists('autoArchiveInterval', Whole) }),
   auto_delete_interval: column<number>()({ ...copied, shown: inLists('autoDeleteInterval', Whole) }),
-  // A fork does not begin it anew: it would outlive the time that its parent was given.
+  // A fork copies this time: otherwise forks could outlive the time that their parent was given.
   auto_destroy_at: column<Date | null>()({ ...own, shown: inLists('autoDestroyAt', Type.Optional(DateTime)) }),
   created_at: column<Date>()({ ...own, shown: inLists('createdAt', DateTime) }),
   updated_at: column<Date>()({ ...later, shown: inLists('updatedAt', DateTime) }),
@@ -151,7 +151,7 @@ export const columns = {
   entrypoint: column<string[] | null>()({ ...copied, gone: 'shed' }),
   version: column<number>()({ ...own, claim: 'kept' }),
   generation: column<number>()({ ...own, claim: 'kept' }),
-  /** Calls into it wait until its runner has taken this generation: before, it was nobody's. */
+  /** Calls into the sandbox wait until its runner has taken this generation: before that the sandbox had no owner. */
   least_generation: column<number | null>()(later),
   stop_signal: column<'SIGTERM' | 'SIGKILL'>()(later),
   state_changed_at: column<Date>()(later),
@@ -178,17 +178,17 @@ export const columns = {
 type Columns = typeof columns
 export type ColumnName = keyof Columns
 
-/** The names of the columns whose rows say this. */
+/** The names of the columns whose rows have these properties. */
 type Where<Said> = { [N in ColumnName]: Columns[N] extends Said ? N : never }[ColumnName]
 
-/** What the database has of a sandbox. */
+/** The values of a sandbox's row in the database. */
 export type ColumnValues = { -readonly [N in ColumnName]: NonNullable<Columns[N]['value']>['of'] }
 
-/** What is known when a sandbox is made; every other column begins with its default. */
+/** The values that a create gives. Every other column begins with its default. */
 export type NewSandbox = Pick<ColumnValues, Where<{ begins: 'given' }>> &
   Partial<Pick<ColumnValues, Where<{ begins: 'may be given' }>>>
 
-/** What a claim writes on a warm sandbox: all that a new one is made with, except the columns that it keeps. */
+/** The columns that a claim writes on a warm sandbox: those of a create, except the ones that a warm sandbox keeps. */
 export type RequestedColumns = Omit<NewSandbox, Where<{ claim: 'kept' }>>
 
 export type ListedColumn = Where<{ shown: { in: 'lists' } }>
@@ -200,7 +200,7 @@ const entries = Object.entries(columns) as [ColumnName, Described][]
 const namesWhere = <N extends ColumnName>(holds: (described: Described) => boolean) =>
   entries.filter(([, described]) => holds(described)).map(([name]) => name) as N[]
 
-/** What an item of a listing is made of: a page has up to 200 of them, and a row has much that no item shows. */
+/** The columns that an item of a listing needs: a page has up to 200 items, and most of a row is not shown. */
 export const listedColumns = namesWhere<ListedColumn>(({ shown }) => shown?.in === 'lists')
 export const recordedColumns = namesWhere<RecordedColumn>(({ shown }) => shown?.in === 'records')
 const copiedColumns = namesWhere<Where<{ fork: 'copied' }>>(({ fork }) => fork === 'copied')
@@ -220,11 +220,11 @@ const shapesOf = <N extends ColumnName>(names: readonly N[]): ShapesOf<N> =>
     names.map((name) => [(columns[name] as Described).shown!.name, (columns[name] as Described).shown!.shape]),
   ) as ShapesOf<N>
 
-/** The fields of lists, and those that single records have besides. */
+/** The fields of lists, and the additional fields of single records. */
 export const listedShapes = shapesOf(listedColumns)
 export const recordedShapes = shapesOf(recordedColumns)
 
-/** What a field shows of a column. */
+/** The type of the field that shows a column. */
 export type ShownValue<N extends ColumnName> = Columns[N] extends { shown: { shape: infer S extends TSchema } }
   ? Static<S>
   : never
@@ -244,6 +244,6 @@ export const askedOf = (body: Partial<Record<string, unknown>>): Pick<ColumnValu
     askedColumns.map((name) => [name, body[columns[name].shown.name] ?? columns[name].asked.otherwise]),
   ) as Pick<ColumnValues, AskedColumn>
 
-/** What a fork has of its parent. */
+/** The columns that a fork copies from its parent. */
 export const copiedOf = (parent: ColumnValues): Pick<ColumnValues, Where<{ fork: 'copied' }>> =>
   Object.fromEntries(copiedColumns.map((name) => [name, parent[name]])) as never

@@ -127,7 +127,7 @@ suite('the life of a sandbox', () => {
     assert.equal(new Set(pairs).size, pairs.length)
   })
 
-  test('every move passes through a state that is watched, and ends in one that is settled', () => {
+  test('every move passes through a state with a time limit, and ends in a settled state', () => {
     for (const [on, from] of moves) {
       const move = findMove(on, from)
       assert.ok(move)
@@ -146,7 +146,7 @@ suite('the life of a sandbox', () => {
 
   test('a runner can end every move both ways', () => {
     for (const [, , through, to] of moves) {
-      // It has no runner yet: its image ends it.
+      // A sandbox in this state has no runner yet; its image decides how it continues.
       if (through === 'pending_build' || through === 'building_snapshot') continue
       // A snapshot ends with its image, and a claim as it begins.
       const isOver = through === 'snapshotting' || through === to
@@ -163,7 +163,7 @@ suite('the life of a sandbox', () => {
     }
   })
 
-  test('a state that passes is bounded in time, and one that is settled is not', () => {
+  test('a state on the way has a time limit, and a settled state has none', () => {
     for (const state of sandboxStates) {
       const row = stateRows[state]
       assert.equal(row.stuckAfterSeconds === null, row.settled, state)
@@ -175,7 +175,7 @@ suite('the life of a sandbox', () => {
 const words = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
 suite('what a runner says', () => {
-  test('a start whose end alone is reported is over: the runner reports the generation that is wanted', () => {
+  test('a start of which only the end is reported is over, if the generation is the current one', () => {
     for (const state of ['creating', 'forking', 'starting', 'restoring', 'resuming'] as const) {
       assert.equal(afterReport(state, 'started', 'stopped'), 'stopped')
     }
@@ -187,7 +187,7 @@ suite('what a runner says', () => {
     assert.equal(afterReport('destroying', 'destroyed', 'stopped'), undefined)
   })
 
-  test('a sandbox that ends by itself is stopped, and one that is lost is an error', () => {
+  test('a sandbox that ends by itself is stopped, and a lost one is an error', () => {
     assert.equal(afterReport('started', 'started', 'stopped'), 'stopped')
     assert.equal(afterReport('started', 'started', 'destroyed'), 'error')
     assert.equal(afterReport('stopped', 'stopped', 'destroyed'), 'error')
@@ -231,7 +231,7 @@ suite('what a runner says', () => {
     }
   })
 
-  test('a snapshot under way is ended by its image, or by the end of its sandbox, not by hearing what it was', () => {
+  test('a snapshot ends with its image or with its sandbox, not by a report of the state before it', () => {
     for (const was of ['started', 'stopped', 'paused'] as const) {
       assert.equal(afterReport('snapshotting', was, was), undefined)
     }

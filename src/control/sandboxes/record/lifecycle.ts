@@ -110,7 +110,7 @@ export const alreadyDone = [
 export const forkableStates = ['started', 'stopped', 'paused'] as const satisfies readonly SandboxState[]
 
 type StateRow = {
-  /** Nothing is under way. */
+  /** No move is under way. */
   settled: boolean
   /** Counts against the cpu and memory of its runner. */
   holdsCompute: boolean
@@ -189,7 +189,7 @@ const restingMoves: (readonly [through: SandboxState, desired: DesiredState])[] 
   .filter(([, from, , to]) => from === to && !stateRows[to].holdsCompute)
   .map(([, , through, to]) => [through, to])
 
-/** What a sandbox counts for in the quota of its organization. */
+/** The resources that a sandbox counts for in its organization's quota. */
 export const holdsOf = (state: SandboxState, desired: DesiredState): Pick<StateRow, 'holdsCompute' | 'holdsDisk'> => {
   const { holdsCompute, holdsDisk } = stateRows[state]
   const isResting = restingMoves.some(([through, to]) => through === state && to === desired)

@@ -1,6 +1,6 @@
-// What a sandbox may reach, as callers write it: a text of IPv4 CIDRs and one of domains, with commas between them.
+// The network policy of a sandbox, as callers write it: a list of IPv4 CIDRs and a list of domains, separated by commas.
 //
-// Block all wins over both lists; the lists together allow what either allows; without any the public Internet is open.
+// Block all wins over both lists. The lists together allow what either one allows. Without lists the public Internet is open.
 import { isIPv4 } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { Problem } from '#src/problems.ts'
@@ -33,7 +33,7 @@ const itemsOf = (field: string, given: string | null | undefined): string[] => {
   throw new Problem('bad_request', `${field} holds at most ${mostItems} items, not ${items.length}`)
 }
 
-/** `null` where there is none: an empty text is "no list". */
+/** `null` for an empty list. */
 const listOf = (items: readonly string[]): string[] | null => (items.length === 0 ? null : [...new Set(items)])
 
 const isCidr = (text: string): boolean => {
@@ -63,7 +63,7 @@ export const checkAllowList = (given: string | null | undefined): string[] | nul
 const readDomain = (text: string): string | undefined => {
   const star = text.startsWith('*.') ? '*.' : ''
   const name = text.slice(star.length).replace(/\.$/, '')
-  // What ends a host name in a URL would be cut off without a word.
+  // The URL parser would silently cut off a host name at one of these characters.
   if (/[%/\\?#@:[\]]/.test(name)) return undefined
   const ascii = domainToASCII(name)
   const isName = ascii.length <= 253 - star.length && isDomainName(ascii) && !isIPv4(ascii)

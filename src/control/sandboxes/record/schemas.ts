@@ -41,8 +41,8 @@ export const NetworkSettings = Type.Object({ networkBlockAll: Type.Optional(Type
 export type NetworkSettings = Static<typeof NetworkSettings>
 
 /**
- * Every field of the interface is named, also those that are not built yet: `verbs/create.ts` refuses these with a sentence,
- * where a field left out here would be dropped in silence.
+ * Every field of the interface is listed, also those that are not implemented: `verbs/create.ts` refuses these with a sentence,
+ * while an unlisted field would be dropped silently.
  */
 export const CreateSandbox = Type.Object({
   ...askedShapes,
@@ -190,10 +190,10 @@ export const PaginatedSandboxes = Type.Object({
 export const ForRunnerQuery = Type.Object({
   states: Type.Optional(Type.Array(SandboxState, { maxItems: 100 })),
   skipReconcilingSandboxes: Type.Boolean({ default: false }),
-  // Ours: by pages in the order of ids, so that no answer is as large as all sandboxes of a runner together.
+  // An addition to the interface: pages in the order of ids, so that no answer has all sandboxes of a runner.
   after: Type.Optional(Type.String({ maxLength: 255 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
-  // Ours: the assignment leaves out `env`, which may be large, and is that of the record around it.
+  // An addition to the interface: the assignment leaves out `env`, which may be large, and the record around it has `env` once.
   envOnce: Type.Boolean({ default: false }),
 })
 
@@ -209,7 +209,7 @@ export const Cause = Type.Object({
   detail: Type.Optional(Reason),
 })
 
-/** Ours, and not in the interface: the timeline of a sandbox. */
+/** An addition to the interface: the timeline of a sandbox. */
 export const TimelineQuery = Type.Object({
   cursor: Type.Optional(Type.String({ maxLength: 2048 })),
   limit,

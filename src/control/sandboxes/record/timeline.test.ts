@@ -18,7 +18,7 @@ const eventsOf = async (app: TestControl, idOrName: string, query = ''): Promise
 }
 
 suite('GET /sandbox/{sandboxIdOrName}/events', () => {
-  test('200 newest first: what it was and became, when, by whom, and why', async () => {
+  test('200 newest first, each event with both states, time, actor and reason', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -64,7 +64,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     const cause = { oomKilled: true, signal: 'SIGKILL', detail: 'It ran out of memory.\0' }
     runner.say({ type: 'mishap', sandboxId: 'nobody', cause })
     runner.say({ type: 'mishap', sandboxId: id, cause })
-    // It changes nothing that could be waited for.
+    // A mishap changes no state that the test could wait for.
     let mishap: SandboxEvent | undefined
     for (const end = Date.now() + 20_000; mishap === undefined && Date.now() < end; )
       mishap = (await eventsOf(app, id)).find(({ from, to }) => from === to)
@@ -102,7 +102,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     }
   })
 
-  test('200 for one that is gone, by id and for its organization only, until it is forgotten', async () => {
+  test('200 for a deleted sandbox, by id and for its organization only, until it is forgotten', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -119,7 +119,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     assert.equal((await app.as('viewer').get(`/sandbox/${id}/events`)).status, 404)
   })
 
-  test('404 for nobody’s and somebody else’s sandbox, 400 for what cannot be read, 401 without a credential', async () => {
+  test('404 for an unknown and a foreign sandbox, 400 for invalid input, 401 without a credential', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

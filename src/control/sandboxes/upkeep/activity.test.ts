@@ -70,7 +70,7 @@ suite('activity', () => {
     await run({ app, runner, id }, last)
   }
 
-  test('counted anew from whatever uses a sandbox, and from each of its starts', () =>
+  test('activity counts again from every use of a sandbox, and from each of its starts', () =>
     withBox(async (life, lastActivity) => {
       for (const [title, use] of Object.entries(counts)) {
         life.app.clock.advance({ minutes: 1 })

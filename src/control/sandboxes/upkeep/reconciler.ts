@@ -20,7 +20,7 @@ const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
     isClaim(from, row.state) ||
     (from !== null && (from === 'resizing' || !isMeant(from, row.state))))
 
-/** What is asked of the runner, and of which image, where a snapshot is made. */
+/** Sends the assignment to the runner, and the image assignment while a snapshot is made. */
 const tell = (parts: RunningParts, runnerId: string, row: SandboxRow): void => {
   parts.links.push(runnerId, asAssignment(row))
   if (row.state === 'snapshotting' && row.snapshot_image !== null) void pushImage(parts, row.snapshot_image)

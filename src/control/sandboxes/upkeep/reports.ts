@@ -23,7 +23,7 @@ const onRunner = { archived_at: null, archive_not_before: null } as const
 
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
   archived_at: row.archived_at ?? now,
-  // What a timer reckons from, however the sandbox came to be archived.
+  // Timers count from this time, however the sandbox came to be archived.
   stopped_at: row.stopped_at ?? now,
   ...(archive === undefined
     ? {}
@@ -35,7 +35,7 @@ const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Parti
       }),
 })
 
-/** What a settled state means for the other columns. */
+/** The other columns that change with a settled state. */
 const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): Partial<SandboxRow> => {
   switch (to) {
     case 'started':
@@ -49,7 +49,7 @@ const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
       return {
         ...onRunner,
         stopped_at: row.state === 'archiving' ? (row.stopped_at ?? now) : now,
-        // What has ended had started, and its disk is its own from now on.
+        // A sandbox that ended had started, so from now on it has its own disk.
         first_started_at: row.first_started_at ?? (report.cause === undefined ? null : now),
       }
     case 'archived':
@@ -119,7 +119,7 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   if (report.refused !== undefined && row.state === 'creating') {
     return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
   }
-  // A resize that was given up is refused all the same when its runner comes to it, be it by a recover.
+  // A refusal of an abandoned resize still counts when the runner comes to it, even during a recover.
   const isOfResize = row.resize_from !== null && report.state === row.desired_state
   const state = isOfResize ? 'resizing' : row.state
   const refusedTo = report.refused === undefined ? undefined : afterRefusal(state, report.state)
@@ -148,11 +148,11 @@ const getReported = async (
 /** Safe to lose: the runner repeats this report until control's list shows it. */
 const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
 
-/** Takes a report; one that is stale, or about a sandbox of another runner, is refused and changes nothing. */
+/** Applies a report. A stale report, or one about another runner's sandbox, is refused and changes nothing. */
 export const applyReport = async (parts: RunningParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts
   if (report.state === 'started' && report.refused === undefined && report.generation !== undefined) {
-    // What was claimed is started already, and whatever has become of it since is of another generation.
+    // A claimed sandbox is started already; later changes have a newer generation.
     if (changes.tellTaken(runnerId, report.sandboxId, report.generation)) return
   }
   for (let attempt = 0; attempt < mostAttempts; attempt++) {

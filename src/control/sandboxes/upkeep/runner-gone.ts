@@ -1,5 +1,4 @@
-// Sandboxes of a runner that was taken out of service for good. What it had on its disks is lost; what is in the archive
-// store is not.
+// Ends the sandboxes of a runner that was removed for good. The disks on it are lost; archives in the store are not.
 
 import type { RunningParts } from '#src/control/running.ts'
 import { leaveRunner } from '../record/notes.ts'
@@ -23,7 +22,7 @@ const changeOf = ({ archived_at, generation }: SandboxRow): StateChange =>
         },
       }
 
-/** Others may be writing them: what is left when this resolves is left for the next call. */
+/** Other processes may be writing these rows. Sandboxes that are left when this resolves are ended by the next call. */
 export const endOnRunner = async (parts: RunningParts, runnerId: string): Promise<void> => {
   const { database, clock, changes } = parts
   const { sql } = database

@@ -3,8 +3,8 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById, writeState } from '../record/store.ts'
 
 /**
- * Ends a snapshot whose disk was copied, or could not be: the sandbox goes back to what it was. Answers it, for the caller to announce once
- * the transaction is over; `undefined` where it is doing something else by now, another snapshot too.
+ * Ends a snapshot whose disk was copied or could not be: the sandbox returns to its state before. Returns the row, for the caller
+ * to announce after the transaction; `undefined` if the sandbox is doing something else by now, even another snapshot.
  */
 export const endSnapshotting = async (
   transaction: Transaction,

@@ -9,8 +9,8 @@ const rowsPerSweep = 500
 const stoppable = moves.filter(([on]) => on === 'stop').map(([, from]) => from)
 
 /**
- * Stops what still runs of organizations whose hours of grace have passed. Like a timer: what is missed, or is doing
- * something else just now, is found by the next sweep, and two sweeps leave each other alone.
+ * Stops the running sandboxes of organizations whose grace period has passed. The next sweep finds sandboxes that are missed or
+ * busy now, and two sweeps do not disturb each other.
  */
 export const stopSuspended = async (parts: RunningParts): Promise<void> => {
   const { database, clock, log } = parts

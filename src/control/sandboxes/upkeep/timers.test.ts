@@ -43,7 +43,7 @@ suite('time', () => {
     )
   })
 
-  test('the time in which its runner was not heard, or control was away, is no time without activity', async () => {
+  test('time in which the runner was silent or control was down does not count as idle', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 5 })
@@ -71,7 +71,7 @@ suite('time', () => {
     await untilState(app, pauses, 'paused')
   })
 
-  test('its time to live passes all the same', async () => {
+  test('its time to live passes even while the runner is silent', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { ttlMinutes: 5 })
@@ -119,7 +119,7 @@ suite('time', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('spares what is started, or put off, between its look and its word', async () => {
+  test('a sandbox that is started or postponed between the timer’s look and its write is spared', async () => {
     const meanwhile = {
       started: "update sandboxes set state = 'starting', desired_state = 'started', version = version + 1",
       'put off': 'update sandboxes set auto_delete_interval = 60',

@@ -18,14 +18,14 @@ import { pause } from '../verbs/pause.ts'
 type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'auto-delete' | 'purge'
 
 const rowsPerSweep = 500
-/** On one runner by themselves, which does no more at a time (src/runner/keeping/keeper.ts). */
+/** Automatic archives on one runner at a time: as many as a runner does at once (src/runner/keeping/keeper.ts). */
 const mostArchiving = 4
 const hoursKeptWhenDestroyed = 24
 
 const after = (from: Date | null, minutes: number): number =>
   from === null ? Number.POSITIVE_INFINITY : from.getTime() + minutes * 60_000
 
-/** What is due now, the most final first. Says the same as the column `due_at`, and which of its reasons it is. */
+/** The timer that is due now, the most final first. It follows the same rules as the column `due_at`. */
 const dueTimer = (row: SandboxRow, now: Date): Timer | undefined => {
   const at = now.getTime()
   if (row.state === 'destroyed') return at >= after(row.gone_at, hoursKeptWhenDestroyed * 60) ? 'purge' : undefined
@@ -54,7 +54,7 @@ const dueWhenIdle = (row: SandboxRow, at: number): Timer | undefined => {
 
 const minutes = (count: number) => (count === 1 ? '1 minute' : `${count} minutes`)
 
-/** Does what is due. Every way through it moves `due_at` on, or the row would be looked at for ever. */
+/** Does what is due. Every branch moves `due_at`, because otherwise the row would be due forever. */
 const act = async (parts: RunningParts, row: SandboxRow, timer: Timer): Promise<void> => {
   const occasion = (reason: string) => ({ by: { kind: 'timer', id: timer }, reason, whileDue: true }) as const
   switch (timer) {
@@ -128,7 +128,7 @@ const unstick = async (parts: RunningParts, row: SandboxRow): Promise<void> => {
       const reason = `It was still ${row.state} after ${seconds} s; its runner did not say that it had finished.`
       return { to: 'error', by, reason, set: { error_reason: reason, recoverable: true } }
     }
-    // The files go when the runner is back: the row stays in that runner's list until it says that they are gone.
+    // The files are removed when the runner is back. Until it reports that, the row stays in the runner's list.
     if ((row.runner_heartbeat_at?.getTime() ?? 0) < silentBefore(parts).getTime()) {
       return {
         to: 'destroyed',

@@ -33,7 +33,7 @@ const destroySome = async (
   return rows.length
 }
 
-/** Deletes the rows of an organization, once its runners have said that they have nothing of it left. */
+/** Deletes the rows of an organization once its runners have reported that nothing of it is left. */
 const forget = async (parts: RunningParts, organization: DeletedOrganization): Promise<void> => {
   const { database, clock } = parts
   const now = clock.now()

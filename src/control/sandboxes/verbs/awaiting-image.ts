@@ -1,4 +1,4 @@
-// Sandboxes that wait for their image (`pending_build`, `building_snapshot`). They go on when a runner has the image, and fail
+// Sandboxes that wait for their image (`pending_build`, `building_snapshot`). They continue when a runner has the image, and fail
 // if the image fails.
 import { reserveRunner } from '#src/control/runners/placement.ts'
 import type { RunningParts } from '#src/control/running.ts'

@@ -69,7 +69,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, made.id)).user, 'app')
   })
 
-  test('an image that says as much of itself as a runner passes on is one like any other', async () => {
+  test('an image with as large a configuration as a runner passes on works like any other', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await create(app, { name: 'box' })
@@ -138,7 +138,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal(runner.askedImages.filter((asked) => asked.image === image).length >= 1, true)
   })
 
-  test('build_failed with the reason; the next create tries anew', async () => {
+  test('build_failed with the reason; the next create tries again', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const failed = await create(app)
@@ -179,7 +179,7 @@ suite('POST /sandbox with buildInfo', () => {
     await untilState(app, next.id, 'started')
   })
 
-  test('a sweep goes on where a control that was killed had stopped', async () => {
+  test('a sweep continues where a killed control had stopped', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const [placed, doomed] = [await create(app), await create(app)]
@@ -207,7 +207,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, made.id)).state, 'build_failed')
   })
 
-  test('time in which no runner is heard is not counted, for a day', async () => {
+  test('time in which no runner is seen does not count, for a day', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await create(app)
@@ -230,7 +230,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await states())[1], 'error')
   })
 
-  test('an image that nobody has made sandboxes from for a day goes', async () => {
+  test('an image from which nobody has made a sandbox for a day is removed', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const made = await create(app)
@@ -248,7 +248,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual(await listed(app), [])
   })
 
-  test('403 to the thousandth and first that waits or has failed; one that is deleted makes room', async () => {
+  test('403 when a thousand sandboxes wait or have failed; deleting one makes room', async () => {
     await using app = await startControl()
     const made = await create(app)
     const { sql } = app.database

@@ -66,7 +66,7 @@ export const checkName = (given: string): string => {
   return name
 }
 
-/** Most bytes of all names and values together: the list of a runner holds them for all of its sandboxes. */
+/** Most bytes of all names and values together, because a runner's list contains those of all its sandboxes. */
 const mapBytes = 64 * 1024
 
 export const checkMap = (field: 'env' | 'labels', map: Record<string, string>): Record<string, string> => {

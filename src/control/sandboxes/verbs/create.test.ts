@@ -139,7 +139,7 @@ suite('POST /sandbox', () => {
     assert.equal(theirs.status, 200)
   })
 
-  test('200 gives a runner’s last place to one of many who ask at the same moment, 503 to the others', async () => {
+  test('200 gives a runner’s last place to one of many concurrent callers, 503 to the others', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -169,7 +169,7 @@ suite('POST /sandbox', () => {
     assert.equal(unreadable.status, 400)
   })
 
-  test('503 with Retry-After while no runner has the default snapshot, and 200 as soon as one says it has', async () => {
+  test('503 with Retry-After while no runner has the default snapshot, and 200 as soon as one reports it', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     const before = await app.as('member').post('/sandbox', {})
     assert.deepEqual(
@@ -289,7 +289,7 @@ suite('POST /sandbox', () => {
     [400, [], /body/],
   ]
 
-  test('4xx names what is wrong or not built yet, and nothing is made', async () => {
+  test('4xx names a wrong or unsupported field, and nothing is created', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     for (const [status, body, says] of refused) {
@@ -302,7 +302,7 @@ suite('POST /sandbox', () => {
     assert.equal(counted?.['n'], 0)
   })
 
-  test('200 for what is not built when it is not asked for', async () => {
+  test('200 for an unsupported field that asks for nothing', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const nothing = {

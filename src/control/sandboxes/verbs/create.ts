@@ -112,7 +112,7 @@ const plan = async (
 ): Promise<Plan> => {
   const regionId = regionIdFor(organization, wish)
   const snapshot = wish.snapshot ?? parts.settings.defaultSnapshot
-  // What is held comes last, and is held no longer than it must be.
+  // Locks are taken last, and are held no longer than necessary.
   const [region, quotaOf, , origin] = await Promise.all([
     getRegion(transaction, organization, regionId),
     getQuotas(transaction, organization, regionId),

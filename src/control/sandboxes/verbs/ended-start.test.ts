@@ -1,4 +1,4 @@
-// A start that ended before anybody heard that it had begun.
+// A start that ended before its success was reported.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { create, get, post } from '#test/control/box.ts'
@@ -47,7 +47,7 @@ suite('a start of which is heard only that it has ended', () => {
     await post(app, 'start')
     const { generation } = await runner.untilAsked(({ target, generation: of }) => target === 'started' && of > 1)
     runner.report({ sandboxId: id, generation: generation - 1, state: 'stopped' })
-    // The runner is told the assignment again, and nothing has changed.
+    // The runner gets the assignment again, and nothing has changed.
     const asked = () => runner.asked.filter(({ generation: of }) => of === generation).length
     while (asked() < 2) await new Promise(setImmediate)
     assert.equal((await get(app, id)).state, 'starting')

@@ -1,4 +1,4 @@
-// Which command the runner of a sandbox is told to run at each start.
+// The command that a sandbox's runner runs at each start.
 
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
@@ -59,7 +59,7 @@ suite('the entrypoint of a sandbox', () => {
     await tell(app, await imageOf(app, 'kept'))
     await untilState(app, id, 'started')
     assert.deepEqual((await app.as('owner').get('/snapshots/kept')).body.entrypoint, ['/run', 'snapshot'])
-    // The snapshot may go; the sandbox knows what it runs.
+    // The snapshot may be deleted, because the sandbox has its own copy of the entrypoint.
     assert.equal((await app.as('owner').delete('/snapshots/own')).status, 200)
     await app.as('owner').post(`/sandbox/${id}/stop`)
     await untilState(app, id, 'stopped')

@@ -16,7 +16,7 @@ const idsOf = async (app: TestControl, path: string): Promise<string[]> =>
   (await get(app, path)).map(({ id }: { id: string }) => id)
 
 suite('POST /sandbox/:sandboxIdOrName/fork', () => {
-  test('200 answers the child, started, with all that its parent has and secrets of its own', async () => {
+  test('200 returns the started child, with its parent’s settings and its own secrets', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, {
@@ -161,7 +161,7 @@ suite('the tree of forks', () => {
 })
 
 suite('POST /sandbox/:sandboxId/evict', () => {
-  test('200 destroys it, and for a day its id tells that it was evicted', async () => {
+  test('200 destroys the sandbox, and for a day its id shows that it was evicted', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -172,7 +172,7 @@ suite('POST /sandbox/:sandboxId/evict', () => {
     assert.deepEqual([state, new Date(spotEvictedAt).getTime()], ['destroyed', app.clock.now().getTime()])
     const eviction = (await eventsOf(app, id)).find(({ to_state }) => to_state === 'destroying')
     assert.equal(eviction?.reason, 'Evicted: its room was needed.')
-    // It can be looked at and nothing else; its name is free.
+    // The evicted sandbox can only be read; its name is free.
     assert.equal((await app.as('viewer').get('/sandbox/box')).status, 404)
     assert.equal((await app.as('member').post(`/sandbox/${id}/start`)).status, 404)
     assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 404)

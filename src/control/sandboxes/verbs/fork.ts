@@ -1,4 +1,4 @@
-// A fork: another sandbox that begins with the disk of this one, as it is now. Its parent goes on as it was.
+// A fork: another sandbox that begins with a copy of this one's current disk. The parent does not change.
 
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
@@ -36,7 +36,7 @@ const checkParent = (parent: SandboxRow): void => {
 const earlier = (one: Date | null, other: Date | null): Date | null =>
   one === null || other === null ? (one ?? other) : one < other ? one : other
 
-/** A new sandbox with the columns of its parent that a fork copies, and a name and secrets of its own. */
+/** A new sandbox with the columns that a fork copies from its parent, and its own name and secrets. */
 const childOf = (
   parent: SandboxRow,
   name: string | undefined,
@@ -91,7 +91,7 @@ const write = async (
   return { row, quota }
 }
 
-/** Answers the child, and waits a while for it to be started; like a create, the same key answers the same child. */
+/** Returns the child, and waits a while for its start. As for a create, the same idempotency key returns the same child. */
 export const forkSandbox = async (
   parts: RunningParts,
   actor: Actor,

@@ -13,14 +13,14 @@ const mostAttempts = 10
 export type Occasion = {
   by: By
   reason?: string
-  /** For a timer: writes only if it is still due. A change that postpones it leaves `version` as it is. */
+  /** For a timer: writes only if the row is still due. A change that postpones the timer does not change `version`. */
   whileDue?: boolean
 }
 
 type MoveOptions = Occasion & {
   /** Columns that change with the state. */
   set?: (sandbox: SandboxRow) => Partial<SandboxRow>
-  /** Runs in the move's own transaction before it is written; may refuse it, write what belongs to it, and say columns. */
+  /** Runs in the move's transaction before the write. It may refuse the move, write related rows, and return columns. */
   check?: (transaction: Transaction, sandbox: SandboxRow) => Promise<Partial<SandboxRow>>
   /** If false, `check` is skipped, which saves a transaction. */
   checksWhen?: (sandbox: SandboxRow) => boolean

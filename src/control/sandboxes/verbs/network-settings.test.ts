@@ -15,7 +15,7 @@ const withBox = async (check: (app: TestControl, id: string, runner: SimulatedRu
 }
 
 suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
-  test('200 answers the record, and its runner hears the policy in a new generation', () =>
+  test('200 returns the record, and its runner gets the policy in a new generation', () =>
     withBox(async (app, id, runner) => {
       const settings = { domainAllowList: 'Example.com, *.a.test', networkAllowList: '1.2.3.4/32' }
       const { status, body } = await app.as('member').post(path, settings)
@@ -48,7 +48,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       }
     }))
 
-  test('200 keeps what is not given; lifting the block alone takes the lists away, as the SDK promises', () =>
+  test('200 keeps fields that are not given; lifting the block alone removes the lists, as the SDK promises', () =>
     withBox(async (app) => {
       const after = async (settings: object) => {
         const { body } = await app.as('member').post(path, settings)
@@ -66,7 +66,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual(await after({ networkBlockAll: false }), [false, undefined, undefined])
     }))
 
-  test('200 for one that is stopped: it starts with the new policy', () =>
+  test('200 for a stopped sandbox: it starts with the new policy', () =>
     withBox(async (app, id, runner) => {
       await app.as('member').post('/sandbox/box/stop')
       await untilState(app, id, 'stopped')
@@ -76,7 +76,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.equal(runner.asked.at(-1)?.network.blockAll, true)
     }))
 
-  test('400 for what is no policy, 403, 404 and 401 for others, and nothing changes', () =>
+  test('400 for an invalid policy, 403, 404 and 401 for other callers, and nothing changes', () =>
     withBox(async (app, _id, runner) => {
       const before = (await app.as('member').get('/sandbox/box')).body
       for (const [settings, says] of [
@@ -107,7 +107,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
 })
 
 suite('an organization that limits what goes out by default', () => {
-  test('POST /sandbox: 200 with everything blocked, unless the caller says what may be reached', async () => {
+  test('POST /sandbox: 200 with everything blocked, unless the create allows something', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await app.database.sql`

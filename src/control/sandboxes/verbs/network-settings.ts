@@ -1,5 +1,5 @@
-// Changes what a sandbox may reach. A runner that has it makes that so at once, for open connections too; in every other
-// state it is in force before anything runs again.
+// Changes what a sandbox may reach. A runner that has the sandbox applies the policy at once, for open connections too. In every
+// other state the policy is applied before anything runs again.
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import type { RunningParts } from '#src/control/running.ts'

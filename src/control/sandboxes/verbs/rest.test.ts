@@ -1,4 +1,4 @@
-// Pause, resize and archive: what a sandbox does besides running and resting. Snapshots of it: snapshot.test.ts.
+// Pause, resize and archive: the verbs besides start and stop. Snapshots of sandboxes: snapshot.test.ts.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { create, get, post } from '#test/control/box.ts'
@@ -50,7 +50,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     await untilState(app, id, 'started')
     const { desiredState, errorReason } = await get(app, id)
     assert.deepEqual([desiredState, errorReason], ['started', 'The freezer is stuck.'])
-    // And the runner hears that it is to stay so.
+    // The runner is also told that the sandbox is to stay running.
     const last = await runner.untilAsked(({ target, generation }) => target === 'started' && generation > 2)
     assert.equal(last.generation, 3)
   })
@@ -155,7 +155,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
   })
 
-  test('a refusal that comes after it was given up and recovered does so too, and says why', async () => {
+  test('a late refusal, after the resize was given up and recovered, restores the sizes and says why', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -333,7 +333,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.equal((await states()).filter((state) => state === 'archiving').length, 4)
   })
 
-  test('nothing is archived by itself while its runner is not heard', async () => {
+  test('no sandbox is archived automatically while its runner is silent', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoArchiveInterval: 60 })
@@ -348,7 +348,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'archived')
   })
 
-  test('recover brings back what failed on its way out of its archive; skipStart leaves it archived', async () => {
+  test('recover restores a sandbox whose restore had failed; skipStart leaves it archived', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -455,7 +455,7 @@ suite('DELETE of an archived sandbox', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
-  test('200 pauses after its minutes without activity, and says why', async () => {
+  test('200 pauses the sandbox after its minutes without activity, with the reason', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoPauseInterval: 5 })

@@ -1,4 +1,4 @@
-// What a caller may change of a sandbox without its state changing.
+// Settings of a sandbox that a caller can change without changing its state.
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import { newSecret } from '#src/control/auth/secret.ts'

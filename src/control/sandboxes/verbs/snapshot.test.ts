@@ -45,7 +45,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     }
     const made = await app.as('member').post('/sandbox', { snapshot: 'made-started' })
     assert.deepEqual([made.status, made.body.state], [200, 'started'])
-    // The user is the sandbox's, whatever the image below says.
+    // The user is the sandbox's, whatever its base image has.
     assert.equal(made.body.user, (await get(app, id)).user)
     assert.match(runner.asked.at(-1)?.image ?? '', /^snap-/)
   })
@@ -103,7 +103,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual([state, errorReason], ['error', 'The disk is full.'])
   })
 
-  test('200 and the word about another snapshot does not end it; the deletion of its own does', async () => {
+  test('200 a report about another snapshot does not end it; deleting its own snapshot does', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')

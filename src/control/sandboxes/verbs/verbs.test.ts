@@ -46,7 +46,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.deepEqual([healed.state, healed.errorReason], ['started', undefined])
   })
 
-  test('200 says so too of a runner that was drained before it fell silent, in lists as well', async () => {
+  test('200 shows the same for a runner that was drained before it fell silent, in lists as well', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -125,7 +125,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
     assert.equal(runner.has.has(id), false)
   })
 
-  test('404 for strangers and no runner hears of it; 403 for a viewer; 400 from error; 409 while it starts', async () => {
+  test('404 for strangers, and no runner is told; 403 for a viewer; 400 from error; 409 while it starts', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)

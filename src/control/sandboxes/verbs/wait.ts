@@ -7,8 +7,8 @@ import { findSandboxById } from '../record/store.ts'
 const lookAgainMilliseconds = 2000
 
 /**
- * Waits until a sandbox has left `state`, at most `timeoutMs`, and answers it as it is then. Listens before it lets
- * anything else run, so that what follows from the caller's own announcement is heard.
+ * Waits until a sandbox has left `state`, at most `timeoutMs`, and returns its row. It subscribes before anything else runs, so
+ * that it does not miss changes caused by the caller's own announcement.
  */
 export const waitWhile = async (
   { database, changes }: RunningParts,
@@ -28,8 +28,8 @@ export const waitWhile = async (
 }
 
 /**
- * Waits until the runner of a sandbox that was claimed has taken it as it is now, or something else has become of it.
- * A runner that is linked to another process is not waited for: calls into the sandbox wait for it.
+ * Waits until the runner of a claimed sandbox has taken it in its present state, or the sandbox has changed. Does not wait for a
+ * runner that is linked to another process: calls into the sandbox wait for it there.
  */
 export const untilTaken = async (parts: RunningParts, sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow> => {
   const { changes, links } = parts

@@ -96,7 +96,7 @@ suite('the portal page', () => {
     const entered = await app.as('nobody').get(`${portal}?token=${(body as { token: string }).token}`)
     const cookie = cookieFrom(entered.headers['set-cookie'])
     assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 200)
-    // Somebody who is neither, as when a member has left, is out at once.
+    // A user who is neither, such as a member who has left, is refused at once.
     await app.database.sql`update users set system_role = 'user'`
     assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 401)
   })
@@ -185,7 +185,7 @@ suite('the portal page', () => {
     ])
   })
 
-  test('how it ended stands there before it is answered', async () => {
+  test('the audit row has the outcome before the answer is sent', async () => {
     await using app = await startControl()
     const { send } = await enter(app)
     await app.database.sql.unsafe(`
@@ -206,7 +206,7 @@ suite('the portal page', () => {
     assert.deepEqual(await statuses(), [200, 200, 200, 200, 200, 404])
   })
 
-  test('400 or 404, never 500, for paths and fields that no page of ours makes', async () => {
+  test('400 or 404, never 500, for paths and fields that our pages never send', async () => {
     await using app = await startControl()
     const { read, send } = await enter(app)
     for (const odd of ['%00', '%ff', '%EF%BF%BE', 'x', "'", 'ep_', 'a'.repeat(900), '..%2f..']) {
