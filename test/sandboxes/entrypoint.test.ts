@@ -96,6 +96,31 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await Promise.all([sandbox.delete(), other.delete()])
   })
 
+  test('it runs as the USER of its image, with the group that USER names, once at each start', async () => {
+    const tells = 'echo started; stat -L -c "%u %g" /proc/self; sleep 1000'
+    const config = { Entrypoint: ['sh', '-c', tells], User: '1234:70' }
+    const image = registry.put('team/user:1', makeBusyboxImage(config))
+    const sandbox = await daytona.create({ image })
+    const lines = ['started', '1234 70']
+    await until('it has told', async () => (await linesOf(sandbox)).length >= lines.length)
+    assert.deepEqual(await linesOf(sandbox), lines)
+    await sandbox.stop()
+    await sandbox.start()
+    await until('it has told again', async () => (await linesOf(sandbox)).length >= lines.length)
+    assert.deepEqual(await linesOf(sandbox), lines)
+    await sandbox.delete()
+  })
+
+  test('a real init that insists on being process 1 is explained beside its own words', async () => {
+    const image = registry.put('team/init:1', makeBusyboxImage({ Entrypoint: ['/bin/busybox', 'init'] }))
+    const sandbox = await daytona.create({ image })
+    await until('its end', async () => (await commandOf(sandbox)).exitCode !== undefined)
+    const { stderr = '' } = await sandbox.process.getEntrypointLogs()
+    assert.match(stderr, /must be run as PID 1\n\n\[not process 1: .*s6-overlay.*tini or dumb-init\.\]\n$/)
+    assert.equal((await sandbox.process.executeCommand('echo here')).result, 'here\n')
+    await sandbox.delete()
+  })
+
   test('an entrypoint that is killed for memory reports it, in its command and at the end of its log', async () => {
     const grows = 'x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done'
     await daytona.snapshot.create({ name: 'hungry', image: reference, entrypoint: ['sh', '-c', grows] })

@@ -138,6 +138,24 @@ suite('GET /process/session/entrypoint/logs', () => {
     })
   }
 
+  for (const [what, line, status, isExplained] of [
+    ['one that insists on being process 1', 's6-overlay-suexec: fatal: can only run as pid 1', 100, true],
+    ['one that remarks that it is not', 'Tini is not running as PID 1', 1, false],
+    ['one that succeeds', 'can only run as pid 1', 0, false],
+  ] as const)
+    test(`the end of ${what} is ${isExplained ? 'explained beside its own words' : 'left as it is'}`, async () => {
+      await using box = await boxWith(script(`echo '${line}' >&2; exit ${status}`))
+      await ended(box)
+      const { stderr } = (await box.get(`${session}/logs`)).body
+      const ours = /^\n\[not process 1: .* s6-overlay .* tini or dumb-init\.\]\n$/
+      assert.equal(stderr.startsWith(`${line}\n`), true)
+      assert.equal(ours.test(stderr.slice(line.length + 1)), isExplained, stderr)
+      for (const path of [session, command]) {
+        const followed = await follow(box.socket(`${path}/logs?follow=true`))
+        assert.deepEqual([followed.stderr.toString(), followed.code], [stderr, 1000])
+      }
+    })
+
   test('above 16 MiB the beginning and the end are kept, and the gap is reported', async () => {
     await using box = await boxWith(script("echo BEGIN; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the-end"))
     await ended(box)

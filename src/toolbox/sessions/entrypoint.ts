@@ -1,11 +1,12 @@
 // The entrypoint: the command that the image or snapshot names, run once at each start of the sandbox. Callers see it as a
 // command of a session. In the agent it is a job, because an image need not have a shell.
 import { Problem } from '#src/problems.ts'
+import { complaintBytes, notProcessOne, wantedToBeFirst } from '#src/toolbox/running/not-process-one.ts'
 import { hasRunShort, lookBack, type OutOfMemory } from '#src/toolbox/running/out-of-memory.ts'
 import { type Agent, isRefused, type Job, type TakePiece } from '../agent/agent.ts'
 import { entrypointJob as jobId } from '../agent/entrypoint.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
-import { collectLogs, withShortage } from './logs.ts'
+import { collectLogs, withLine, withShortage } from './logs.ts'
 import { told } from './refusals.ts'
 import type { Command, Logs, Session } from './schemas.ts'
 
@@ -38,9 +39,9 @@ const unlessMissing = (error: unknown): void => {
   if (!isRefused(error, 'ENOENT')) throw error
 }
 
-async function* output({ jobs }: Agent, signal: AbortSignal) {
+async function* output({ jobs }: Agent, signal: AbortSignal, from = 0) {
   try {
-    yield* jobs.attach(jobId, 0, { follow: false, signal })
+    yield* jobs.attach(jobId, from, { follow: false, signal })
   } catch (error) {
     unlessMissing(error)
   }
@@ -63,8 +64,26 @@ export const readEntrypointLogs = async (
   const { agent, assignment } = sandbox
   const { logs } = await told(collectLogs(output(agent, signal), assignment.organizationId, isMarked))
   const found = await findEntrypointShortage(sandbox)
-  return found === undefined ? logs : withShortage(logs, found.shortage, { ...found, isMarked })
+  if (found !== undefined) return withShortage(logs, found.shortage, { ...found, isMarked })
+  // The output is here, so the agent is asked for the exit code of few entrypoints.
+  const isComplaint = wantedToBeFirst(logs.stderr, failed) || wantedToBeFirst(logs.stdout, failed)
+  const exitCode = isComplaint ? (await findJob(sandbox))?.exit?.exitCode : undefined
+  return exitCode === undefined || exitCode === 0 ? logs : withLine(logs, notProcessOne, isMarked)
 }
+
+const failed = 1
+
+/** The line for the end of a followed log, if the entrypoint failed because it was not process 1. */
+export const findComplaint = async (sandbox: ToolboxSandbox): Promise<string | undefined> => {
+  const job = await findJob(sandbox)
+  if (!job?.exit || job.exit.exitCode === 0) return undefined
+  const from = Math.max(job.startOffset, job.endOffset - complaintBytes)
+  const events = output(sandbox.agent, AbortSignal.timeout(answersWithinMs), from)
+  const { logs } = await told(collectLogs(events, sandbox.assignment.organizationId))
+  return wantedToBeFirst(logs.output, job.exit.exitCode) ? notProcessOne : undefined
+}
+
+const answersWithinMs = 10_000
 
 export const pourEntrypoint = async (
   { agent }: ToolboxSandbox,

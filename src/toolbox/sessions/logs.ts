@@ -110,9 +110,13 @@ export const withShortage = (
 ): Logs => {
   if (shortage === undefined) return logs
   const { line, oom } = shortage
-  if (exitCode === 0) return { ...logs, oom }
+  return { ...(exitCode === 0 ? logs : withLine(logs, line, isMarked)), oom }
+}
+
+/** Adds a line of ours to the end of a log. */
+export const withLine = (logs: Logs, line: string, isMarked: boolean): Logs => {
   const marked = isMarked ? `${markers.stderr}${line}` : line
-  return { ...logs, output: logs.output + marked, stderr: logs.stderr + line, oom }
+  return { ...logs, output: logs.output + marked, stderr: logs.stderr + line }
 }
 
 /** Maximum size of a message: the SDK spreads each message into arguments of one call, and crashes if they overflow the stack. */

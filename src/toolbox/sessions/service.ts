@@ -10,6 +10,7 @@ import type { Given } from '../held-bodies.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import {
   entrypointId,
+  findComplaint,
   findEntrypointShortage,
   getEntrypointCommand,
   pourEntrypoint,
@@ -183,10 +184,11 @@ const findShortage = async (
   return shortage && { shortage, exitCode: command.end?.exitCode ?? neverRan }
 }
 
-/** The last line for the log of a command that failed while the sandbox ran out of memory. */
+/** The last line for the log of a command that failed for a reason that is known here. */
 export const lastLineOf = async (sandbox: ToolboxSandbox, params: CommandParams): Promise<string | undefined> => {
   const found = await findShortage(sandbox, params)
-  return found === undefined || found.exitCode === 0 ? undefined : found.shortage.line
+  if (found === undefined) return params.sessionId === entrypointId ? await findComplaint(sandbox) : undefined
+  return found.exitCode === 0 ? undefined : found.shortage.line
 }
 
 export const readLogs = async (
