@@ -2,6 +2,7 @@
 // here, without privileges.
 import { type ClientRequest, request } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type Agent, AgentRefused, agentAt } from '#src/toolbox/agent/agent.ts'
 import type { Outgoing } from './destination.ts'
@@ -29,7 +30,7 @@ const problemOf = (error: unknown, port: number): Problem => {
 export class Inside {
   readonly #door: Door
   readonly #agentAt: (socketPath: string) => Pick<Agent, 'dial'>
-  readonly #open = new Map<string, number>()
+  readonly #open = new Budget({ each: mostConnections })
 
   constructor(door: Door, dialled: (socketPath: string) => Pick<Agent, 'dial'> = agentAt) {
     this.#door = door
@@ -67,26 +68,18 @@ export class Inside {
     if (sandbox === undefined) throw new Problem('bad_gateway', undefined, { cause: 'the sandbox is not here' })
     if (sandbox.status !== 'started') throw new NotStarted()
     const { id, socketPath } = sandbox
-    const open = this.#open.get(id) ?? 0
-    if (open >= mostConnections) throw tooMany()
-    this.#open.set(id, open + 1)
+    if (!this.#open.take(id)) throw tooMany()
     try {
       const socket = await this.#dialWithin(socketPath, port)
       // Close when the server closes: there is nothing more to send to it.
       socket.allowHalfOpen = false
       if (socket.destroyed) throw new NotStarted()
-      socket.once('close', () => this.#close(id))
+      socket.once('close', () => this.#open.give(id))
       return socket
     } catch (error) {
-      this.#close(id)
+      this.#open.give(id)
       throw problemOf(error, port)
     }
-  }
-
-  #close(id: string) {
-    const open = (this.#open.get(id) ?? 1) - 1
-    if (open > 0) this.#open.set(id, open)
-    else this.#open.delete(id)
   }
 
   async #dialWithin(socketPath: string, port: number): Promise<Duplex> {

@@ -4,6 +4,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Client } from 'undici'
+import { Budget } from '#src/kit/budget.ts'
 import type { Networks } from '#src/kit/networks.ts'
 import { OutboundError } from './error.ts'
 import { readOwnNetworks } from './own-networks.ts'
@@ -119,18 +120,12 @@ export const createOutbound = ({
   mostAtOnce = standardAtOnce,
   evenMilliseconds = standardEvenMilliseconds,
 }: OutboundParts): Outbound => {
-  /** The organization of each running call. */
-  const running: (string | undefined)[] = []
-  const hasRoom = (organizationId: string | undefined) => {
-    if (running.length >= mostAtOnce) return false
-    if (organizationId === undefined) return true
-    return running.filter((one) => one === organizationId).length < mostAtOnce * shareOfOne
-  }
+  /** Running calls by organization. A call of the server itself has an owner of its own, so only the total limits it. */
+  const running = new Budget<string | symbol>({ each: Math.ceil(mostAtOnce * shareOfOne), all: mostAtOnce })
   return {
     send: async (request) => {
-      const { organizationId } = request
-      if (!hasRoom(organizationId)) throw new OutboundError('busy', 'Too many servers are being called at this moment.')
-      running.push(organizationId)
+      const owner = request.organizationId ?? Symbol('the server')
+      if (!running.take(owner)) throw new OutboundError('busy', 'Too many servers are being called at this moment.')
       const signal = AbortSignal.timeout(request.timeoutMilliseconds ?? standardTimeout)
       try {
         const rules = { allowed, own: readOwn(), resolve, requireTls: request.requireTls ?? false }
@@ -146,7 +141,7 @@ export const createOutbound = ({
       } catch (error) {
         throw asOutboundError(error, signal)
       } finally {
-        running.splice(running.indexOf(organizationId), 1)
+        running.give(owner)
       }
     },
   }

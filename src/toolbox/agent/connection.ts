@@ -1,6 +1,7 @@
 // A connection to an agent. Frames are read in order, and only as fast as the caller takes them.
 import { connect, type Socket } from 'node:net'
 import { constants } from 'node:os'
+import { Budget } from '#src/kit/budget.ts'
 import { BrokenStream, ByteReader } from '#src/kit/byte-reader.ts'
 import { Inflow } from '#src/kit/inflow.ts'
 import { giveBack } from '#src/kit/pour.ts'
@@ -65,19 +66,12 @@ export const answerTimeoutMs = 60_000
  * Maximum of connections to one agent: those that it serves, and a few that it will refuse. A hostile program in the agent's
  * place gets no more.
  */
-const mostOpen = 1100
-const openTo = new Map<string, number>()
+const open = new Budget({ each: 1100 })
 
 /** Counts a connection to an agent until it is closed. */
-const counted = <T extends Socket>(socketPath: string, open: () => T): T => {
-  const count = openTo.get(socketPath) ?? 0
-  if (count >= mostOpen) throw new AgentRefused('busy', 'EAGAIN')
-  openTo.set(socketPath, count + 1)
-  return open().once('close', () => {
-    const left = (openTo.get(socketPath) ?? 1) - 1
-    if (left > 0) openTo.set(socketPath, left)
-    else openTo.delete(socketPath)
-  })
+const counted = <T extends Socket>(socketPath: string, connectTo: () => T): T => {
+  if (!open.take(socketPath)) throw new AgentRefused('busy', 'EAGAIN')
+  return connectTo().once('close', () => open.give(socketPath))
 }
 
 /** Opens a socket that may still be connecting. Bytes written to it go out when it is connected. */
