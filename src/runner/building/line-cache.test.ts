@@ -254,16 +254,15 @@ suite('a line that has not changed', { skip }, () => {
   test('is found by the next runner; one that was killed while it kept a line leaves a whole one or none', async () => {
     const definition = [`FROM ${from}`, stamp('/a'), 'RUN sleep 1; echo two > /two']
     await box.close()
-    const doomed = fork(join(import.meta.dirname, '../testing/doomed-builder.ts'), [
+    const killable = fork(join(import.meta.dirname, '../testing/killable-builder-program.ts'), [
       ...[box.instance, box.directory, registry.host],
     ])
-    doomed.send(await wantedOf(definition, { organizationId: 'one' }))
-    for (;;) {
-      const [said] = await once(doomed, 'message')
-      if (said === 'line 3') break
-    }
-    doomed.kill('SIGKILL')
-    await once(doomed, 'exit')
+    killable.send(await wantedOf(definition, { organizationId: 'one' }))
+    const ended = once(killable, 'exit').then(() => assert.fail('it ended before it was killed'))
+    ended.catch(() => {})
+    for (let said = ''; said !== 'line 3'; ) [said] = await Promise.race([once(killable, 'message'), ended])
+    killable.kill('SIGKILL')
+    await once(killable, 'exit')
     await open()
     assert.equal(lines.usage().lines, 1)
     const first = await build(definition, 'cat /a /two')
