@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sudo.h"
+
 #define PROCESSES_MAX 65536u
 #define KILL_ROUNDS 8
 
@@ -39,6 +41,9 @@ static bool read_process(const char *pid, struct process *process) {
   static const char format[] = " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu";
   if (!behind || sscanf(behind + 1, format, &state, &parent, &group, &session, &started) != 5) return false;
   *process = (struct process){.pid = atoi(pid), .parent = parent, .session = session, .started = started};
+  /* What runs by sudo belongs to whoever called it. */
+  pid_t client = parent == getpid() ? sudo_client_of(process->pid) : 0;
+  if (client) process->parent = client;
   return state != 'Z' && state != 'X';
 }
 

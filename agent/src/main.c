@@ -1,14 +1,16 @@
 /*
  * alcove-agent: PID 1 of a sandbox. It answers requests on a listening socket that it inherits as descriptor 3. It owns the
- * sandbox's processes and terminals, so that they outlive the runner.
+ * sandbox's processes and terminals, so that they outlive the runner. Called `sudo`, it is the client of that (sudo_client.c).
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "connection.h"
 #include "reaper.h"
 #include "setup.h"
+#include "sudo.h"
 
 #define LISTENING_FD 3
 
@@ -20,7 +22,14 @@ static int check_listening_socket(void) {
   return fcntl(LISTENING_FD, F_SETFL, O_NONBLOCK | fcntl(LISTENING_FD, F_GETFL));
 }
 
-int main(void) {
+static bool is_called_sudo(const char *name) {
+  const char *slash = strrchr(name, '/');
+  return strcmp(slash ? slash + 1 : name, "sudo") == 0;
+}
+
+/* alcove-agent [--sudo SOCKET USER PATH]: see sudo.h. */
+int main(int argc, char **argv) {
+  if (argc > 0 && is_called_sudo(argv[0])) sudo_client(argc, argv);
   setup_agent();
   if (check_listening_socket() < 0) {
     fprintf(stderr, "alcove-agent: descriptor 3 is not a listening socket\n");
@@ -29,5 +38,7 @@ int main(void) {
   loop_start();
   reaper_start();
   connections_start(LISTENING_FD);
+  if (argc == 5 && strcmp(argv[1], "--sudo") == 0)
+    sudo_start(&(struct sudo_policy){.socket = argv[2], .user = argv[3], .path = argv[4]});
   loop_run();
 }

@@ -1,0 +1,33 @@
+/*
+ * The terminal of a sudo command: a new one, whose other side is passed on to the caller's.
+ */
+#ifndef ALCOVE_SUDO_TERMINAL_H
+#define ALCOVE_SUDO_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <termios.h>
+
+struct passage {
+  int user;         /* the caller's terminal; -1: there is none */
+  int output;       /* a descriptor of it that may be written */
+  int master, slave; /* the command's */
+  bool is_raw;      /* the caller's terminal passes every byte on, and its keys belong to the command */
+  struct termios modes;
+  char typed[4096];
+  uint32_t typed_start, typed_end;
+};
+
+/* Finds the caller's terminal among 0, 1 and 2, and makes the command's. False: there is none, or no more can be made. */
+bool passage_open(struct passage *);
+/* False: the caller is in the background, as the kernel sees it. */
+bool passage_is_foreground(const struct passage *);
+void passage_make_raw(struct passage *);
+void passage_restore(struct passage *);
+void passage_resize(const struct passage *);
+/* Moves what there is. False: this side of it is at its end. */
+bool passage_read_keys(struct passage *);
+bool passage_write_keys(struct passage *);
+bool passage_show(struct passage *);
+
+#endif
