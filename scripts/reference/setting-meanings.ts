@@ -25,6 +25,8 @@ export const meanings: Record<string, string> = {
     'Limit in seconds of a process/execute that names no timeout and carries no X-Daytona-SDK-Version header. Default: 10. 0 disables it.',
   ALCOVE_DISK_MIB_PER_SECOND:
     'Limit of disk reads, and of disk writes, of each sandbox in MiB per second. Default: 200. 0 disables it. `alcove doctor` says what the host enforces.',
+  ALCOVE_SUDO:
+    'true: the default user of a sandbox may run commands as root with sudo. false: sandboxes have no sudo, from their next start on. Default: true.',
   ALCOVE_METER_SECONDS: 'Seconds between two usage samples of a sandbox (0-3600). Default: 60. 0 disables metering.',
   ALCOVE_COLLECTOR_KEY:
     'Service key of a telemetry collector, which may read where telemetry of organizations goes. 32 characters or more. Default: none.',

@@ -33,6 +33,8 @@ export type RunnerConfig = {
   meterSeconds: number
   /** Limit for reading and for writing the disk of a sandbox. 0 disables it. */
   diskMebibytesPerSecond: number
+  /** Whether sandboxes have sudo. */
+  offersSudo: boolean
   /** The store of the disks of archived sandboxes. */
   archiveStore: StoreAddress
   telemetry: TelemetrySettings
@@ -58,6 +60,7 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       registryAuthFile: optional('ALCOVE_REGISTRY_AUTH'),
       meterSeconds: readMeterSeconds(optional('ALCOVE_METER_SECONDS') ?? '60', complain),
       diskMebibytesPerSecond: readDiskSpeed(optional('ALCOVE_DISK_MIB_PER_SECOND'), complain),
+      offersSudo: readSudo(optional('ALCOVE_SUDO'), complain),
       archiveStore: readArchiveStore({ optional, complain }, `${data}/archive`),
       telemetry: readTelemetry(environment, 'alcove-runner'),
     }
@@ -87,6 +90,11 @@ const readDiskSpeed = (given: string | undefined, complain: (sentence: string) =
   if (/^\d{1,6}$/.test(given)) return Number(given)
   complain('ALCOVE_DISK_MIB_PER_SECOND is not usable: whole MiB per second, up to 999999; 0 disables the limit')
   return defaultDiskMebibytesPerSecond
+}
+
+const readSudo = (given: string | undefined, complain: (sentence: string) => void): boolean => {
+  if (given !== undefined && given !== 'true' && given !== 'false') complain('ALCOVE_SUDO must be true or false')
+  return given !== 'false'
 }
 
 const namesIn = (list = ''): string[] => list.split(/[\s,]+/).filter((name) => name !== '')

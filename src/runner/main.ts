@@ -92,6 +92,7 @@ export const startRunner = async (
     images,
     archiveStore,
     diskMebibytesPerSecond: config.diskMebibytesPerSecond,
+    offersSudo: config.offersSudo,
     log,
   })
   observe(

@@ -37,6 +37,7 @@ export const defaultCacheDirectory = '/var/cache/alcove'
 const runnerSettingNames = [
   'ALCOVE_METER_SECONDS',
   'ALCOVE_DISK_MIB_PER_SECOND',
+  'ALCOVE_SUDO',
   'ALCOVE_IMAGES_DIR',
   'ALCOVE_REGISTRIES',
   'ALCOVE_PRIVATE_REGISTRIES',
@@ -135,6 +136,9 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   }
   if (!/^\d{1,6}$/.test(runnerSettings['ALCOVE_DISK_MIB_PER_SECOND'] ?? '0')) {
     complaints.push('ALCOVE_DISK_MIB_PER_SECOND must be whole MiB per second, up to 999999; 0 disables the limit')
+  }
+  if (!['true', 'false'].includes(runnerSettings['ALCOVE_SUDO'] ?? 'true')) {
+    complaints.push('ALCOVE_SUDO must be true or false')
   }
   const archive = readArchive(env, complaints)
   const warm = env['ALCOVE_MOST_WARM'] || String(defaultMostWarm)

@@ -52,6 +52,8 @@ export type Assignment = {
   isRunning?: true
   /** The sandbox has no owner yet: it waits in a warm pool to be claimed. */
   isWarm?: true
+  /** The sandbox runs the steps of a definition. Only a runner itself sets this. */
+  isBuild?: true
   /** Id of a sandbox on the same runner. Its current disk is copied for this new sandbox. */
   forkOf?: string
   /** Archive to which the target `archived` writes the disk, and from which a runner without the disk restores it. */

@@ -42,7 +42,7 @@ export class Workplace {
       sandboxId: `${prefix}${createHash('sha256').update(key).digest('hex').slice(0, 24)}`,
       ...{ organizationId: '', regionId: '', name: 'build', generation: 1, target: 'started', signal: 'SIGKILL' },
       ...{ image: from, snapshot: from, user: 'root', env: {}, language: 'python', ...size, diskGiB: maxGiB },
-      ...{ network: withNetwork, isNew: true },
+      ...{ network: withNetwork, isNew: true, isBuild: true },
     }
   }
 

@@ -1,6 +1,7 @@
 // Files of another sandbox of a build: a stage, or an image that only files are copied from. The sandbox's agent reads them,
 // so no link leads out of the sandbox. The agent's answers are checked like those of any sandbox.
 import { EventLoopTurns } from '#src/kit/yield.ts'
+import { agentPathInside } from '#src/runner/oci/config.ts'
 import { AgentRefused, type Entry, type FileContents, type Files } from '#src/toolbox/agent/agent.ts'
 import { asBytes, type WantedFiles } from './selection.ts'
 import type { Contents, CopySource } from './source.ts'
@@ -112,6 +113,8 @@ export class SandboxSource implements CopySource {
 
   #add(tree: Tree, path: string, { type, mode, uid, gid, modifiedAt, size, target }: Entry): void {
     const kind = type === 'symlink' ? 'link' : type
+    // sudo is in every sandbox and in no image (oci/sudo.ts).
+    if (kind === 'link' && target?.toString('latin1') === agentPathInside) return
     // An image needs no sockets, fifos or devices.
     if (kind !== 'file' && kind !== 'directory' && kind !== 'link') return
     const modifiedSeconds = Math.floor(modifiedAt.getTime() / 1000)

@@ -50,6 +50,8 @@ export type Machine = {
   filter: Filter
   /** Paths of /proc and /sys that sandboxes do not see. */
   maskedPaths: readonly string[]
+  /** Where the layers with sudo are (oci/sudo.ts). Absent: sandboxes have no sudo. */
+  sudoLayers: string | undefined
   pool: StoragePool
   network: NetworkPool
   images: Images

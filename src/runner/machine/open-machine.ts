@@ -20,6 +20,7 @@ import { findMaskedPaths } from '#src/runner/oci/masked.ts'
 import { openCrun } from '#src/runner/oci/runtime.ts'
 import { compiledFilter } from '#src/runner/oci/seccomp/compile.ts'
 import { makeSeccompProfile } from '#src/runner/oci/seccomp/profile.ts'
+import { makeSudoLayers } from '#src/runner/oci/sudo.ts'
 import { canMapOwners } from '#src/runner/overlay/owners.ts'
 import { openStoragePool } from '#src/runner/overlay/pool.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
@@ -52,6 +53,8 @@ export type HostParts = {
   poolBytes?: number
   /** Limit for reading and for writing a sandbox's disk. 0 (default): no limit. */
   diskMebibytesPerSecond?: number
+  /** False: sandboxes have no sudo. */
+  offersSudo?: boolean
 }
 
 export const openMachine = async (parts: HostParts): Promise<Machine> => {
@@ -118,6 +121,8 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     runtime,
     filter: { kind: 'compiled', base64 },
     maskedPaths: findMaskedPaths(),
+    // Beside the images, as layers of one overlay are best of one file system.
+    sudoLayers: parts.offersSudo === false ? undefined : await makeSudoLayers(join(parts.directory, 'sudo-layers')),
     pool,
     network: parts.network,
     images: parts.images,

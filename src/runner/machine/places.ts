@@ -18,7 +18,7 @@ export type Places = {
   /** Holds one directory per running sandbox, with the files that show the sandbox its memory and processors. */
   shown: string
   /** Where `launch` mounts. Each launch has its own mount namespace, so these directories serve all sandboxes. */
-  mountPoints: { image: string; disk: string; rootfs: string; own: string; sys: string; runtime: string }
+  mountPoints: { image: string; sudo: string; disk: string; rootfs: string; own: string; sys: string; runtime: string }
   /** The cgroup with one child per sandbox. */
   cgroup: string
 }
@@ -35,6 +35,7 @@ export const placesOf = (instance: string, runnerDirectory: string): Places => {
     shown: join(run, 'shown'),
     mountPoints: {
       image: join(run, 'image'),
+      sudo: join(run, 'sudo'),
       disk: join(run, 'disk'),
       rootfs: join(run, 'rootfs'),
       own: join(run, 'own'),
@@ -50,8 +51,8 @@ export const makePlaces = async (places: Places): Promise<void> => {
   for (const directory of [sandboxes, filters, agents, runtimeState])
     await mkdir(directory, { recursive: true, mode: 0o700 })
   await makeSockets(places)
-  const { image, disk, rootfs, own, sys, runtime } = mountPoints
-  for (const directory of [image, disk, rootfs, own, sys, shown]) await mkdir(directory, { recursive: true })
+  const { image, sudo, disk, rootfs, own, sys, runtime } = mountPoints
+  for (const directory of [image, sudo, disk, rootfs, own, sys, shown]) await mkdir(directory, { recursive: true })
   // The runtime enters these directories as the sandbox's root, which has no rights on the host.
   for (const directory of [join(rootfs, '..'), rootfs, own, sys, shown]) await chmod(directory, 0o755)
   await writeFile(runtime, '', { flag: 'a' })

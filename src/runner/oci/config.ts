@@ -48,7 +48,12 @@ export type SandboxConfig = {
   filter: Filter
   /** Paths that are hidden in sandboxes (masked.ts). */
   maskedPaths: readonly string[]
+  /** Undefined: the sandbox has no sudo. */
+  sudo: SudoPolicy | undefined
 }
+
+/** Who may use sudo besides root (a user, or `*` for everybody), and the PATH of the commands. */
+export type SudoPolicy = { user: string; path: string }
 
 /** Files that are mounted over kernel files that describe the host (shown/), and their paths inside. */
 const shownFiles = [
@@ -71,7 +76,11 @@ const ownEtcFiles = [
 export const terminals = 256
 
 /** In the sandbox's own /dev, so that the agent leaves nothing on the disk and nothing on the disk is in its way. */
-const agentPathInside = '/dev/.alcove/agent'
+export const agentPathInside = '/dev/.alcove/agent'
+const sudoSocketInside = '/dev/.alcove/sudo'
+
+const agentArguments = ({ sudo }: SandboxConfig) =>
+  sudo === undefined ? [agentPathInside] : [agentPathInside, '--sudo', sudoSocketInside, sudo.user, sudo.path]
 
 const capabilities = [
   'CAP_CHOWN',
@@ -165,7 +174,7 @@ export const makeConfig = (sandbox: SandboxConfig) => {
     process: {
       terminal: false,
       user: { uid: 0, gid: 0 },
-      args: [agentPathInside],
+      args: agentArguments(sandbox),
       // With HOME set, the runtime does not read /etc/passwd, which may be a file there that never answers.
       env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/'],
       cwd: '/',

@@ -20,6 +20,7 @@ import type { Slot } from '#src/runner/network/pool.ts'
 import { hostnameOf, loginPathScript, makeConfig } from '#src/runner/oci/config.ts'
 import { groupLargeIds, type IdRange, idsIn, ownIds, sharedIds, uidBase } from '#src/runner/oci/ids.ts'
 import { hideMounts } from '#src/runner/oci/runtime.ts'
+import { sudoLayerFor, sudoPolicyOf } from '#src/runner/oci/sudo.ts'
 import { overlayOptions } from '#src/runner/overlay/options.ts'
 import { stepsToShow } from '#src/runner/overlay/owners.ts'
 import { diskAt, leastDiskFor } from '#src/runner/overlay/pool.ts'
@@ -40,11 +41,12 @@ const loginPath = readFileSync(new URL('../oci/login-path.sh', import.meta.url),
 /** Default PATH if neither the image nor the sandbox sets one. Equal to the agent's default (launch.c). */
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
+/** The PATH of a sandbox, unless a caller sets another one. */
+const ownPathOf = ({ images }: Pick<Machine, 'images'>, { env }: Assignment, base: string): string =>
+  env['PATH'] ?? images.configOf?.(base)?.env['PATH'] ?? defaultPath
+
 /** The script contains the sandbox's PATH, because `su -` and login servers remove it from the environment. */
-const loginScript = ({ images }: Pick<Machine, 'images'>, { env }: Assignment, base: string): string => {
-  const path = env['PATH'] ?? images.configOf?.(base)?.env['PATH'] ?? defaultPath
-  return `_alcove_own='${path.replaceAll("'", `'\\''`)}'\n${loginPath}`
-}
+const loginScript = (path: string): string => `_alcove_own='${path.replaceAll("'", `'\\''`)}'\n${loginPath}`
 
 const agentAnswersWithinMs = 10_000
 
@@ -165,7 +167,10 @@ const makeBundle = async (
   const [bundle, slot] = await Promise.all([journal.makeDirectory(sandboxId), acquiring])
   const run: Run = { bootId, slot: slot.name }
   const choosing = preparing.then(({ base }) => idsOf(machine, assignment, slot, base))
-  const makeConfigIn = async () => writeConfig(machine, assignment, { slot, bundle, ids: await choosing })
+  const makeConfigIn = async () => {
+    const [{ base }, ids] = await Promise.all([preparing, choosing])
+    await writeConfig(machine, assignment, { slot, bundle, base, ids })
+  }
   await allSettledOrThrow([journal.writeRun(sandboxId, run), makeConfigIn()])
   return { bundle, slot, run, ids: await choosing }
 }
@@ -176,11 +181,12 @@ const getInit = async (machine: Machine, sandboxId: string): Promise<Init> => {
   return init
 }
 
-type Bundle = { slot: Slot; bundle: string; ids: readonly IdRange[] }
+type Bundle = { slot: Slot; bundle: string; base: string; ids: readonly IdRange[] }
 
-const writeConfig = async (machine: Machine, assignment: Assignment, { slot, bundle, ids }: Bundle) => {
-  const { places, limitsSwap, limitsSockets, resourceLimits, filter, maskedPaths } = machine
+const writeConfig = async (machine: Machine, assignment: Assignment, { slot, bundle, base, ids }: Bundle) => {
+  const { places, limitsSwap, limitsSockets, resourceLimits, filter, maskedPaths, sudoLayers } = machine
   const { sandboxId, cpu, memoryGiB } = assignment
+  const policy = sudoPolicyOf(assignment, ownPathOf(machine, assignment, base))
   const config = makeConfig({
     ...places.mountPoints,
     hostname: hostnameOf(sandboxId),
@@ -198,6 +204,7 @@ const writeConfig = async (machine: Machine, assignment: Assignment, { slot, bun
     resourceLimits,
     filter,
     maskedPaths,
+    sudo: sudoLayers === undefined ? undefined : policy,
   })
   await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
@@ -218,28 +225,31 @@ const idsOf = (
 const launch = async (
   machine: Machine,
   assignment: Assignment,
-  { slot, bundle, base, ids }: Bundle & { base: string },
+  { slot, bundle, base, ids }: Bundle,
   rootfs: string,
   makeDisk: readonly Step[],
 ) => {
-  const { pool, places, runtime, launcher, hiddenMounts, agentProgram } = machine
+  const { pool, places, runtime, launcher, hiddenMounts, agentProgram, sudoLayers } = machine
   const { sandboxId, diskGiB } = assignment
   const disk = pool.diskOf(sandboxId)
   const { mountPoints } = places
   const shown = diskAt(mountPoints.disk)
+  const sudoLayer = sudoLayers && sudoLayerFor(sudoLayers, [disk.upper, rootfs])
+  const lowers = [mountPoints.image, ...(sudoLayer === undefined ? [] : [mountPoints.sudo])]
   const steps: Step[] = [
     ...makeDisk,
     ...pool.stepsToLimit(sandboxId, diskGiB, 'with room'),
     pool.stepToSayBase(sandboxId, base),
-    ...ownEtc(disk.etc, hostnameOf(sandboxId), machine.resolvers, loginScript(machine, assignment, base)),
+    ...ownEtc(disk.etc, hostnameOf(sandboxId), machine.resolvers, loginScript(ownPathOf(machine, assignment, base))),
     step.directory(disk.etcWork, 0, 0o700),
     step.listen(socketOf(places, sandboxId), users.gate),
     ...hideMounts(hiddenMounts),
     ...stepsToShow(ids, [
       [rootfs, mountPoints.image],
+      ...(sudoLayer === undefined ? [] : ([[sudoLayer, mountPoints.sudo]] as const)),
       [disk.directory, mountPoints.disk],
     ]),
-    step.overlay(overlayOptions([mountPoints.image], shown.upper, shown.work), mountPoints.rootfs),
+    step.overlay(overlayOptions(lowers, shown.upper, shown.work), mountPoints.rootfs),
     step.overlay(
       overlayOptions([shownOf(places, sandboxId), dirname(agentProgram)], shown.etc, shown.etcWork),
       mountPoints.own,

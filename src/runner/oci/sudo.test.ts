@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { after, before, beforeEach, suite, test } from 'node:test'
+import { sudoLayerFor, sudoPolicyOf } from './sudo.ts'
+
+suite('the layer with sudo', () => {
+  let place: string
+  let roots: { disk: string; image: string }
+  before(() => {
+    place = mkdtempSync(join(tmpdir(), 'alcove-sudo-'))
+  })
+  after(() => rmSync(place, { recursive: true, force: true }))
+  beforeEach(() => {
+    const own = mkdtempSync(join(place, 'x'))
+    roots = { disk: join(own, 'disk'), image: join(own, 'image') }
+    for (const root of Object.values(roots)) mkdirSync(root)
+  })
+  const chosen = () => {
+    const layer = sudoLayerFor('/layers', [roots.disk, roots.image])
+    return layer && basename(layer)
+  }
+
+  test('adds no directory: it has links only in those that the sandbox has', () => {
+    assert.equal(chosen(), undefined)
+    mkdirSync(join(roots.image, 'bin'))
+    assert.equal(chosen(), 'bin')
+    mkdirSync(join(roots.image, 'usr/bin'), { recursive: true })
+    assert.equal(chosen(), 'usr')
+    mkdirSync(join(roots.disk, 'usr/local/bin'), { recursive: true })
+    assert.equal(chosen(), 'local')
+  })
+
+  test('what the sandbox has made of a directory of its image counts', () => {
+    mkdirSync(join(roots.image, 'usr/bin'), { recursive: true })
+    writeFileSync(join(roots.disk, 'usr'), '')
+    assert.equal(chosen(), undefined)
+  })
+
+  test('no link leads out of the sandbox', () => {
+    symlinkSync('/usr', join(roots.image, 'usr'))
+    symlinkSync('/bin', join(roots.image, 'bin'))
+    assert.equal(chosen(), undefined)
+    mkdirSync(join(roots.disk, 'usr'))
+    assert.equal(chosen(), undefined)
+  })
+})
+
+suite('who may use sudo', () => {
+  test('the default user of the sandbox; in a build everybody, as each step may be root’s', () => {
+    assert.equal(sudoPolicyOf({ user: 'app:staff' }, '/bin').user, 'app')
+    assert.equal(sudoPolicyOf({ user: 'root', isBuild: true }, '/bin').user, '*')
+  })
+
+  test('commands are found where the sandbox has its programs, and in the system’s directories', () => {
+    assert.equal(
+      sudoPolicyOf({ user: 'app' }, '/opt/go/bin:bin::/usr/bin:.').path,
+      '/opt/go/bin:/usr/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/sbin:/bin',
+    )
+  })
+})

@@ -1,0 +1,477 @@
+// sudo in real sandboxes: the default user runs commands as root, although no process there can gain privileges (docs/adr/0033).
+import assert from 'node:assert/strict'
+import { after, before, suite, test } from 'node:test'
+import type { Daytona, Sandbox } from '@daytona/sdk'
+import { type Box, boxOf, createBox, until } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+import { Screen } from './screen.ts'
+import { connectTo } from './sdk-client.ts'
+
+const standardPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+suite('sudo', () => {
+  let alcove: Platform
+  let box: Box
+  before(async () => {
+    alcove = await platform()
+    box = await createBox(alcove)
+  })
+  after(async () => {
+    await box?.[Symbol.asyncDispose]()
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  /** Waits until no process has this command line. */
+  const isGone = (pattern: string) =>
+    until(`no process ${pattern}`, async () => (await box.try(`pgrep -f '${pattern}'`)).exitCode === 1)
+
+  test('is for the default user, without a password, and with no more rights than root has anyway', async () => {
+    assert.equal(await box.run('whoami; sudo whoami; sudo -n whoami'), 'daytona\nroot\nroot')
+    const limits = "grep -E '^(NoNewPrivs|Seccomp|Cap(Prm|Bnd))' /proc/self/status"
+    const root = await createBox(alcove, { user: 'root' })
+    try {
+      assert.equal(await box.run(`sudo ${limits}`), await root.run(limits))
+      assert.match(await box.run(`sudo ${limits}`), /NoNewPrivs:\t1\n/)
+      assert.equal(await root.run('sudo whoami; sudo -u daytona whoami'), 'root\ndaytona')
+    } finally {
+      await root[Symbol.asyncDispose]()
+    }
+  })
+
+  test('exit codes and deaths by a signal are those of the command', async () => {
+    const codes = {
+      'sudo true': 0,
+      'sudo sh -c "exit 7"': 7,
+      'sudo nosuch': 1,
+      'sudo /nosuch': 1,
+      'sudo /etc/passwd': 1,
+    }
+    for (const [command, code] of Object.entries(codes)) assert.equal((await box.try(command)).exitCode, code, command)
+    assert.match((await box.try('sudo nosuch 2>&1')).result, /^sudo: nosuch: command not found$/m)
+    const script = `python3 -c "import subprocess; print(subprocess.run(['sudo', 'sh', '-c', 'kill -USR1 \\$\\$']).returncode)"`
+    assert.equal(await box.run(script), '-10')
+  })
+
+  test('signals to sudo reach the command, which decides what they mean', async () => {
+    const command = `trap "echo got $0; exit 3" $0; echo ready; while :; do sleep 0.01; done`
+    for (const name of ['TERM', 'INT', 'HUP', 'QUIT', 'USR1', 'USR2']) {
+      // A shell that is not interactive starts jobs with INT and QUIT ignored, so Python starts this one.
+      const script = `
+import signal, subprocess
+p = subprocess.Popen(['sudo', 'sh', '-c', '${command.replaceAll('$0', name)}'], stdout=subprocess.PIPE, text=True)
+assert p.stdout.readline() == 'ready\\n'
+p.send_signal(signal.SIG${name})
+print(p.stdout.read().strip(), p.wait())`
+      assert.match(await box.run(`python3 -c '${script.replaceAll("'", `'\\''`)}'`), new RegExp(`got ${name} 3$`))
+    }
+  })
+
+  test('stopping sudo stops the command, and both go on', async () => {
+    const script = `
+import os, signal, subprocess, time
+p = subprocess.Popen(['sudo', 'sh', '-c', 'echo $$; exec sleep 3601'], stdout=subprocess.PIPE, text=True, process_group=0)
+pid = p.stdout.readline().strip()
+def state(wanted):
+    while open(f'/proc/{pid}/stat').read().split()[2] != wanted: time.sleep(0.01)
+p.send_signal(signal.SIGTSTP)
+assert os.WIFSTOPPED(os.waitpid(p.pid, os.WUNTRACED)[1])
+state('T')
+p.send_signal(signal.SIGCONT)
+state('S')
+p.send_signal(signal.SIGTERM)
+print(p.wait())`
+    assert.equal(await box.run(`python3 -c '${script.replaceAll("'", `'\\''`)}'`), '-15')
+  })
+
+  test('input and output are the caller’s own: a mebibyte of bytes passes unchanged, each stream by itself', async () => {
+    await box.run('head -c 1048576 /dev/urandom >/tmp/random')
+    await box.run('cat /tmp/random | sudo tee /root/random | cmp - /tmp/random && sudo cmp /root/random /tmp/random')
+    assert.equal(await box.run('sudo sh -c "echo out; echo err >&2" 2>/dev/null'), 'out')
+    assert.equal(await box.run('yes | sudo head -n 2'), 'y\ny')
+    assert.equal(await box.run('sudo yes | head -n 1'), 'y')
+    assert.equal(await box.run('sudo sh -c "echo closed" <&- 2>&-'), 'closed')
+  })
+
+  test('the directory is the caller’s, one included that the caller could not enter again', async () => {
+    assert.equal(await box.run('mkdir -p /tmp/here && cd /tmp/here && sudo pwd'), '/tmp/here')
+    assert.equal(await box.run('mkdir -p /tmp/shut && cd /tmp/shut && chmod 0 . && sudo pwd'), '/tmp/shut')
+    assert.equal(await box.run('cd /tmp && sudo -D /etc pwd && sudo -i pwd'), '/etc\n/root')
+    assert.match((await box.try('sudo -D /nosuch pwd 2>&1')).result, /unable to change directory to \/nosuch/)
+  })
+
+  test('the environment is made anew by the rules of sudo', async () => {
+    const given =
+      'LANG=C.UTF-8 LC_TIME=a/b OWN=1 HTTP_PROXY=http://proxy PATH=/tmp/own:$PATH LD_LIBRARY_PATH=/tmp TERM=dumb'
+    const lines = (await box.run(`env ${given} sudo env`)).split('\n').sort()
+    const path = lines.find((line) => line.startsWith('PATH=')) ?? ''
+    assert.ok(path.startsWith(`PATH=${standardPath}`) && !path.includes('/tmp/own'), path)
+    assert.deepEqual(
+      lines.filter((line) => line !== path),
+      [
+        ...['HOME=/root', 'LANG=C.UTF-8', 'LOGNAME=root', 'MAIL=/var/mail/root', 'SHELL=/bin/bash'],
+        ...[
+          'SUDO_COMMAND=/usr/bin/env',
+          'SUDO_GID=1000',
+          'SUDO_UID=1000',
+          'SUDO_USER=daytona',
+          'TERM=dumb',
+          'USER=root',
+        ],
+      ],
+    )
+  })
+
+  test('-E, --preserve-env= and NAME=value add to it; what loads other code is dropped from -E', async () => {
+    const print = `sh -c 'echo "$OWN $LD_PRELOAD $PYTHONPATH $HOME $USER"'`
+    const given = 'OWN=own LD_PRELOAD= PYTHONPATH=/p'
+    assert.equal(await box.run(`env ${given} sudo -E ${print}`), 'own   /home/daytona root')
+    assert.equal(await box.run(`env ${given} sudo -EH ${print}`), 'own   /root root')
+    assert.equal(await box.run(`env ${given} sudo --preserve-env=OWN,PYTHONPATH ${print}`), 'own  /p /root root')
+    assert.equal(await box.run(`sudo OWN='a b' -n PYTHONPATH=/q ${print}`), 'a b  /q /root root')
+  })
+
+  test('-u, -g, -i and -s choose the user, the group and a shell', async () => {
+    assert.equal(
+      await box.run('sudo -u nobody id -un; sudo -u "#65534" id -u; sudo --user=nobody id -un'),
+      'nobody\n65534\nnobody',
+    )
+    assert.equal(await box.run('sudo -g tty id -gn; sudo -u root -g "#5" id -g'), 'tty\n5')
+    assert.equal(await box.run(`sudo -i echo '$0' '$PWD' 'a  b;c'`), '-bash /root a  b;c')
+    assert.equal(await box.run(`sudo -s echo '$0' 'a  b;c'`), 'bash a  b;c')
+    assert.equal(await box.run(`echo 'id -un; pwd' | sudo -i`), 'root\n/root')
+    for (const [wanted, said] of [
+      ['-u nosuch', 'unknown user nosuch'],
+      ['-u 4321', 'unknown user 4321'],
+      ['-g nosuch', 'unknown group nosuch'],
+    ]) {
+      const { exitCode, result } = await box.try(`sudo ${wanted} id 2>&1`)
+      assert.deepEqual([exitCode, result.trim()], [1, `sudo: ${said}`])
+    }
+  })
+
+  test('what only asks is answered, and what is not offered is refused', async () => {
+    assert.match(await box.run('sudo -l'), /^User daytona may run .*\n +\(ALL : ALL\) NOPASSWD: ALL$/)
+    assert.equal(await box.run('sudo -v; sudo -nv; sudo -k; sudo -K; sudo -S -p "" -k whoami </dev/null'), 'root')
+    assert.match(await box.run('sudo -h; sudo --version'), /^usage: sudo -h[\s\S]*Sudo version/)
+    for (const line of [
+      'sudo',
+      'sudo -Z id',
+      'sudo --nosuch id',
+      'sudo -u',
+      'sudo A=b',
+      'sudo -e /etc/passwd',
+      'sudo -R /tmp id',
+    ]) {
+      const { exitCode, result } = await box.try(`${line} 2>&1 >/dev/null`)
+      assert.ok(exitCode === 1 && result !== '', `${line}: ${exitCode} ${result}`)
+    }
+  })
+
+  test('a hundred at once all run', async () => {
+    const said = await box.run('for i in $(seq 100); do sudo sh -c "echo $i" & done; wait', { timeout: 60 })
+    assert.equal(new Set(said.split('\n')).size, 100)
+  })
+
+  test('nothing runs on when its call times out or sudo is killed, whatever the command ignores', async () => {
+    const stubborn = (name: string) => `sudo sh -c 'trap "" HUP TERM; (setsid sleep ${name} &); sleep ${name}'`
+    assert.equal((await box.toolbox('POST', '/process/execute', { command: stubborn('3611'), timeout: 1 })).status, 408)
+    await isGone('sleep 361[1]')
+    await box.run(`${stubborn('3612')} & while ! pgrep -cf 'sleep 361[2]' >/dev/null; do sleep 0.05; done; kill -9 $!`)
+    await isGone('sleep 361[2]')
+  })
+
+  test('a daemon that a command leaves behind stays when the command has ended', async () => {
+    await box.run(`sudo sh -c 'setsid sleep 3613 >/dev/null 2>&1 &'; sudo -b sleep 3614 >/dev/null 2>&1; sleep 0.2`)
+    assert.match(await box.run('pgrep -f "sleep 361[3]"; pgrep -f "^sleep 361[4]"'), /^\d+\n\d+$/)
+    await box.run('sudo pkill -f "sleep 361[34]"')
+  })
+
+  test('a session that is removed takes its commands along', async () => {
+    await box.toolbox('POST', '/process/session', { sessionId: 'gone' })
+    const command = `sudo sh -c 'trap "" TERM HUP; sleep 3615'`
+    await box.toolbox('POST', '/process/session/gone/exec', { command, runAsync: true })
+    await until('it runs', async () => (await box.try('pgrep -f "^sleep 361[5]"')).exitCode === 0)
+    await box.toolbox('DELETE', '/process/session/gone')
+    assert.equal((await box.try('pgrep -f "sleep 361[5]"')).exitCode, 1)
+  })
+
+  test('a session runs it like any command', async () => {
+    await box.toolbox('POST', '/process/session', { sessionId: 'one' })
+    const { body } = await box.toolbox('POST', '/process/session/one/exec', {
+      command: 'cd /tmp; sudo sh -c "id -un; pwd; exit 4"',
+    })
+    assert.deepEqual([body['exitCode'], String(body['stdout'] ?? body['output']).trim()], [4, 'root\n/tmp'])
+    await box.toolbox('DELETE', '/process/session/one')
+  })
+
+  test('packages install: a .deb with an owner, a script of its own and a chroot', async () => {
+    const control =
+      'Package: own\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@example.com>\\nDescription: own\\n'
+    await box.run(`mkdir -p /tmp/own/DEBIAN /tmp/own/usr/share/own && cd /tmp && printf '${control}' >own/DEBIAN/control &&
+      printf '#!/bin/sh -e\nchown nobody:games /usr/share/own/file\nchroot / true\n' >own/DEBIAN/postinst &&
+      chmod 755 own/DEBIAN/postinst && echo x >own/usr/share/own/file && dpkg-deb --root-owner-group -b own own.deb`)
+    await box.run('sudo apt-get install -y /tmp/own.deb', { timeout: 120 })
+    assert.equal(await box.run('stat -c %U:%G /usr/share/own/file'), 'nobody:games')
+    await box.run('sudo apt-get remove -y own', { timeout: 120 })
+  })
+
+  test('Debian’s own sudo may be installed beside it', async () => {
+    const control =
+      'Package: sudo\\nVersion: 99\\nArchitecture: all\\nMaintainer: a <a@example.com>\\nDescription: as Debian has it\\n'
+    const fresh = await createBox(alcove)
+    try {
+      await fresh.run(`mkdir -p /tmp/s/DEBIAN /tmp/s/usr/bin && cd /tmp && printf '${control}' >s/DEBIAN/control &&
+        printf '#!/bin/sh\necho of Debian\n' >s/usr/bin/sudo && chmod 4755 s/usr/bin/sudo && dpkg-deb --root-owner-group -b s s.deb`)
+      for (const _ of [1, 2]) await fresh.run('sudo dpkg -i /tmp/s.deb')
+      assert.equal(await fresh.run('/usr/bin/sudo; sudo whoami; bash -lc "sudo whoami"'), 'of Debian\nroot\nroot')
+      await fresh.run('sudo dpkg -r sudo')
+      assert.equal(await fresh.run('sudo whoami'), 'root')
+    } finally {
+      await fresh[Symbol.asyncDispose]()
+    }
+  })
+
+  test('another user may not, and is told so', async () => {
+    const { exitCode, result } = await box.try('sudo -u nobody sh -c "sudo id" 2>&1')
+    assert.equal(exitCode, 1)
+    assert.match(result, /^nobody is not allowed to run sudo on \S+\.$/m)
+  })
+
+  test('leaves no file of its own on a disk: not in a fork, nor in a snapshot', async () => {
+    const changed = 'sudo find / -xdev -newer /etc/hostname -name "*sudo*" -not -path "/proc/*"'
+    assert.equal(await box.run(changed), '')
+    const fork = await alcove.api('POST', `/sandbox/${box.id}/fork`, {})
+    assert.equal(fork.status, 200, JSON.stringify(fork.body))
+    const forked = boxOf(alcove, fork.body)
+    try {
+      await until('it runs', async () => (await alcove.api('GET', `/sandbox/${forked.id}`)).body['state'] === 'started')
+      assert.equal(await forked.run('sudo whoami'), 'root')
+    } finally {
+      await forked[Symbol.asyncDispose]()
+    }
+  })
+})
+
+suite('whoever speaks to the agent as sudo does', () => {
+  let alcove: Platform
+  let box: Box
+  before(async () => {
+    alcove = await platform()
+    box = await createBox(alcove)
+  })
+  after(async () => {
+    await box?.[Symbol.asyncDispose]()
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  const python = (script: string, as = '') => box.run(`${as} python3 - <<'END'\n${script}\nEND`, { timeout: 120 })
+  const words = String.raw`
+import array, os, random, resource, socket, struct, sys, time
+def knock():
+    s = socket.socket(socket.AF_UNIX)
+    s.connect('/dev/.alcove/sudo')
+    s.settimeout(30)
+    return s
+def text(t): return struct.pack('<I', len(t)) + t + b'\0'
+def texts(*all): return struct.pack('<I', len(all)) + b''.join(map(text, all))
+def request(argv, flags=0): return struct.pack('<BHQ', flags, 0o22, 0) + text(b'') * 3 + texts() + texts() + texts(*argv) + texts()
+def send(s, which, body, fds, size=None):
+    header = struct.pack('<BI', which, len(body) if size is None else size)
+    s.sendmsg([header], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', fds))] if fds else [])
+    try: s.sendall(body)
+    except OSError: pass
+def answer(s):
+    try: return s.recv(2)
+    except (ConnectionResetError, socket.timeout) as e: return type(e).__name__.encode()
+`
+
+  test('nonsense, half a request and wrong descriptors are refused, and cost the agent nothing', async () => {
+    const said = await python(`${words}
+good = request([b'/bin/true'])
+null = os.open('/dev/null', os.O_RDWR)
+results = set()
+for which, body, fds, size in [
+    (0, good, [], None), (0, good, [null], None), (0, good, [null] * 4, None), (3, good, [null] * 5, None), (3, good, [null] * 3, None),
+    (0, good, [null] * 20, None), (255, good, [null] * 3, None), (0, good + b'x', [null] * 3, None), (0, good[:-1], [null] * 3, None),
+    (0, b'', [null] * 3, 0), (0, good, [null] * 3, 0xffffffff), (0, struct.pack('<BHQ', 255, 0, 0) + good[11:], [null] * 3, None),
+    (0, good[:11] + b'\\xff' * 60, [null] * 3, None), (1, good, [null] * 4, None)]:
+    s = knock(); send(s, which, body, fds, size); results.add(answer(s)); s.close()
+random.seed(7)
+for _ in range(300):
+    s = knock(); s.send(random.randbytes(random.randrange(1, 60))); s.close()
+    s = knock(); send(s, 0, random.randbytes(random.randrange(40)), [null] * 3); results.add(answer(s)); s.close()
+    changed = bytearray(good); changed[random.randrange(11, len(good))] ^= 1 << random.randrange(8)
+    s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
+print(sorted(results))
+s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
+    // A directory that is none is the only thing forgiven.
+    assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
+    assert.equal(await box.run('sudo whoami'), 'root')
+  })
+
+  test('ten thousand connections, and as many held open as fit, disturb nobody else', async () => {
+    const said = await python(`${words}
+for _ in range(10000): knock().close()
+print('knocked')`)
+    assert.equal(said, 'knocked')
+    const held = box.run(
+      `python3 - <<'END'\n${words}
+held = []
+try:
+    while len(held) < 3000:
+        s = socket.socket(socket.AF_UNIX); s.setblocking(False); s.connect('/dev/.alcove/sudo'); held.append(s)
+except BlockingIOError: pass
+open('/tmp/held', 'w').write(str(len(held)))
+time.sleep(3)
+END`,
+      { timeout: 60 },
+    )
+    await until('they are held', async () => (await box.try('test -s /tmp/held')).exitCode === 0)
+    assert.equal(await box.run('echo here'), 'here')
+    await held
+    assert.equal(await box.run('sudo whoami', { timeout: 60 }), 'root')
+  })
+
+  test('who is not allowed hears so before anything is read, also while others are served', async () => {
+    const said = await python(
+      `${words}
+s = knock(); print(answer(s))
+s = knock(); send(s, 0, request([b'/bin/true']), [0, 1, 2]); print(answer(s))`,
+      'sudo -u nobody',
+    )
+    assert.equal(said, "b'\\x07\\x01'\nb'\\x07\\x01'")
+  })
+
+  test('a command without its sudo ends: half a message, a message that is none, a closed connection', async () => {
+    for (const rest of [
+      "s.send(b'\\x02')",
+      "s.send(b'\\xff\\xff')",
+      's.shutdown(socket.SHUT_WR)',
+      "s.send(b'\\x01\\x00')",
+    ]) {
+      const said = await python(`${words}
+null = os.open('/dev/null', os.O_RDWR)
+s = knock(); send(s, 0, request([b'/bin/sleep', b'3631']), [null] * 3); print(answer(s))
+${rest}
+while s.recv(10): pass`)
+      assert.equal(said, "b'\\x03\\x00'")
+      assert.equal((await box.try('pgrep -f "sleep 363[1]"')).exitCode, 1)
+    }
+  })
+
+  test('a terminal of the caller’s own session is not taken from it', async () => {
+    const said = await python(`${words}
+import pty
+pid, master = pty.fork()
+if pid == 0:
+    s = knock(); send(s, 2, request([b'/bin/true']), [0, 1, 2, 0]); print(answer(s), flush=True)
+    os._exit(0)
+out = b''
+try:
+    while True: out += os.read(master, 1000)
+except OSError: pass
+print(out.decode().strip())`)
+    assert.equal(said, "b'\\x07\\x03'")
+  })
+})
+
+suite('sudo in a terminal', () => {
+  let alcove: Platform
+  let daytona: Daytona
+  let sandbox: Sandbox
+  before(async () => {
+    alcove = await platform()
+    daytona = connectTo(alcove)
+    sandbox = await daytona.create()
+  })
+  after(async () => {
+    await sandbox?.delete()
+    await daytona?.[Symbol.asyncDispose]()
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  let count = 0
+  /** A shell in a terminal, and what has been typed and shown there. */
+  const open = async () => {
+    const screen = new Screen()
+    const pty = await sandbox.process.createPty({ id: `sudo-${++count}`, cols: 100, rows: 30, onData: screen.take })
+    const type = async (line: string, shows: RegExp) => {
+      screen.text = ''
+      await pty.sendInput(line)
+      await screen.shows(shows)
+    }
+    await type('PS1="$ "; echo re""ady\n', /ready/)
+    return { pty, screen, type }
+  }
+
+  test('the command has a terminal of its own with the size of the caller’s, which follows it', async () => {
+    const { pty, type } = await open()
+    await type(
+      'sudo sh -c "tty; stty size; id -un; stat -c %U \\$(tty); : </dev/tty && echo con""trolled"\n',
+      /\/dev\/pts\/\d+\s+30 100\s+root\s+root\s+controlled/,
+    )
+    await type('sudo bash --norc\n', /#/)
+    await pty.resize(133, 44)
+    await type('echo "<$(stty size)>"\n', /<44 133>/)
+    await type('exit 5\n', /\$ $/)
+    await type('echo "<$?>"\n', /<5>/)
+    await pty.kill()
+  })
+
+  test('Ctrl-C ends the command and not the shell; what was typed with echo off is not shown', async () => {
+    const { pty, type } = await open()
+    await type('sudo sh -c "echo run\\$((1)); sleep 3600"\n', /run1/)
+    await type('\x03', /\$ /)
+    await type('echo "<$?>"\n', /<130>/)
+    await type('sudo sh -c "stty -echo; echo as\\$((1)); read x; echo; printf %s \\$x | wc -c"\n', /as1/)
+    await type('secret\n', /^\s*6\s/)
+    await type('echo ec""ho\n', /echo ec""ho/)
+    await pty.kill()
+  })
+
+  test('Ctrl-Z stops it as a job of the shell; fg and bg go on', async () => {
+    const { pty, type } = await open()
+    await type('sudo sh -c "echo run\\$((2)); while read x; do echo got \\$x; done"\n', /run2/)
+    await type('\x1a', /Stopped[\s\S]*\$ /)
+    await type('jobs; echo sh""ell\n', /Stopped[\s\S]*shell/)
+    await type('fg\n', /sudo sh/)
+    await type('word\n', /got word/)
+    await type('\x04', /\$ /)
+    await type('sudo sleep 0.2 &\n', /\[1\]/)
+    await type('wait; echo "<$?>"\n', /<0>/)
+    await pty.kill()
+  })
+
+  test('in a pipeline each program keeps its input and Ctrl-C ends all of them', async () => {
+    const { pty, type } = await open()
+    await type('sudo sh -c "seq 3; id -un" | sed s/^/-/\n', /-1\s+-2\s+-3\s+-root/)
+    await type('x=$(sudo sh -c "read y; echo \\$y"); echo "<$x>"\n', /read y/)
+    await type('typed\n', /<typed>/)
+    await type('sh -c "echo tail\\$((1)); exec sleep 3600" | sudo cat\n', /tail1/)
+    await type('\x03', /\$ /)
+    await type('echo input | sudo sh -c "cat; read z </dev/tty; echo \\$z"\n', /input/)
+    await type('from the terminal\n', /from the terminal\s+from the terminal/)
+    await pty.kill()
+  })
+
+  test('the last output is never lost', async () => {
+    const { pty, type } = await open()
+    for (let round = 1; round <= 10; round++) {
+      await type(
+        `sudo seq 3000 | tail -n 1; sudo seq 3000; echo en""d${round}\n`,
+        new RegExp(`3000\\s[\\s\\S]*2999\\s+3000\\s+end${round}`),
+      )
+    }
+    await pty.kill()
+  })
+
+  test('a terminal that is killed takes the command along', async () => {
+    const { pty, type } = await open()
+    await type('sudo sh -c "trap \'\' HUP TERM; echo run\\$((3)); sleep 3621; sleep 3621"\n', /run3/)
+    await pty.kill()
+    await until(
+      'it is gone',
+      async () => (await sandbox.process.executeCommand('pgrep -f "sleep 362[1]"')).exitCode === 1,
+    )
+  })
+})
