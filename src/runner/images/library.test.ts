@@ -245,6 +245,9 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await library.bringBase({ image: 'next', source: { kind: 'image', image: 'base' }, maxGiB: 1 })
     assert.deepEqual(library.largeIdsOf('next'), [...ids, 7_000_000])
     assert.deepEqual(library.largeIdsOf('none'), [])
+    // On this host the ids may be those of its users, who must not reach the files.
+    const trees = join(room.directory, 'pool/image-trees')
+    assert.equal(statSync(trees).mode & 0o777, 0o700)
   })
 
   test('layers compressed with zstd are verified by their digests too', async () => {

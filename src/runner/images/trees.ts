@@ -2,7 +2,7 @@
 // complete or absent, and never changes.
 import { createHash, randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, renameSync } from 'node:fs'
-import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { bytesBelow, namesBelow, syncTree } from './files.ts'
@@ -28,9 +28,10 @@ export class Trees {
     this.#directory = directory
   }
 
-  open(): Promise<unknown> {
-    // Sandboxes pass through this directory as nobody, but cannot list it.
-    return mkdir(this.#directory, { recursive: true, mode: 0o711 })
+  /** Owners of files may be users of this host (oci/ids.ts), so only root passes through the directory. */
+  async open(): Promise<void> {
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 })
+    await chmod(this.#directory, 0o700)
   }
 
   /**
@@ -69,7 +70,7 @@ export class Trees {
   /** Moves a directory of the same file system into the tree. */
   async add(name: string, { rootfs, largeIds }: Unpacked): Promise<Tree> {
     const unfinished = join(this.#directory, `.new-${randomBytes(4).toString('hex')}`)
-    await mkdir(unfinished, { mode: 0o711 })
+    await mkdir(unfinished, { mode: 0o700 })
     try {
       await rename(rootfs, join(unfinished, 'rootfs'))
       const tree: Tree = { sizeBytes: await bytesBelow(join(unfinished, 'rootfs')), largeIds }
