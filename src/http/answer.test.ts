@@ -114,7 +114,7 @@ suite('the unread rest of a body', () => {
   const bounds: ReadAwayBounds = { mostBytes: MiB, longestMs: 60_000, silentMs: 60_000 }
   const head = (length: number, more = '') => `POST / HTTP/1.1\r\nhost: a\r\ncontent-length: ${length}\r\n${more}\r\n`
 
-  test('is discarded, and the connection stays open: its next call is answered', async () => {
+  test('the unread rest of a body is discarded, and the next call on the connection is answered', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(MiB)}x`)
     await one.answered()
@@ -124,7 +124,7 @@ suite('the unread rest of a body', () => {
     while (one.heard().split('403 Forbidden').length < 3) await once(one.socket, 'data')
   })
 
-  test('that is too long to discard: the answer arrives and says that the connection closes', async () => {
+  test('a rest that is too long to discard: the answer arrives and says that the connection closes', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(4 * MiB)}x`)
     await one.answered()
@@ -134,7 +134,7 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
-  test('of a caller who sends Connection: close: the connection closes after it is read, without a reset', async () => {
+  test('after Connection: close, the rest is read and the connection closes without a reset', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(MiB, 'connection: close\r\n')}x`)
     await one.answered()
@@ -144,7 +144,7 @@ suite('the unread rest of a body', () => {
     assert.deepEqual(one.errors, [])
   })
 
-  test('that never comes: the connection is destroyed after a silence', async () => {
+  test('a rest that never comes: the connection is destroyed after a silence', async () => {
     await using one = await open({ ...bounds, silentMs: 50 })
     const closed = once(one.socket, 'close')
     one.socket.write(`${head(MiB)}x`)
@@ -152,7 +152,7 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
-  test('in endless chunks is read up to the bound', async () => {
+  test('a rest in endless chunks is read up to the limit', async () => {
     await using one = await open(bounds)
     const closed = new Promise((resolve) => one.socket.once('close', resolve))
     one.socket.write('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n')
@@ -166,7 +166,7 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
-  test('of a request that failed while it was read: the answer arrives, and nothing is left to discard', async () => {
+  test('after a request that failed while it was read, the answer arrives and nothing is left to discard', async () => {
     const server = createHttpServer({ ServerResponse: answersWithin({ ...bounds, silentMs: 20 }) })
     server.on('request', async (request, response) => {
       try {

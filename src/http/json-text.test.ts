@@ -5,7 +5,7 @@ import { deepest, findTooMuch, mostValues } from './json-text.ts'
 const long = 'x'.repeat(mostValues)
 
 suite('a JSON text', () => {
-  test('is accepted with as many values as allowed, and refused with more', () => {
+  test('a JSON text is accepted with as many values as allowed, and refused with more', () => {
     const list = (length: number) => JSON.stringify(Array.from({ length }, (_, index) => index))
     assert.equal(findTooMuch(list(mostValues + 1)), undefined)
     assert.match(findTooMuch(list(mostValues + 2))!, /^body must not hold more than 10000 values$/)
@@ -13,7 +13,7 @@ suite('a JSON text', () => {
     assert.match(findTooMuch(twice)!, /values/)
   })
 
-  test('is accepted when nested as deep as allowed, and refused when deeper', () => {
+  test('a JSON text is accepted when nested as deep as allowed, and refused when deeper', () => {
     const nested = (depth: number) => `${'['.repeat(depth)}"${long}"${']'.repeat(depth)}`
     assert.equal(findTooMuch(nested(deepest)), undefined)
     assert.match(findTooMuch(nested(deepest + 1))!, /^body must not be nested deeper than 64 levels$/)
@@ -27,7 +27,7 @@ suite('a JSON text', () => {
     assert.match(findTooMuch(`["\\\\"${',1'.repeat(mostValues + 1)}]`)!, /values/)
   })
 
-  test('that ends inside a string is not refused here: the parser refuses it', () => {
+  test('a text that ends inside a string is not refused here: the parser refuses it', () => {
     for (const text of [`["${long}`, `["${long}\\`, `["${long}\\"`, `{"${long}\\\\\\"`])
       assert.equal(findTooMuch(text), undefined)
   })

@@ -94,7 +94,7 @@ suite('content types', () => {
 })
 
 suite('a body that never ends', () => {
-  test('is refused in our own words', async () => {
+  test('a body that never ends is refused with our own sentence', async () => {
     await using started = await start()
     const { server } = started
     boundIncoming(server, { ownerOf: () => '', slow: { spanMs: 100 }, lookMs: 20 })

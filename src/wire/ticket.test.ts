@@ -31,7 +31,7 @@ const signed = (payload: string, by: KeyObject = privateKey): string => {
 }
 
 suite('a ticket', () => {
-  test('is read back unchanged, with the id of its key', () => {
+  test('a ticket is read back unchanged, with the id of its key', () => {
     fc.assert(
       fc.property(tickets, (ticket) => {
         const text = makeTicket(ticket, key)
@@ -41,7 +41,7 @@ suite('a ticket', () => {
     )
   })
 
-  test('is refused if one letter changes, a part is missing, or text follows it', () => {
+  test('a ticket is refused if one letter changes, a part is missing, or text follows it', () => {
     const letter = fc.stringMatching(/^[\w.\- =+/]$/)
     fc.assert(
       fc.property(tickets, fc.nat(), letter, (ticket, at, other) => {
@@ -56,7 +56,7 @@ suite('a ticket', () => {
     )
   })
 
-  test('is refused if another key signed it, or if its parts come from two valid tickets', () => {
+  test('a ticket is refused if another key signed it, or if its parts come from two valid tickets', () => {
     const text = makeTicket(ticketOf({}), key)
     assert.equal(readTicket(text, generateKeyPairSync('ed25519').publicKey), undefined)
     const [one, other] = [text.split('.'), makeTicket(ticketOf({ sandboxId: 'other' }), key).split('.')]
@@ -64,7 +64,7 @@ suite('a ticket', () => {
     assert.equal(readTicket(text.replace('key-1', 'key-2'), publicKey), undefined)
   })
 
-  test('is refused with a valid signature if its payload has another shape or a field out of bounds', () => {
+  test('a ticket with a valid signature is refused if its payload has another shape or a field out of bounds', () => {
     const good = ticketOf({})
     assert.deepEqual(readTicket(signed(JSON.stringify(good)), publicKey), good)
     for (const payload of [

@@ -78,7 +78,7 @@ suite('readers that are slower than the output', () => {
       const growthBytes = most[index]! - before[index]!
       assert.ok(growthBytes < mostGrowthBytes, `${program} grew by ${growthBytes} bytes`)
     }
-    // No reader was cut off.
+    // Checks that no reader was disconnected.
     assert.ok(sockets.every(({ destroyed }) => !destroyed))
     for (const socket of sockets) socket.destroy()
   })

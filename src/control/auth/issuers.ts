@@ -1,5 +1,5 @@
-// Which tokens of people are accepted: not expired, from an issuer that the operator named, for our audience, signed with a
-// public-key algorithm. A token's own hints about where to find its key are ignored.
+// Decides which tokens of people are accepted: not expired, from an issuer that the operator named, for our audience, signed with
+// a public-key algorithm. A token's own hints about where to find its key are ignored.
 import {
   createRemoteJWKSet,
   customFetch,

@@ -267,7 +267,7 @@ suite('whose credential ends', () => {
 })
 
 suite('the beat of a socket', () => {
-  test('pings, and drops a key that was revoked in the meantime', async () => {
+  test('the server pings, and drops a key that was revoked in the meantime', async () => {
     await using app = await startControl({ sandboxes: { eventPingSeconds: 0.05 } })
     const base = await app.listen()
     using client = await signedIn(base, keys.member)

@@ -48,7 +48,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     }
   })
 
-  test('except if the caller disguises it on purpose, which nobody can prevent', async () => {
+  test('a credential that the caller disguises on purpose passes, which nobody can prevent', async () => {
     const disguises = {
       'x-hex': Buffer.from(apiKey).toString('hex'),
       'x-entities': apiKey.replaceAll(/./g, (letter) => `&#${letter.charCodeAt(0)};`),

@@ -197,7 +197,7 @@ suite('previews: admission', () => {
     assert.equal((await visit(others, { method: 'OPTIONS' })).status, 401)
   })
 
-  test('an open call is checked again as one that was let in, and ends if it is refused', async () => {
+  test('an open call is checked again as one already admitted, and ends if it is refused', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     sides.inside.call = (_request, response) => {
       response.write('a part')
@@ -318,7 +318,7 @@ suite('previews: the call as the server inside gets it', () => {
     )
   })
 
-  test('each call has a connection of its own, which ends with it', async () => {
+  test('each call has its own connection, which ends with it', async () => {
     await using sides = await startSides()
     for (let i = 0; i < 3; i++) await visit(sides)
     assert.equal(sides.dialled.length, 3)
@@ -333,7 +333,7 @@ suite('previews: the call as the server inside gets it', () => {
 })
 
 suite('previews: the server’s answer', () => {
-  test('its headers pass, CORS too, but its cookies get no other host and no name of ours', async () => {
+  test('the server’s headers pass, CORS too, but its cookies get no other host and no name of ours', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {
       response.writeHead(200, [

@@ -114,7 +114,7 @@ suite('charts of python code', needsPython, () => {
     })
   })
 
-  test('composite_chart: several axes, each a chart of its own', async () => {
+  test('composite_chart: several axes, each one a separate chart', async () => {
     const { elements, ...chart } = await chartOf(
       'f = plt.figure(); a = plt.axes(f); a.title = "A"; a.plot([1], [2]); plt.axes(f).pie([1], ["p"])\nfrom matplotlib.axes import Text\nf._suptitle = Text("both")',
     )

@@ -59,7 +59,7 @@ suite('POST /git/clone', () => {
     await room.done('/clone', { url: room.upstream, path: join(room.home, 'work'), ...nothing })
   })
 
-  test('a refusal names what is missing, and leaves nothing behind', async () => {
+  test('a refusal names the missing thing, and leaves nothing behind', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const none = await room.post('/clone', { url: `file://${room.upstream}/no`, path })

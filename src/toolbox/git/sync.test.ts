@@ -74,7 +74,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'other'), 'utf8'), 'mine\n')
   })
 
-  test('a refusal names what is missing', async () => {
+  test('a refusal names the missing thing', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const pull = (more: object) => room.post('/pull', { path, ...more })
@@ -126,7 +126,7 @@ suite('POST /git/push', () => {
     assert.equal(mainOf(room), theirs)
   })
 
-  test('a refusal names what is missing; a refspec is not accepted', async () => {
+  test('a refusal names the missing thing; a refspec is not accepted', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const push = (more: object) => room.post('/push', { path, ...more })

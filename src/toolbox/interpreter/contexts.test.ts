@@ -36,7 +36,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.deepEqual(await box.native.agent.jobs.list(), [])
   })
 
-  test('each has a directory, variables and modules of its own', async () => {
+  test('each context has its own directory, variables and modules', async () => {
     await using box = await startToolbox()
     const [one, other] = [await newContext(box, { cwd: '/tmp' }), await newContext(box)]
     assert.equal(await printed(box, 'import os; x = 1; print(os.getcwd())', { contextId: one }), '/tmp\n')

@@ -116,7 +116,7 @@ suite('what a killed gate left behind', () => {
     assert.equal(run.text(), '42\n')
   })
 
-  test('the deadline of that run still holds', async () => {
+  test('the deadline that a killed gate set is still enforced', async () => {
     await using box = await startToolbox()
     const begun = join(box.directory, 'begun')
     const code = `x = 7\nopen(${JSON.stringify(begun)}, "w").close()\nimport time\ntime.sleep(3600)`

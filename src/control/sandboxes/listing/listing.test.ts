@@ -114,7 +114,7 @@ const fill = async (app: TestControl) => {
   await insert(app, { id: 't1', name: 'theirs', organization_id: organizations.theirs })
 }
 
-/** Evicted so many hours ago, and gone. */
+/** Sandboxes that were evicted so many hours ago, and are gone. */
 const insertEvicted = (app: TestControl, hours: number, fields: Fields) =>
   insert(app, {
     ...fields,
@@ -182,7 +182,7 @@ suite('GET /sandbox', () => {
     assert.equal((await app.as('nobody').get('/sandbox')).status, 401)
   })
 
-  test('200 shows nothing that only a single read may show', async () => {
+  test('200 shows no field that only a single read may show', async () => {
     await using app = await startControl()
     await fill(app)
     const { items } = (await app.as('viewer').get('/sandbox')).body
@@ -288,7 +288,7 @@ suite('GET /sandbox', () => {
     assert.deepEqual([body.total, idsOf(body).sort()], [3, ['b1', 'v1', 'v2']])
   })
 
-  test('400 for what cannot be read', async () => {
+  test('400 for invalid parameters', async () => {
     await using app = await startControl()
     for (const each of bad)
       assert.equal(

@@ -1,4 +1,4 @@
-// Sandboxes made of a definition, as `daytona.create({ image })` asks for them.
+// Sandboxes made from a definition, as `daytona.create({ image })` requests them.
 
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'

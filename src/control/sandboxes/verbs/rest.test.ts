@@ -470,7 +470,7 @@ suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
     assert.deepEqual([pause?.by_id, pause?.reason], ['auto-pause', 'Paused after 5 minutes without activity.'])
   })
 
-  test('400 together with autostop or with autodelete at once, in whichever order; 0 is always fine', async () => {
+  test('400 together with autostop or with autodelete at once, in any order; 0 is always valid', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app)
