@@ -43,6 +43,8 @@ export const meanings: Record<string, string> = {
     'Directory of image files that callers may name: OCI layouts, OCI archives, and what `docker save` writes. Default: <data>/images.',
   ALCOVE_REGISTRIES:
     'Registries that images may come from, as host or host:port separated by commas, such as docker.io,ghcr.io. Default: any.',
+  ALCOVE_REGISTRY_MIRRORS:
+    'Mirrors that are asked before a registry, such as docker.io=mirror.corp:5000/hub, separated by commas. The registry is asked for what they do not have. Default: none.',
   ALCOVE_PRIVATE_REGISTRIES:
     'Registries that may be on this machine or at a private address. The runner speaks to them through the network of the host. Default: none.',
   ALCOVE_OPEN_NETWORKS:

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { instanceOf } from '#src/kit/instance.ts'
 import { openNetworksMeaning, readIpv4Network } from '#src/kit/networks.ts'
+import { type Mirror, mirrorsMeaning, readMirrors } from '#src/kit/registry-mirrors.ts'
 import { readSettings, type Settings } from '#src/kit/settings.ts'
 import { readStoreAddress, type StoreAddress } from '#src/kit/store-address.ts'
 import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settings.ts'
@@ -25,6 +26,8 @@ export type RunnerConfig = {
   registries: readonly string[] | undefined
   /** Registries (host:port) that may have a private address. */
   privateRegistries: readonly string[]
+  /** Asked before the registries that they stand for. */
+  registryMirrors: readonly Mirror[]
   /** Private or host networks that sandboxes may reach all the same. */
   openNetworks: readonly string[]
   /** Credentials for registries, in the form of containers-auth.json(5). */
@@ -56,6 +59,7 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       plainRegistries: namesIn(optional('ALCOVE_PLAIN_REGISTRIES')),
       registries: optional('ALCOVE_REGISTRIES') === undefined ? undefined : namesIn(optional('ALCOVE_REGISTRIES')),
       privateRegistries: namesIn(optional('ALCOVE_PRIVATE_REGISTRIES')),
+      registryMirrors: readRegistryMirrors(optional('ALCOVE_REGISTRY_MIRRORS'), complain),
       openNetworks: readOpenNetworks(optional('ALCOVE_OPEN_NETWORKS'), complain),
       registryAuthFile: optional('ALCOVE_REGISTRY_AUTH'),
       meterSeconds: readMeterSeconds(optional('ALCOVE_METER_SECONDS') ?? '60', complain),
@@ -65,6 +69,12 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       telemetry: readTelemetry(environment, 'alcove-runner'),
     }
   })
+
+const readRegistryMirrors = (given: string | undefined, complain: (sentence: string) => void): Mirror[] => {
+  const mirrors = readMirrors(namesIn(given))
+  if (mirrors === undefined) complain(`ALCOVE_REGISTRY_MIRRORS is not usable: ${mirrorsMeaning}`)
+  return mirrors ?? []
+}
 
 const readOpenNetworks = (given: string | undefined, complain: (sentence: string) => void): string[] => {
   const networks = namesIn(given)

@@ -71,6 +71,7 @@ export const startRunner = async (
     plainRegistries: config.plainRegistries,
     registries: config.registries,
     privateRegistries: config.privateRegistries,
+    mirrors: config.registryMirrors,
     registryAuthFile: config.registryAuthFile,
     publicNetwork: async () => {
       const slot = await network.acquire()

@@ -13,7 +13,7 @@ import { formatReference, pinned, type Reference } from './reference.ts'
 import type { Skopeo } from './skopeo.ts'
 
 /** An image of a registry: the digest that its name stands for now, and the image itself. */
-type Resolved = {
+export type Resolved = {
   /** Digest that the name stands for; it may be the digest of an index. */
   digest: string
   /** The image for this platform. */

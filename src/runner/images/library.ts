@@ -13,15 +13,24 @@ import { groupLargeIds, uidBase } from '../oci/ids.ts'
 import { Blobs, keptNameOf } from './blobs.ts'
 import { emptyConfig } from './definition/plan.ts'
 import { createDownloadLines } from './download-lines.ts'
-import { type Fetched, type Fetching, fetchFromFile, fetchFromRegistry, fileWithin, resolveReference } from './fetch.ts'
+import {
+  type Fetched,
+  type Fetching,
+  fetchFromFile,
+  fetchFromRegistry,
+  fileWithin,
+  type Resolved,
+  resolveReference,
+} from './fetch.ts'
 import { namesBelow } from './files.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
 import { Interrupted } from './interrupted.ts'
 import { asSize, type ImageLimits } from './limits.ts'
 import { type ContainerConfig, type Described, imageConfigOf, ownArchitecture } from './manifest.ts'
-import { formatReference, originOf, parseReference } from './reference.ts'
+import { mirrored } from './mirrors.ts'
+import { formatReference, originOf, parseReference, type Reference } from './reference.ts'
 import { SharedWork } from './shared-work.ts'
-import { checkMayAsk, type RegistrySettings, Skopeo } from './skopeo.ts'
+import { checkIsPublic, checkMayAsk, type RegistrySettings, Skopeo } from './skopeo.ts'
 import { Trees } from './trees.ts'
 import { tooLarge, unpackLayers } from './unpack.ts'
 import { fetchWebFile, type WebFile } from './web-file.ts'
@@ -261,7 +270,7 @@ export class Library {
       const making: Making = { maxBytes: Math.floor(maxGiB * GiB), signal, say: () => {} }
       const fetching = this.#fetching(scratch, making)
       const resolved = await tellingEvenly(signal, () =>
-        this.#lanes.run(() => resolveReference(this.#skopeo, reference, fetching), { signal }),
+        this.#lanes.run(() => this.#resolveAtMirrors(reference, fetching, () => {}), { signal }),
       )
       return resolved.digest
     } finally {
@@ -408,7 +417,7 @@ export class Library {
     checkMayAsk(reference, this.#parts.registries)
     say({ progress: { step: 'asking the registry', percent: 0 } })
     const origin = originOf(reference)
-    const resolved = await resolveReference(this.#skopeo, reference, this.#fetching(scratch, making))
+    const resolved = await this.#resolveAtMirrors(reference, this.#fetching(scratch, making), (line) => say({ line }))
     const { digest, described, manifest } = resolved
     say({ line: `${formatReference(reference)} is ${digest}` })
     const fetch = async () => {
@@ -432,6 +441,24 @@ export class Library {
     }
     const layers = manifest.layers.map((layer) => layer.digest)
     return { digest, ...(await this.#unpacked({ origin, described, layers, fetch }, making, scratch, hold)) }
+  }
+
+  /** What it answers is downloaded from where it was found. */
+  async #resolveAtMirrors(reference: Reference, fetching: Fetching, onLine: (line: string) => void): Promise<Resolved> {
+    const { registries, log } = this.#parts
+    for (const mirror of mirrored(reference, registries.mirrors ?? [])) {
+      try {
+        checkIsPublic(mirror, registries)
+        onLine(`asking the mirror ${mirror.registry}`)
+        return await resolveReference(this.#skopeo, mirror, fetching)
+      } catch (error) {
+        if (fetching.signal.aborted) throw error
+        const isMissing = error instanceof ImageFailed && error.failure === 'not-found'
+        if (!isMissing) log.warn({ err: error, mirror: mirror.registry }, 'a mirror of a registry cannot be used')
+        onLine(`it ${isMissing ? 'does not have the image' : 'cannot be used'}; asking ${reference.registry}`)
+      }
+    }
+    return resolveReference(this.#skopeo, reference, fetching)
   }
 
   async #fromFile(path: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {

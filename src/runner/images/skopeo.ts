@@ -8,6 +8,7 @@ import { isIPv4 } from 'node:net'
 import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
 import { isPublicAddress } from '#src/kit/networks.ts'
+import type { Mirror } from '#src/kit/registry-mirrors.ts'
 import { type Egress, openEgress, type PublicNetwork } from './egress.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
 import { formatReference, isThisMachine, type Reference } from './reference.ts'
@@ -22,6 +23,8 @@ export type RegistrySettings = {
   registries?: readonly string[] | undefined
   /** Registries that are reached through the host's network, so they may be private. */
   privateRegistries?: readonly string[] | undefined
+  /** Asked before the registries that they stand for. */
+  mirrors?: readonly Mirror[] | undefined
   publicNetwork: () => Promise<PublicNetwork>
 }
 
@@ -52,7 +55,13 @@ export const checkMayAsk = (reference: Reference, settings: RegistrySettings): v
   if (isOfOperator(reference, settings)) return
   if (settings.registries !== undefined && !settings.registries.includes(registry))
     throw new ImageFailed('refused', `Images from the registry ${registry} are not allowed here.`)
-  if (!isPrivate(reference)) return
+  checkIsPublic(reference, settings)
+}
+
+/** The operator has to allow registries at private addresses. */
+export const checkIsPublic = (reference: Reference, settings: RegistrySettings): void => {
+  const { registry } = reference
+  if (isOfOperator(reference, settings) || !isPrivate(reference)) return
   throw new ImageFailed(
     'refused',
     `The registry ${registry} is not on the public Internet; the operator of this server has to allow it (ALCOVE_PRIVATE_REGISTRIES).`,
@@ -89,7 +98,7 @@ export class Skopeo {
   }
 
   async #inspect(reference: Reference, asking: Asking, what: readonly string[]): Promise<Buffer> {
-    const argv = ['skopeo', '--insecure-policy', 'inspect', ...what, ...this.#registryOptions(reference, '')]
+    const argv = ['skopeo', '--debug', '--insecure-policy', 'inspect', ...what, ...this.#registryOptions(reference, '')]
     return this.#run([...argv, sourceOf(reference)], [], { ...asking, reference })
   }
 
@@ -101,7 +110,7 @@ export class Skopeo {
     running: Running,
   ): Promise<void> {
     const argv = [
-      ...['skopeo', '--insecure-policy', '--tmpdir', '/work/tmp', 'copy', '--quiet', '--remove-signatures'],
+      ...['skopeo', '--debug', '--insecure-policy', '--tmpdir', '/work/tmp', 'copy', '--quiet', '--remove-signatures'],
       // umoci unpacks gzip only. Other layers are recompressed during the copy; gzip layers stay as they are.
       ...['--dest-compress-format', 'gzip'],
       ...[...options, '--dest-shared-blob-dir', '/work/blobs', from, 'oci:/work/layout:image'],
@@ -156,6 +165,8 @@ export class Skopeo {
       ...(watch === undefined ? {} : { watch }),
     })
     if (outcome.stopped instanceof TookTooLong) {
+      // It waits by itself, and longer each time.
+      if (saysToWait.test(outcome.stderr)) throw mustWait(reference?.registry ?? '')
       if (mayNotTell) throw unreached()
       throw new ImageFailed('took-too-long', `The image was not there within ${Math.round(timeoutMs / 1000)} s.`)
     }
@@ -185,6 +196,16 @@ const broken: Complaint = [
   (_, host) => `The connection to the registry ${host} broke.`,
 ]
 
+/** Said before each time that skopeo waits, and only with `--debug`. */
+const saysToWait = /Too many requests to \S+: sleeping|toomanyrequests|too many requests/i
+
+const mustWait = (host: string, options?: ErrorOptions) =>
+  new ImageFailed(
+    'refused',
+    `The registry ${host} wants us to wait: too many requests. The operator of this server may give it credentials (ALCOVE_REGISTRY_AUTH) or a mirror (ALCOVE_REGISTRY_MIRRORS).`,
+    options,
+  )
+
 /** Only the wording of the error depends on skopeo's output: its exit code is always 1. */
 const complaints: readonly Complaint[] = [
   [
@@ -196,11 +217,6 @@ const complaints: readonly Complaint[] = [
     /unauthorized|authentication required|access .*denied|denied:|status 40[13]/i,
     'refused',
     (name) => `There is no image ${name}, or its registry wants credentials.`,
-  ],
-  [
-    /toomanyrequests|too many requests/i,
-    'refused',
-    (_, host) => `The registry ${host} wants us to wait: too many requests.`,
   ],
   [/no space left|disk quota/i, 'no-room', () => 'The disk that the runner keeps images on is full.'],
   [/file too large/i, 'too-large', () => 'A layer of the image is larger than an image may be.'],
@@ -222,9 +238,12 @@ const complaints: readonly Complaint[] = [
   ],
 ]
 
-const complaintOf = ({ stderr }: Outcome, reference: Reference | undefined): ImageFailed => {
+const complaintOf = (outcome: Outcome, reference: Reference | undefined): ImageFailed => {
+  const lines = outcome.stderr.split('\n')
+  const stderr = lines.filter((line) => !line.includes('level=debug') || saysToWait.test(line)).join('\n')
   const cause = new Error(stderr.trim().slice(-2000) || 'skopeo failed')
   const name = reference === undefined ? 'file' : formatReference(reference)
+  if (saysToWait.test(stderr)) return mustWait(reference?.registry ?? '', { cause })
   const known = reference === undefined ? complaints : [broken, ...complaints]
   const found = known.find(([says]) => says.test(stderr))
   if (found === undefined) return new ImageFailed('failed', `The image ${name} could not be read.`, { cause })

@@ -67,6 +67,7 @@ export type ImageStoreOptions = {
   registries?: readonly string[] | undefined
   /** Registries that may have private addresses. */
   privateRegistries?: readonly string[]
+  mirrors?: RegistrySettings['mirrors']
   publicNetwork: RegistrySettings['publicNetwork']
   limits?: ImageLimits
   build?: typeof buildImage
@@ -87,6 +88,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       authFile: options.registryAuthFile,
       registries: options.registries,
       privateRegistries: options.privateRegistries,
+      mirrors: options.mirrors,
       publicNetwork: options.publicNetwork,
     },
     limits: options.limits ?? standardLimits,

@@ -39,7 +39,20 @@ class LibraryRoom {
     registries: { plainRegistries: [this.registry.host], authFile: undefined, publicNetwork },
     limits: { ...limits, ...more },
   })
-  readonly open = (more: Partial<ImageLimits> = {}) => new Library({ ...this.parts(more), log: silentLog() })
+  /** The mirrors have its images below `hub`. */
+  readonly open = (
+    more: Partial<ImageLimits> = {},
+    mirrors: readonly TestRegistry[] = [],
+    isAllowed?: 'not allowed',
+  ) => {
+    const parts = this.parts(more)
+    const plainRegistries = [...parts.registries.plainRegistries, ...(isAllowed ? [] : mirrors.map(({ host }) => host))]
+    const registries = {
+      ...{ ...parts.registries, plainRegistries },
+      mirrors: mirrors.map(({ host }) => ({ registry: this.registry.host, location: `${host}/hub` })),
+    }
+    return new Library({ ...parts, registries, log: silentLog() })
+  }
   readonly from = (reference: string): ImageSource => ({ kind: 'registry', reference })
   readonly bring = (library: Library, image: string, source: ImageSource, more: Partial<BringRequest> = {}) =>
     library.bring({ image, source, maxGiB: 1, ...more })

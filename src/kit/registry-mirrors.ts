@@ -1,0 +1,17 @@
+// The setting that puts mirrors before registries.
+
+/** `registry` is reached at `location`, which is a host, perhaps with a port and a path. */
+export type Mirror = { registry: string; location: string }
+
+const shape = /^[a-zA-Z0-9.-]+(?::\d{1,5})?=[a-zA-Z0-9.-]+(?::\d{1,5})?(?:\/[a-z0-9._-]+)*$/
+
+export const mirrorsMeaning = 'mirrors of registries, such as docker.io=mirror.corp:5000/hub, separated by commas'
+
+/** Returns nothing if one of them cannot be read. */
+export const readMirrors = (names: readonly string[]): Mirror[] | undefined => {
+  if (!names.every((name) => shape.test(name))) return undefined
+  return names.map((name) => {
+    const [registry = '', location = ''] = name.split('=')
+    return { registry, location }
+  })
+}

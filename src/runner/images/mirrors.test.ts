@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { readMirrors } from '#src/kit/registry-mirrors.ts'
+import { mirrored } from './mirrors.ts'
+import { formatReference, parseReference } from './reference.ts'
+import { cannotRun, file, layer, libraryRoom } from './testing/library-room.ts'
+import { makeImage } from './testing/oci-image.ts'
+import { TestRegistry } from './testing/registry.ts'
+
+suite('names of mirrors', () => {
+  test('a mirror has the repositories of its registry, perhaps below a path', () => {
+    const mirrors = readMirrors(['docker.io=cache:5000/hub', 'docker.io=second', 'ghcr.io=third']) ?? []
+    const named = (name: string) => mirrored(parseReference(name), mirrors).map(formatReference)
+    assert.deepEqual(named('alpine:3'), ['cache:5000/hub/library/alpine:3', 'second/library/alpine:3'])
+    assert.deepEqual(named('ghcr.io/x/y'), ['third/x/y:latest'])
+    assert.deepEqual(named('quay.io/x/y'), [])
+  })
+
+  test('what cannot be read is refused as a whole', () => {
+    for (const bad of ['docker.io', '=x', 'docker.io=', 'docker.io=https://x', 'a=b=c', 'a=b/../c=d', 'a=b/C'])
+      assert.equal(readMirrors(['docker.io=fine', bad]), undefined, bad)
+  })
+})
+
+suite('images of a registry with a mirror', { skip: cannotRun }, () => {
+  const room = libraryRoom()
+  const image = makeImage({ layers: [layer(file('from', 'both'))] })
+  const bring = async (mirror: TestRegistry, reference: string) => {
+    const lines: string[] = []
+    const library = room.open({}, [mirror])
+    const onLine = (line: string) => lines.push(line)
+    await room.bring(library, 'one', room.from(reference), { onLine })
+    assert.equal(room.read(library, 'one', 'from'), 'both')
+    return lines
+  }
+
+  test('the mirror is asked, and the registry is not', async () => {
+    await using mirror = await TestRegistry.start()
+    const reference = room.registry.put('x/y:1', image)
+    mirror.put('hub/x/y:1', image)
+    const [first] = await bring(mirror, reference)
+    assert.deepEqual(room.registry.asked, [])
+    assert.match(first ?? '', new RegExp(`^asking the mirror ${mirror.host}$`))
+  })
+
+  test('the registry is asked for what its mirror does not have, and instead of one that fails', async () => {
+    await using mirror = await TestRegistry.start()
+    const reference = room.registry.put('x/y:1', image)
+    assert.ok((await bring(mirror, reference)).includes(`it does not have the image; asking ${room.registry.host}`))
+    mirror.onRequest = (_path, answer) => ({ ...answer, status: 500 })
+    await room.open().remove('one')
+    assert.ok((await bring(mirror, reference)).includes(`it cannot be used; asking ${room.registry.host}`))
+  })
+
+  test('a digest is what it says, also from a mirror', async () => {
+    await using mirror = await TestRegistry.start()
+    room.registry.put('x/y:1', image)
+    const other = makeImage({ layers: [layer(file('from', 'another'))] })
+    mirror.put('hub/x/y:1', image)
+    mirror.onRequest = (path, answer) => (path.includes('/manifests/') ? { ...answer, body: other.manifest } : answer)
+    await bring(mirror, `${room.registry.host}/x/y@${image.digest}`)
+    assert.ok(room.registry.asked.length > 0)
+  })
+
+  test('a mirror at a private address needs the operator’s word, and is left out without it', async () => {
+    await using mirror = await TestRegistry.start()
+    const reference = room.registry.put('x/y:1', image)
+    mirror.put('hub/x/y:1', image)
+    const library = room.open({}, [mirror], 'not allowed')
+    await room.bring(library, 'one', room.from(reference))
+    assert.deepEqual(mirror.asked, [])
+  })
+})
+
+suite('a registry that wants us to wait', { skip: cannotRun }, () => {
+  const room = libraryRoom()
+
+  test('its 429 is told, with the settings that help, even if it comes until the time is over', async () => {
+    const reference = room.registry.put('x/y:1', makeImage({ layers: [layer(file('a'))] }))
+    room.registry.onRequest = (_path, answer) => ({ ...answer, status: 429, body: Buffer.from('slow down') })
+    const library = room.open({ answerTimeoutMs: 3000 })
+    const message = /too many requests.*ALCOVE_REGISTRY_AUTH.*ALCOVE_REGISTRY_MIRRORS/
+    await room.fails('refused', message, room.bring(library, 'one', room.from(reference)))
+  })
+})
