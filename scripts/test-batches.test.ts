@@ -3,14 +3,17 @@ import { suite, test } from 'node:test'
 import { batchesOf } from './test-batches.ts'
 
 const needDatabases = ['regions', 'members', 'roles', 'meters'].map((noun) => `src/control/${noun}/routes.test.ts`)
-const pure = 'src/kit/bound.test.ts'
+const pure = ['src/kit/log.test.ts', 'src/kit/rate.test.ts']
 const startsPrograms = 'scripts/test-file.test.ts'
 /** It has a database and replaces the clock of the whole process. */
 const mocks = 'src/control/rate-limits/limits.test.ts'
 
 suite('the files of one process', () => {
-  test('need a database; pure code and files that start programs have a process each', () => {
-    assert.deepEqual(batchesOf([...needDatabases, pure, startsPrograms], 1), [needDatabases, [pure], [startsPrograms]])
+  test('need a database or are pure code; files that start programs have a process each', () => {
+    assert.deepEqual(batchesOf([...needDatabases, startsPrograms, ...pure], 1), [
+      [...needDatabases, ...pure],
+      [startsPrograms],
+    ])
   })
 
   test('do not replace anything in the process', () => {

@@ -1,7 +1,8 @@
 // Decides which test files run in one process, one after the other. Loading control takes longer than most of its tests, so its
-// files share the load.
+// files share the load, and so does pure code.
 //   shared   Files that need a database: they use control through its own interface, and each test has a database of its own.
-//   alone    All other files, and files that change or measure their process.
+//            Files of pure code.
+//   alone    Files that start programs, and files that change or measure their process.
 import { readFileSync } from 'node:fs'
 import { needsOf } from './test-needs.ts'
 
@@ -11,8 +12,10 @@ export type Batch = readonly string[]
 /** A mock replaces something for the whole process. So does a change of `process`, and its figures are of all files. */
 const concernsProcess = /\bmock\b|\bprocess\.|syncBuiltinESMExports/
 
-const mayShare = (file: string): boolean =>
-  needsOf(file).has('database') && !concernsProcess.test(readFileSync(file, 'utf8'))
+const mayShare = (file: string): boolean => {
+  const needs = needsOf(file)
+  return (needs.has('database') || !needs.has('programs')) && !concernsProcess.test(readFileSync(file, 'utf8'))
+}
 
 /** More files than this in one process would leave one lane with much to do when the others have finished. */
 const mostFiles = 8
