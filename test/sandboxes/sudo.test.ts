@@ -475,3 +475,14 @@ suite('sudo in a terminal', () => {
     )
   })
 })
+
+suite('where the operator forbids sudo', () => {
+  test('there is none, and nobody listens for it', async () => {
+    await using alcove = await platform({ own: true, env: { ALCOVE_SUDO: 'false' } })
+    await using box = await createBox(alcove)
+    assert.equal((await box.try('command -v sudo')).exitCode, 1)
+    assert.equal(await box.run('ls /dev/.alcove'), 'agent')
+    const { exitCode, result } = await box.try('ln -s /dev/.alcove/agent /tmp/sudo; /tmp/sudo id 2>&1')
+    assert.deepEqual([exitCode, result.trim()], [1, 'sudo: this sandbox does not offer sudo'])
+  })
+})

@@ -137,6 +137,21 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
+  test('every user of a definition may use sudo, and no copy takes it along', async () => {
+    const lines = [
+      `FROM ${from} AS first`,
+      'USER app',
+      'RUN id -u > /tmp/me; sudo id -u > /tmp/root; sudo mkdir /made',
+      `FROM ${from}`,
+      'COPY --from=first /bin /copied',
+      'COPY --from=first /tmp/me /tmp/root /',
+    ]
+    const output = await said(lines, 'cat /me /root; ls /copied/sh; ls /copied/sudo || echo none; sudo id -u')
+    const lineByLine = output.split('\n').filter((line) => !line.startsWith('ls:'))
+    assert.deepEqual(lineByLine, ['1000', '0', '/copied/sh', 'none', '0'])
+    await leavesNothing()
+  })
+
   test('independent stages run side by side, two lines at a time, by name in the log', async () => {
     const names = ['one', 'two', 'three']
     const stages = names.flatMap((name) => [`FROM ${from} AS ${name}`, `RUN echo begin; sleep 1; printf end`])
