@@ -34,11 +34,20 @@ export const insertSnapshot = async (
   }
 }
 
-/** Inserts the general snapshot of the built-in image, which every runner makes itself, unless the name exists. */
+/** Names that guides of the public SDK use. They are larger and smaller sandboxes of the built-in image. */
+const sizes = [
+  { name: 'daytona-small', cpu: 1, memoryGiB: 1, diskGiB: 3 },
+  { name: 'daytona-medium', cpu: 2, memoryGiB: 4, diskGiB: 8 },
+  { name: 'daytona-large', cpu: 4, memoryGiB: 8, diskGiB: 10 },
+] as const
+
+/** Inserts the general snapshots of the built-in image, which every runner makes itself. A name that exists is kept. */
 export const ensureBuiltIn = async (transaction: Transaction, name: string): Promise<void> => {
-  await transaction`
-    insert into snapshots (general, name, state, image, cpu, memory_gib, disk_gib)
-    values (true, ${name}, ${firstStateOn('provide')}, 'default', 1, 1, 3) on conflict do nothing`
+  for (const size of [{ ...sizes[0], name }, ...sizes])
+    await transaction`
+      insert into snapshots (general, name, state, image, cpu, memory_gib, disk_gib)
+      values (true, ${size.name}, ${firstStateOn('provide')}, 'default', ${size.cpu}, ${size.memoryGiB}, ${size.diskGiB})
+      on conflict do nothing`
 }
 
 type Change = {
