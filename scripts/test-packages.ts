@@ -18,6 +18,7 @@ export const testPackages: readonly RequiredPackage[] = [
   },
   { name: 'strace', command: 'strace', why: 'records what is synced, for the tests that cut the power' },
   { name: 'vim-tiny', command: 'vi', why: 'is what the tests of terminals draw a whole screen with' },
+  { name: 'dropbear-bin', command: '/usr/sbin/dropbear', why: 'is the SSH server that the tests clone from' },
   { name: 'busybox-static', command: 'busybox', why: 'is all that the barest image of the tests has' },
   {
     name: 'python3-matplotlib',

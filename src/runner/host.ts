@@ -163,7 +163,7 @@ class MachineHost implements Host {
     if (known !== undefined) return known
     const { spec } = this.#held.get(sandboxId) ?? {}
     if (spec === undefined) return undefined
-    const found = (await this.#machine.pool.baseOf({ sandboxId })) ?? spec.assignment.image
+    const found = (await this.#machine.pool.baseOf({ sandboxId })) ?? spec.base ?? spec.assignment.image
     if (this.#held.get(sandboxId)?.running) this.#images.set(sandboxId, found)
     return found
   }
@@ -399,11 +399,12 @@ class MachineHost implements Host {
   async #stillArchived(assignment: Assignment, before: Spec | undefined, error: RestoreFailed) {
     const { sandboxId } = assignment
     this.#machine.log.warn({ err: error, sandboxId }, 'could not be restored')
-    const { archive } = before ?? {}
+    const { archive, base } = before ?? {}
     await this.#write(sandboxId, {
       assignment,
       status: 'archived',
       ...(archive ? { archive } : {}),
+      ...(base === undefined ? {} : { base }),
       refused: error.message,
     })
   }

@@ -46,7 +46,7 @@ export type Platform = {
 
 const launcher = resolve(import.meta.dirname, '../../alcove')
 /** The first start on a machine takes longer, because it builds the default image. */
-const startSeconds = 270
+const startSeconds = 900
 const maxOutput = 64 * 1024
 
 /** A started `up`, and its output for the message of a failing test. */

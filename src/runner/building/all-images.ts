@@ -26,6 +26,8 @@ export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'leastDiskBytes' 
 export type BroughtImages = {
   list(): string[]
   rootfsOf(image: string): string | undefined
+  /** The image over which a new disk is made: of the default image the newest. */
+  newest(image: string): string
   configOf(image: string): ImageConfig | undefined
   /** Bytes of the image's files; undefined where that is not known. */
   sizeOf(image: string): number | undefined
@@ -95,10 +97,16 @@ export class AllImages {
     return [...new Set([...this.#brought.list(), ...this.#templates.keys()])]
   }
 
-  /** What an image says that was brought and lies below the disks of sandboxes; what is built in says nothing. */
+  /** What an image says of the sandboxes whose disks lie over it. */
   configOf(image: string): ImageConfig | undefined {
-    if (!this.#configs.has(image)) this.#configs.set(image, this.#brought.find(image)?.config)
+    if (!this.#configs.has(image)) this.#configs.set(image, this.#brought.find(image)?.config ?? this.#builtIn(image))
     return this.#configs.get(image)
+  }
+
+  /** The built-in image gives its variables. Commands start in the home of their user, whoever that is. */
+  #builtIn(image: string): ImageConfig | undefined {
+    const config = this.#brought.configOf(image)
+    return config && { ...config, workdir: '/' }
   }
 
   /** Undefined if it is not here. */
@@ -176,7 +184,9 @@ export class AllImages {
     })
     try {
       const config = await this.#builder.build({
-        ...{ image, plan, contexts, snapshots, maxGiB, organizationId, signal, onProgress, onText },
+        ...{ image, plan, contexts, maxGiB, organizationId, signal, onProgress, onText },
+        // A build keeps its default image, also if that is renewed meanwhile.
+        snapshots: snapshots && this.#pinned(snapshots),
         bringBase: async (name, source) => {
           const request = { image: name, maxGiB, organizationId, largeIds, signal, onProgress, onLine }
           if (source.kind !== 'image') return withIds(await brought.bringBase({ ...request, source }))
@@ -197,6 +207,10 @@ export class AllImages {
     return this.find(image) ?? {}
   }
 
+  #pinned(snapshots: Readonly<Record<string, string>>): Record<string, string> {
+    return Object.fromEntries(Object.entries(snapshots).map(([name, image]) => [name, this.#brought.newest(image)]))
+  }
+
   /** What lies below an image of this runner, and what it says of itself. */
   #here(image: string): { base: string; container: ContainerConfig } {
     const config = this.find(image)?.config
@@ -204,7 +218,7 @@ export class AllImages {
       throw new ImageFailed('not-found', 'The snapshot that the definition builds on is not on this runner.')
     const { entrypoint, env, user, workdir } = config
     const container = { entrypoint: [...entrypoint], cmd: [], env: { ...env }, user, workdir }
-    return { base: this.#templates.get(image)?.base ?? image, container }
+    return { base: this.#templates.get(image)?.base ?? this.#brought.newest(image), container }
   }
 
   /** At this one alone: what is known of the others may be newer than what is read here. */

@@ -251,6 +251,7 @@ suite('all images', () => {
     const templates = new Map<string, { base: string; sizeBytes: number }>()
     const brought: BroughtImages = {
       list: () => ['default', 'python'],
+      newest: (image) => image,
       sizeOf: (image) => (image.startsWith('base of') ? 100 : known.get(image)?.sizeBytes),
       rootfsOf: (image) => (here.has(image) ? '/files' : undefined),
       configOf: () => ({ entrypoint: ['/run'], env: {}, user: 'tool', workdir: '/' }),

@@ -18,6 +18,7 @@ const needs = needsRoot || (existsSync('/usr/bin/mmdebstrap') ? false : 'needs m
 const recipeFrom = (mirror: string): Recipe => ({
   sources: { suite: 'bookworm', lines: [`deb [trusted=yes] ${mirror} bookworm main`] },
   packages: ['python3'],
+  nodePackages: [],
   steps: [],
   description: { user: 'daytona', env: {} },
 })
@@ -34,6 +35,7 @@ suite('building an image', { skip: needs }, () => {
     target: join(directory, 'image.tar.zst'),
     workDir: join(directory, 'work'),
     timeoutMs,
+    onLack: () => {},
   })
 
   /** A mirror that accepts connections and never answers. */

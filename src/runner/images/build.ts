@@ -1,13 +1,14 @@
 // Builds an image's tar stream into a compressed file. Nothing stays behind when it is killed: mmdebstrap is the first process of
 // a pid namespace and runs in a mount namespace; both end with us.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdir, rm } from 'node:fs/promises'
+import { mkdir, readFile, rm } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import { endWithUs } from './end-with-us.ts'
+import { nodeModules } from './node-packages.ts'
 import { createProgressReader } from './progress.ts'
 import { mmdebstrapCommand, ownerShift, type Recipe } from './recipe.ts'
 import { shiftOwners } from './shift-owners.ts'
@@ -19,10 +20,22 @@ type BuildParts = {
   /** Directory for temporary files. It is emptied first and removed afterwards. */
   workDir: string
   onProgress: (progress: Progress) => void
+  /** Told what the image lacks although the build succeeds. */
+  onLack: (lack: string) => void
   timeoutMs: number
+  /** Gives way to what sandboxes do. */
+  isInBackground?: boolean
 }
 
 const lastLinesLimit = 15
+const lackPrefix = 'alcove: '
+
+/** Where pip gets packages on this host, if it is not PyPI. */
+const indexOfHost = async (): Promise<Record<string, string>> => {
+  const text = await readFile('/etc/pip.conf', 'utf8').catch(() => '')
+  const url = /^index-url\s*=\s*(\S+)/m.exec(text)?.[1]
+  return url === undefined ? {} : { PIP_INDEX_URL: url }
+}
 
 /** The proxy that apt uses on this host, as environment variables for apt, so that the image contains no file about it. */
 const proxyEnvironment = async (): Promise<Record<string, string>> => {
@@ -42,18 +55,28 @@ const endOf = (child: ChildProcess) =>
     child.once('close', (code, signal) => resolve(code === 0 ? undefined : `${signal ?? `exit code ${code}`}`))
   })
 
-export const buildImage = async ({ recipe, target, workDir, onProgress, timeoutMs }: BuildParts): Promise<void> => {
+export const buildImage = async ({
+  recipe,
+  target,
+  workDir,
+  onProgress,
+  onLack,
+  timeoutMs,
+  isInBackground = false,
+}: BuildParts): Promise<void> => {
   // The builder of a killed runner may still write for a moment, so the removal is retried.
   await rm(workDir, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(workDir, { recursive: true, mode: 0o755 })
-  const [program, ...args] = endWithUs(mmdebstrapCommand(recipe))
+  const [program, ...args] = endWithUs([...(isInBackground ? ['nice', '-n', '10'] : []), ...mmdebstrapCommand(recipe)])
   const builder = spawn(program as string, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
       PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
       LC_ALL: 'C.UTF-8',
       TMPDIR: workDir,
+      NODE_MODULES: nodeModules,
       ...(await proxyEnvironment()),
+      ...(await indexOfHost()),
     },
   })
   const packer = spawn('zstd', ['--quiet', '--force', '-3', '-T0', '-o', target], { stdio: ['pipe', 'ignore', 'pipe'] })
@@ -64,6 +87,7 @@ export const buildImage = async ({ recipe, target, workDir, onProgress, timeoutM
     createInterface(from).on('line', (line) => {
       lastLines.push(line)
       if (lastLines.length > lastLinesLimit) lastLines.shift()
+      if (line.startsWith(lackPrefix)) onLack(line.slice(lackPrefix.length))
       const progress = progressIn(line)
       if (progress !== undefined) onProgress(progress)
     })

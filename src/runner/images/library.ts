@@ -23,6 +23,7 @@ import {
   resolveReference,
 } from './fetch.ts'
 import { namesBelow } from './files.ts'
+import { builtInImage } from './generations.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
 import { Interrupted } from './interrupted.ts'
 import { asSize, type ImageLimits } from './limits.ts'
@@ -58,7 +59,11 @@ export type Base = {
 }
 
 /** `scratch`: no files. `image`: the files of another image on this host. `built-in`: the files of the built-in image. */
-export type LibrarySource = ImageSource | { kind: 'scratch' } | { kind: 'image'; image: string } | { kind: 'built-in' }
+export type LibrarySource =
+  | ImageSource
+  | { kind: 'scratch' }
+  | { kind: 'image'; image: string }
+  | { kind: 'built-in'; image: string }
 
 export type BringRequest = {
   /** A name that is never reused, so an image with this name is the right one, wherever it came from. */
@@ -119,9 +124,10 @@ const GiB = 1024 ** 3
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 
-/** Name for the files of the built-in image, which are in no tree and are never removed. */
-const builtInTree = 'built-in'
-export const builtInImage = 'default'
+/** Stands for the files of a built-in image, which are in no tree: `built-in`, or `built-in.2` for `default.2`. */
+const builtInTree = (image: string) => image.replace(builtInImage, 'built-in')
+const builtInBelow = (tree: string) =>
+  /^built-in(\.\d+)?$/.test(tree) ? tree.replace('built-in', builtInImage) : undefined
 
 const nothingOf = (origin: string) => ({
   ...{ origin, sizeBytes: 0, layers: [] as string[], architecture: ownArchitecture, config: emptyConfig() },
@@ -224,8 +230,14 @@ export class Library {
 
   rootfsOf(image: string): string | undefined {
     const record = this.#read(image)
-    if (record?.tree === builtInTree) return join(this.#records, builtInImage, 'rootfs')
-    return record === undefined ? undefined : this.#trees.rootfsOf(record.tree)
+    if (record === undefined) return undefined
+    const below = builtInBelow(record.tree)
+    return below === undefined ? this.#trees.rootfsOf(record.tree) : join(this.#records, below, 'rootfs')
+  }
+
+  /** The built-in images whose files other images have. */
+  builtInUsed(): string[] {
+    return this.#all().flatMap(({ tree }) => builtInBelow(tree) ?? [])
   }
 
   /** Ids of users of its files, and of those that its definition names, that not every sandbox has. */
@@ -252,7 +264,7 @@ export class Library {
   }
 
   /** Keeps the files of an image that is here under another name, which is not listed. Fine where it is kept already. */
-  async keepBelowLines(image: string, source: { kind: 'image'; image: string } | { kind: 'built-in' }): Promise<void> {
+  async keepBelowLines(image: string, source: { kind: 'image' | 'built-in'; image: string }): Promise<void> {
     await this.open()
     if (this.#read(image) !== undefined) return
     const request: BringRequest = { image, source, maxGiB: Number.MAX_SAFE_INTEGER / GiB }
@@ -380,7 +392,7 @@ export class Library {
       case 'image':
         return this.#fromOther(source.image, hold)
       case 'built-in':
-        return { ...nothingOf('built-in'), tree: builtInTree }
+        return { ...nothingOf('built-in'), tree: builtInTree(source.image) }
       case 'definition':
         throw new ImageFailed('unsupported', 'A definition is not built here.')
       case 'sandbox':

@@ -9,7 +9,7 @@ const phases: readonly Phase[] = [
   { says: 'downloading packages with apt', step: 'downloading the base system', from: 4, to: 14, steps: 1 },
   { says: 'extracting archives', step: 'unpacking the base system', from: 14, to: 20, steps: 0 },
   { says: 'installing essential packages', step: 'installing the base system', from: 20, to: 40, steps: 2 },
-  { says: 'installing remaining packages', step: 'installing Python, Node.js and git', from: 40, to: 85, steps: 3 },
+  { says: 'installing remaining packages', step: 'installing Python, compilers and tools', from: 40, to: 85, steps: 3 },
   { says: 'cleaning package lists', step: 'cleaning up', from: 85, to: 88, steps: 0 },
   { says: 'creating tarball', step: 'packing', from: 88, to: 95, steps: 0 },
 ]

@@ -2,6 +2,7 @@
 // recipe is built once per machine, and a changed recipe never reuses an old image.
 import { createHash } from 'node:crypto'
 import { type AptSources, sourcesOfThisHost } from './apt-sources.ts'
+import { headersFor, type NodePackage, nodePackages, nodeSteps } from './node-packages.ts'
 
 /** Ids in the image are stored with this offset, once, because every sandbox maps its root to this id. */
 export const ownerShift = 165_536
@@ -16,39 +17,103 @@ export type ImageDescription = {
 export type Recipe = {
   sources: AptSources
   packages: readonly string[]
+  /** What the steps copy from our node_modules. They are named here so that the hash covers their content. */
+  nodePackages: readonly NodePackage[]
   /** Scripts that run in this order with the root of the new system as `$1`. */
   steps: readonly string[]
   description: ImageDescription
 }
 
+/** What every image that mmdebstrap makes has. */
+const basicPackages = [
+  'python3',
+  'python3-pip',
+  'python3-venv',
+  'git',
+  'curl',
+  'ca-certificates',
+  'procps',
+  'less',
+  'unzip',
+  'xz-utils',
+]
+
 const packages = [
-  ...['python3', 'python3-pip', 'python3-venv', 'nodejs', 'git', 'curl', 'ca-certificates'],
-  ...['procps', 'less', 'unzip', 'xz-utils'],
+  ...basicPackages,
+  ...['python-is-python3', 'python3-dev', 'python3-numpy', 'python3-pandas', 'python3-matplotlib'],
+  // The smaller of two ways in which matplotlib's fonts are satisfied: the other brings SciPy, Boost and a compiler.
+  ...['python3-munkres', 'python3-defcon', 'python3-unicodedata2'],
+  ...['git-lfs', 'openssh-client', 'wget', 'jq', 'ripgrep', 'file', 'zip', 'bzip2', 'rsync', 'vim-tiny'],
+  ...['make', 'gcc', 'g++', 'libc6-dev', 'libatomic1', 'zsh', 'locales', 'tzdata'],
 ]
 
 const user = 'daytona'
 const home = `/home/${user}`
 
+/** The pinned version of uv on PyPI, with the checksum of its wheel for x86_64 and for arm64. */
+export const uv = {
+  version: '0.9.5',
+  sha256: [
+    '6507bbbcd788553ec4ad5a96fa19364dc0f58b023e31d79868773559a83ec181',
+    '48a3542835d37882ff57d1ff91b757085525d98756712fa61cf9941d3dda8ebf',
+  ],
+}
+
+/** What the build prints where PyPI was out of reach. */
+export const withoutUv = 'the default image has no uv, because PyPI could not be reached'
+
+/** PyPI may be out of reach where a Debian mirror is not. The image is then made without uv, and says so. */
+export const uvStep = ({ version, sha256 }: typeof uv): string =>
+  [
+    `printf '%s' 'uv==${version}${sha256.map((sum) => ` --hash=sha256:${sum}`).join('')}' > "$1/tmp/uv.txt"`,
+    'cp /etc/ssl/certs/ca-certificates.crt "$1/tmp/ca.crt"',
+    'PIP_CERT=/tmp/ca.crt chroot "$1" pip install --quiet --root-user-action=ignore --no-cache-dir --no-deps --only-binary=:all: --require-hashes --retries 1 --timeout 15 -r /tmp/uv.txt' +
+      ` || echo 'alcove: ${withoutUv}' >&2`,
+    'rm -f "$1/tmp/uv.txt" "$1/tmp/ca.crt"',
+  ].join('; ')
+
+const addUser = [
+  `chroot "$1" useradd --create-home --home-dir ${home} --shell /bin/bash --uid 1000 --user-group ${user}`,
+  `chroot "$1" install -d -o ${user} -g ${user} ${home}/.local ${home}/.local/bin`,
+]
+
+/** The sandbox is the environment: pip may install where Debian would ask for one more. */
+const configurePip = 'printf "[global]\\nbreak-system-packages = true\\n" > "$1/etc/pip.conf"'
+
+/** Removes what belongs to the machine that builds. */
+const forgetBuilder = [
+  ': > "$1/etc/machine-id"; : > "$1/etc/resolv.conf"; echo sandbox > "$1/etc/hostname"',
+  'printf "127.0.0.1 localhost\\n" > "$1/etc/hosts"; chmod 644 "$1/etc/hosts" "$1/etc/hostname" "$1/etc/resolv.conf"',
+  'rm -rf "$1"/var/cache/ldconfig/* "$1"/var/log/apt/* "$1"/var/log/*.log',
+]
+
+const description: ImageDescription = {
+  user,
+  workDir: home,
+  env: {
+    LANG: 'C.UTF-8',
+    PATH: `${home}/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin`,
+  },
+}
+
 export const defaultRecipe = (sources: AptSources = sourcesOfThisHost()): Recipe => ({
   sources,
   packages,
+  nodePackages: nodePackages(),
   steps: [
-    `chroot "$1" useradd --create-home --home-dir ${home} --shell /bin/bash --uid 1000 --user-group ${user}`,
-    // Allows pip to install without a virtual environment, which Debian would refuse.
-    'printf "[global]\\nbreak-system-packages = true\\n" > "$1/etc/pip.conf"',
-    // Removes what belongs to the building machine.
-    ': > "$1/etc/machine-id"; : > "$1/etc/resolv.conf"; echo sandbox > "$1/etc/hostname"',
-    'printf "127.0.0.1 localhost\\n" > "$1/etc/hosts"; chmod 644 "$1/etc/hosts" "$1/etc/hostname" "$1/etc/resolv.conf"',
-    'rm -rf "$1"/var/cache/ldconfig/* "$1"/var/log/apt/* "$1"/var/log/*.log',
+    ...addUser,
+    configurePip,
+    // The tests of NumPy, pandas and SymPy are 5,000 files. dpkg cannot leave them out, since their packages compile them.
+    'find "$1/usr/lib/python3/dist-packages" -type d -name tests -prune -exec rm -rf {} +',
+    uvStep(uv),
+    ...nodeSteps,
+    ...headersFor(user, home),
+    'echo "en_US.UTF-8 UTF-8" >> "$1/etc/locale.gen"; chroot "$1" locale-gen >&2',
+    // Without this file, zsh greets each new user with a questionnaire.
+    `chroot "$1" install -o ${user} -g ${user} -m 644 /dev/null ${home}/.zshrc`,
+    ...forgetBuilder,
   ],
-  description: {
-    user,
-    workDir: home,
-    env: {
-      LANG: 'C.UTF-8',
-      PATH: `/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:${home}/.local/bin`,
-    },
-  },
+  description,
 })
 
 export const recipeHash = (recipe: Recipe): string =>
@@ -57,7 +122,7 @@ export const recipeHash = (recipe: Recipe): string =>
     .digest('hex')
     .slice(0, 16)
 
-const leftOut = ['man', 'doc', 'locale', 'info', 'lintian']
+const leftOut = ['man', 'doc', 'locale', 'info', 'lintian', 'unicode']
 
 const mmdebstrapOptions = [
   '--variant=minbase',
@@ -65,6 +130,7 @@ const mmdebstrapOptions = [
   '--format=tar',
   '--verbose',
   ...leftOut.map((name) => `--dpkgopt=path-exclude=/usr/share/${name}/*`),
+  '--dpkgopt=path-include=/usr/share/locale/locale.alias',
   // No file has to survive a power cut: an interrupted build is discarded as a whole.
   '--dpkgopt=force-unsafe-io',
 ]

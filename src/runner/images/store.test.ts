@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,13 +10,14 @@ import { afterEach, beforeEach, suite, test } from 'node:test'
 import { silentLog } from '#src/kit/log.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import type { buildImage } from './build.ts'
-import { defaultRecipe, type Recipe, recipeHash } from './recipe.ts'
+import { defaultRecipe, type Recipe, recipeHash, uv, uvStep, withoutUv } from './recipe.ts'
 import { type ImageStoreOptions, openImageStore } from './store.ts'
 import { makeBusy } from './testing/busy.ts'
 
 const recipe: Recipe = {
   sources: { suite: 'test', lines: [] },
   packages: [],
+  nodePackages: [],
   steps: [],
   description: { user: 'daytona', workDir: '/home/daytona', env: { LANG: 'C.UTF-8' } },
 }
@@ -181,6 +184,63 @@ suite('the image store', { skip: needsRoot }, () => {
   })
 })
 
+const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+/** A package index on loopback, with a wheel of its own for uv. */
+const serveUv = async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'alcove-index-'))
+  const name = `uv-${uv.version}-py3-none-any.whl`
+  const wheel = join(directory, name)
+  const info = `uv-${uv.version}.dist-info`
+  const files = {
+    [`uv-${uv.version}.data/scripts/uv`]: '#!/bin/sh\necho the wheel of the test\n',
+    [`${info}/METADATA`]: `Metadata-Version: 2.1\nName: uv\nVersion: ${uv.version}\n`,
+    [`${info}/WHEEL`]: 'Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n',
+    [`${info}/RECORD`]: '',
+  }
+  const pack = `
+import json, sys, zipfile
+with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
+  for name, text in json.loads(sys.argv[2]).items():
+    entry = zipfile.ZipInfo(name)
+    entry.external_attr = 0o100755 << 16
+    wheel.writestr(entry, text)
+`
+  execFileSync('/usr/bin/python3', ['-c', pack, wheel, JSON.stringify(files)])
+  const bytes = await readFile(wheel)
+  const sha256 = createHash('sha256').update(bytes).digest('hex')
+  // In a process of its own, since this one waits for pip.
+  const server = spawn('/usr/bin/python3', ['-u', '-c', serve, directory, name, sha256], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  const [port] = (await once(server.stdout, 'data')) as [Buffer]
+  return {
+    url: `http://127.0.0.1:${port.toString().trim()}/simple`,
+    sha256,
+    async [Symbol.asyncDispose]() {
+      server.kill('SIGKILL')
+      await rm(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+const serve = `
+import http.server, sys
+directory, name, digest = sys.argv[1:]
+class Index(http.server.BaseHTTPRequestHandler):
+  def do_GET(self):
+    page = self.path == '/simple/uv/'
+    body = f'<a href="/{name}#sha256={digest}">{name}</a>'.encode() if page else open(f'{directory}/{name}', 'rb').read()
+    self.send_response(200)
+    self.send_header('content-type', 'text/html' if page else 'application/octet-stream')
+    self.send_header('content-length', str(len(body)))
+    self.end_headers()
+    self.wfile.write(body)
+server = http.server.HTTPServer(('127.0.0.1', 0), Index)
+print(server.server_port)
+server.serve_forever()
+`
+
 const cannotBuild = needsRoot || (existsSync('/usr/bin/mmdebstrap') ? false : 'needs mmdebstrap')
 
 test('the real default image has what a sandbox needs', { skip: cannotBuild, timeout: 1_500_000 }, async () => {
@@ -199,12 +259,12 @@ test('the real default image has what a sandbox needs', { skip: cannotBuild, tim
     assert.deepEqual(store.describe('default'), defaultRecipe().description)
 
     const inside = (script: string) =>
-      execFileSync('chroot', [rootfs, '/bin/bash', '-c', script], { encoding: 'utf8' }).trim()
+      execFileSync('chroot', [rootfs, '/bin/bash', '-c', script], { encoding: 'utf8', env: { PATH } }).trim()
     assert.equal(
       inside('id -u daytona; id -g daytona; getent passwd daytona | cut -d: -f6,7'),
       '1000\n1000\n/home/daytona:/bin/bash',
     )
-    assert.equal(inside('python3 -c "print(6*7)"; node -p 6*7'), '42\n42')
+    assert.equal(inside('python -c "print(6*7)"; node -p 6*7; node -p process.version'), `42\n42\n${process.version}`)
     assert.match(inside('for tool in git curl pip3 apt-get ps less; do command -v $tool; done'), /^(\/\S+\n){5}\/\S+$/)
     assert.equal(inside('stat -c "%u %a" /usr/bin/su'), '165536 4755')
     assert.equal(inside('stat -c %u:%g /home/daytona'), '166536:166536')
@@ -217,6 +277,19 @@ test('the real default image has what a sandbox needs', { skip: cannotBuild, tim
       '',
     )
     assert.equal(await readFile(join(rootfs, 'etc/resolv.conf'), 'utf8'), '')
+
+    await using index = await serveUv()
+    const step = (sha256: string) =>
+      execFileSync('sh', ['-c', `( ${uvStep({ ...uv, sha256: [sha256] })} ) 2>&1`, 'sh', rootfs], {
+        encoding: 'utf8',
+        env: { PATH, PIP_INDEX_URL: index.url },
+      })
+    inside('pip uninstall -qy uv 2>&1')
+    assert.match(step('0'.repeat(64)), new RegExp(withoutUv))
+    assert.equal(inside('command -v uv || echo none'), 'none')
+    assert.doesNotMatch(step(index.sha256), new RegExp(withoutUv))
+    assert.equal(inside('uv'), 'the wheel of the test')
+    assert.deepEqual(await readdir(join(rootfs, 'tmp')), [])
   } finally {
     await rm(pool, { recursive: true, force: true })
   }

@@ -4,16 +4,17 @@
 // name and renamed once it is whole and synced, so neither a kill nor a power cut leaves half an image. The built-in image is
 // made here; `library.ts` handles fetched images.
 import { randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { waitForLock } from '#src/kit/lock.ts'
+import { tryLock, waitForLock } from '#src/kit/lock.ts'
 import type { Logger } from '#src/kit/log.ts'
+import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { ImageConfig, Progress } from '#src/wire/runner-link.ts'
 import { buildImage } from './build.ts'
 import { bytesBelow } from './files.ts'
-import { type Base, type BringRequest, type Brought, builtInImage, imageNameShape, Library } from './library.ts'
+import { builtInImage, Generations, isGeneration, nextGeneration, type StoredDefault } from './generations.ts'
+import { type Base, type BringRequest, type Brought, Library } from './library.ts'
 import { type ImageLimits, standardLimits } from './limits.ts'
 import type { ContainerConfig } from './manifest.ts'
 import { defaultRecipe, type ImageDescription, type Recipe, recipeHash } from './recipe.ts'
@@ -27,6 +28,17 @@ export type ImageStore = {
   describe(image: string): ImageDescription | undefined
   /** Makes the built-in image unless it exists: from the machine's cache, or by building it. */
   ensureDefault(): Promise<void>
+  /**
+   * Makes the built-in image anew, beside the one in use, and uses it for new sandboxes. A file in the machine's cache is used if
+   * it is newer than `notBefore`. Until it is whole, and when it fails, the old one stays in use.
+   */
+  renewDefault(notBefore: Date, onProgress: (progress: Progress) => void): Promise<void>
+  /** When the built-in image was made and whether it has today's recipe; undefined if there is none. */
+  defaultAge(): { madeAt: Date; isOfThisRecipe: boolean } | undefined
+  /** Removes built-in images that were replaced and lie below no disk; `inUse` names those that do. */
+  removeReplaced(inUse: ReadonlySet<string>): Promise<string[]>
+  /** The image over which a new disk is made: of the built-in image the newest. */
+  newest(image: string): string
   /** The image if it was fetched; undefined for any other. */
   find(image: string): Brought | undefined
   /** The configuration for sandboxes of an image; undefined if there is no such image. */
@@ -70,16 +82,16 @@ export type ImageStoreOptions = {
   mirrors?: RegistrySettings['mirrors']
   publicNetwork: RegistrySettings['publicNetwork']
   limits?: ImageLimits
+  now?: () => number
   build?: typeof buildImage
 }
-
-const defaultImage = builtInImage
 
 const buildTimeoutMs = 20 * 60_000
 
 export const openImageStore = (options: ImageStoreOptions): ImageStore => {
-  const { poolDir, log, onProgress, recipe = defaultRecipe() } = options
+  const { poolDir, log, onProgress, recipe = defaultRecipe(), now = Date.now } = options
   const images = join(poolDir, 'images')
+  const generations = new Generations(images)
   const library = new Library({
     poolDir,
     filesDir: options.filesDir,
@@ -95,39 +107,42 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
     log,
   })
 
-  const read = (image: string): Partial<StoredImage> => {
-    if (!imageNameShape.test(image)) return {}
-    try {
-      return JSON.parse(readFileSync(join(images, image, 'image.json'), 'utf8')) as Partial<StoredImage>
-    } catch {
-      return {}
-    }
-  }
-  const describe = (image: string): ImageDescription | undefined => read(image).description
+  const describe = (image: string): ImageDescription | undefined =>
+    isGeneration(image) ? generations.read(generations.resolve(image) ?? image)?.description : undefined
 
-  const ensureDefault = async () => {
-    await library.open()
-    if (describe(defaultImage) !== undefined) return
+  const makeDefault = async (image: string, making: MakingDefault) => {
     const started = performance.now()
-    const unpacked = join(images, `.${defaultImage}.${randomBytes(4).toString('hex')}`)
+    const unpacked = join(images, `.${image}.${randomBytes(4).toString('hex')}`)
     try {
-      await unpackDefault(options, recipe, join(unpacked, 'rootfs'))
-      const stored: StoredImage = { recipe: recipeHash(recipe), description: recipe.description }
+      await unpackDefault(options, recipe, join(unpacked, 'rootfs'), making)
+      const stored: StoredDefault = {
+        recipe: recipeHash(recipe),
+        description: recipe.description,
+        madeAt: new Date(now()).toISOString(),
+      }
       await writeFile(join(unpacked, 'image.json'), JSON.stringify(stored, null, 2))
       await runCommand(['sync', '--file-system', unpacked], { timeoutMs: 300_000 })
-      await rename(unpacked, join(images, defaultImage))
+      await rename(unpacked, join(images, image))
     } finally {
       await rm(unpacked, { recursive: true, force: true })
     }
-    onProgress({ step: 'the default image is ready', percent: 100 })
-    log.info({ seconds: Math.round((performance.now() - started) / 1000) }, 'the default image is ready')
+    generations.changed()
+    making.onProgress({ step: 'the default image is ready', percent: 100 })
+    log.info({ image, seconds: Math.round((performance.now() - started) / 1000) }, 'the default image is ready')
   }
 
-  let defaultBytes: number | undefined
+  const ensureDefault = async () => {
+    await library.open()
+    if (generations.current() === undefined) await makeDefault(builtInImage, { onProgress })
+    else await removeLeftOfBuild(options, recipe)
+  }
+
+  const sizes = new Map<string, number>()
   /** Not awaited: until it is measured, the default image counts 0 in the size of images made from it. */
   const measureDefault = async () => {
     try {
-      defaultBytes ??= await bytesBelow(join(images, defaultImage, 'rootfs'))
+      for (const image of generations.list())
+        if (!sizes.has(image)) sizes.set(image, await bytesBelow(generations.rootfsOf(image)))
     } catch (err) {
       log.warn({ err }, 'the default image could not be measured')
     }
@@ -135,33 +150,57 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
 
   let ensuring: Promise<void> | undefined
   return {
-    list: () => [...namesIn(images).filter((name) => describe(name) !== undefined), ...library.list()],
-    rootfsOf: (image) => (describe(image) === undefined ? library.rootfsOf(image) : join(images, image, 'rootfs')),
+    list: () => [...(generations.current() === undefined ? [] : [builtInImage]), ...library.list()],
+    rootfsOf: (image) => {
+      if (!isGeneration(image)) return library.rootfsOf(image)
+      const found = generations.resolve(image)
+      return found && generations.rootfsOf(found)
+    },
+    newest: (image) => (image === builtInImage ? (generations.current() ?? image) : image),
+    renewDefault: async (notBefore, tell) => {
+      await library.open()
+      await makeDefault(nextGeneration(generations.current()), { onProgress: tell, notBefore, isInBackground: true })
+      void measureDefault()
+    },
+    defaultAge: () => {
+      const current = generations.current()
+      if (current === undefined) return undefined
+      const isOfThisRecipe = generations.read(current)?.recipe === recipeHash(recipe)
+      return { madeAt: generations.madeAt(current), isOfThisRecipe }
+    },
+    removeReplaced: (inUse) =>
+      generations.removeUnneeded(new Set([...inUse, ...library.builtInUsed()]), new Date(now())),
     find: (image) => library.find(image),
     configOf: (image) => {
       const description = describe(image)
       return description === undefined ? library.find(image)?.config : asConfig(description)
     },
     largeIdsOf: (image) => library.largeIdsOf(image),
-    sizeOf: (image) => (image === defaultImage ? defaultBytes : library.find(image)?.sizeBytes),
+    sizeOf: (image) =>
+      isGeneration(image) ? sizes.get(generations.resolve(image) ?? image) : library.find(image)?.sizeBytes,
     bring: async (request) => {
-      if (request.image === defaultImage) throw new TypeError('the built-in image is not brought')
+      if (isGeneration(request.image)) throw new TypeError('the built-in image is not brought')
       return library.bring(request)
     },
     bringBase: async (request) => {
       const { source } = request
-      const isBuiltIn = source.kind === 'image' && describe(source.image) !== undefined
-      const base = await library.bringBase(isBuiltIn ? { ...request, source: { kind: 'built-in' } } : request)
-      return isBuiltIn ? { ...base, files: `${base.files} ${read(source.image).recipe}` } : base
+      const found = source.kind === 'image' && isGeneration(source.image) && generations.resolve(source.image)
+      if (!found) return library.bringBase(request)
+      const base = await library.bringBase({ ...request, source: { kind: 'built-in', image: found } })
+      const { recipe: ofImage, madeAt = '' } = generations.read(found) ?? {}
+      return { ...base, files: `${base.files} ${ofImage} ${madeAt}` }
     },
     withWebFile: (request, use) => library.withWebFile(request, use),
     resolve: (text, maxGiB, signal) => library.resolve(text, maxGiB, signal),
     listBelowLines: () => library.listBelowLines(),
     keepBelowLines: (image, of) =>
-      library.keepBelowLines(image, describe(of) === undefined ? { kind: 'image', image: of } : { kind: 'built-in' }),
+      library.keepBelowLines(
+        image,
+        isGeneration(of) ? { kind: 'built-in', image: generations.resolve(of) ?? of } : { kind: 'image', image: of },
+      ),
     complete: (image, config) => library.complete(image, config),
     remove: async (image) => {
-      if (image === defaultImage) throw new TypeError('the built-in image is not removed')
+      if (isGeneration(image)) throw new TypeError('the built-in image is not removed')
       await library.remove(image)
     },
     describe,
@@ -182,29 +221,37 @@ const asConfig = ({ user, workDir = '/', env, entrypoint = [] }: ImageDescriptio
   workdir: workDir,
 })
 
-type StoredImage = { recipe: string; description: ImageDescription }
-
-const namesIn = (directory: string) => {
-  try {
-    return readdirSync(directory)
-      .filter((name) => imageNameShape.test(name))
-      .sort()
-  } catch {
-    return []
-  }
+type MakingDefault = {
+  onProgress: (progress: Progress) => void
+  /** A cached file that is older does not count. */
+  notBefore?: Date
+  isInBackground?: boolean
 }
 
-const unpackDefault = async (options: ImageStoreOptions, recipe: Recipe, rootfs: string) => {
-  const { cacheDir, log, onProgress } = options
+const cachedFile = (cacheDir: string, recipe: Recipe) => join(cacheDir, `${builtInImage}-${recipeHash(recipe)}.tar.zst`)
+
+/** Removes what a killed build left, unless another server builds. */
+const removeLeftOfBuild = async ({ cacheDir }: ImageStoreOptions, recipe: Recipe) => {
+  const cached = cachedFile(cacheDir, recipe)
+  const left = [`${cached}.partial`, `${cached}.work`]
+  if (!(await Promise.all(left.map(exists))).includes(true)) return
+  using lock = tryLock(`${cached}.lock`)
+  if (lock === undefined) return
+  for (const path of left) await removeTree(path, { tries: 10 })
+}
+
+const unpackDefault = async (options: ImageStoreOptions, recipe: Recipe, rootfs: string, making: MakingDefault) => {
+  const { cacheDir, log } = options
+  const { onProgress, notBefore = new Date(0) } = making
   await mkdir(cacheDir, { recursive: true, mode: 0o755 })
-  const cached = join(cacheDir, `${defaultImage}-${recipeHash(recipe)}.tar.zst`)
+  const cached = cachedFile(cacheDir, recipe)
   // The lock is held until the file is unpacked, so that nobody removes the file meanwhile.
   using _lock = await waitForLock(`${cached}.lock`, {
     timeoutMs: buildTimeoutMs,
     onWait: () => onProgress({ step: 'waiting for another server that builds the same image', percent: 0 }),
   })
 
-  if (await exists(cached)) {
+  if (await isNewerThan(cached, notBefore)) {
     try {
       onProgress({ step: 'unpacking the default image', percent: 96 })
       return await unpack(cached, rootfs)
@@ -213,15 +260,25 @@ const unpackDefault = async (options: ImageStoreOptions, recipe: Recipe, rootfs:
       await rm(cached, { force: true })
     }
   }
-  await buildInto(cached, options, recipe)
+  await buildInto(cached, options, recipe, making)
   onProgress({ step: 'unpacking the default image', percent: 96 })
   await unpack(cached, rootfs)
 }
 
-const buildInto = async (cached: string, { onProgress, build = buildImage }: ImageStoreOptions, recipe: Recipe) => {
+const buildInto = async (cached: string, options: ImageStoreOptions, recipe: Recipe, making: MakingDefault) => {
+  const { build = buildImage, log } = options
+  const { onProgress, isInBackground = false } = making
   const target = `${cached}.partial`
   try {
-    await build({ recipe, target, workDir: `${cached}.work`, onProgress, timeoutMs: buildTimeoutMs })
+    await build({
+      recipe,
+      target,
+      workDir: `${cached}.work`,
+      onProgress,
+      onLack: (lack) => log.warn(lack),
+      timeoutMs: buildTimeoutMs,
+      isInBackground,
+    })
     await runCommand(['sync', target], { timeoutMs: 300_000 })
     await rename(target, cached)
   } finally {
@@ -239,8 +296,10 @@ const unpack = async (archive: string, rootfs: string) => {
   })
 }
 
-const exists = (path: string) =>
+const exists = (path: string) => isNewerThan(path, new Date(0))
+
+const isNewerThan = (path: string, time: Date) =>
   stat(path).then(
-    () => true,
+    ({ mtime }) => mtime >= time,
     () => false,
   )

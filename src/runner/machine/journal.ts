@@ -18,6 +18,8 @@ export type Spec = {
   cause?: Cause
   /** The sandbox's archive. Once it is set, a disk on this host is only a leftover that will be removed. */
   archive?: Archive
+  /** The image below its archived disk. */
+  base?: string
   /** Why the request of the assignment's generation was refused. The sandbox is unchanged. */
   refused?: string
 }

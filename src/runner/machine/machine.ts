@@ -21,6 +21,8 @@ export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec'> & { jobs: Pick
 export type Images = {
   /** The directory of an image's files, shifted to the uids of sandboxes; undefined if it is not on this host. */
   rootfsOf(image: string): string | undefined
+  /** The image over which a new disk is made: of the default image the newest. */
+  newest?(image: string): string
   /** The part of an image's configuration that applies to its sandboxes. */
   configOf?(image: string): ImageConfig | undefined
   /** Large ids that the users of an image's files have: see oci/ids.ts. */

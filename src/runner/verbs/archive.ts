@@ -33,7 +33,8 @@ export const archiveDisk = async (
     signal,
   })
   signal.throwIfAborted()
-  const archived: Spec = { assignment, status: 'archived', archive }
+  const base = await pool.baseOf({ sandboxId })
+  const archived: Spec = { assignment, status: 'archived', archive, ...(base === undefined ? {} : { base }) }
   await journal.writeSpec(sandboxId, archived)
   return archived
 }

@@ -131,7 +131,7 @@ const prepareDisk = async (
   }
   if (!isNew) throw new NotRecoverable('The disk of the sandbox is gone.')
   const base = await pool.baseOf({ template: image })
-  if (base === undefined) return { base: image, isMissing: true }
+  if (base === undefined) return { base: machine.images.newest?.(image) ?? image, isMissing: true }
   await copyTemplate(machine, assignment, base)
   return { base, isMissing: false, isCopied: true }
 }

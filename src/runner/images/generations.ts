@@ -1,0 +1,106 @@
+// The default image and those that replaced it: `default`, then `default.2`, `default.3`, … New sandboxes are made from the
+// newest that is whole. An older one stays while a disk lies over it.
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ImageDescription } from './recipe.ts'
+
+/** Name of the default image for control, and of its first generation for the disks over it. */
+export const builtInImage = 'default'
+
+/** Contents of `image.json`. */
+export type StoredDefault = { recipe: string; description: ImageDescription; madeAt?: string }
+
+const shape = /^default(?:\.([1-9]\d{0,8}))?$/
+
+const numberOf = (image: string): number | undefined => {
+  const match = shape.exec(image)
+  return match === null ? undefined : Number(match[1] ?? 1)
+}
+
+export const isGeneration = (image: string): boolean => numberOf(image) !== undefined
+
+export const nextGeneration = (image: string | undefined): string =>
+  image === undefined ? builtInImage : `${builtInImage}.${(numberOf(image) ?? 0) + 1}`
+
+/**
+ * A generation that was replaced stays for this time. A start that has chosen it just before needs it, although no disk names
+ * it yet.
+ */
+const replacedForMs = 3_600_000
+
+export class Generations {
+  readonly #images: string
+  #current: string | undefined
+
+  constructor(images: string) {
+    this.#images = images
+  }
+
+  /** What `image.json` says; undefined if the generation is not here. */
+  read(image: string): StoredDefault | undefined {
+    if (!isGeneration(image)) return undefined
+    try {
+      const stored = JSON.parse(readFileSync(this.#record(image), 'utf8')) as Partial<StoredDefault>
+      return stored.description === undefined ? undefined : (stored as StoredDefault)
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Oldest first. */
+  list(): string[] {
+    try {
+      return readdirSync(this.#images)
+        .filter((name) => this.read(name) !== undefined)
+        .sort((a, b) => (numberOf(a) ?? 0) - (numberOf(b) ?? 0))
+    } catch {
+      return []
+    }
+  }
+
+  /** The generation of new sandboxes; undefined if there is none. */
+  current(): string | undefined {
+    this.#current ??= this.list().at(-1)
+    return this.#current
+  }
+
+  /** Called when a new one has its name. */
+  changed(): void {
+    this.#current = undefined
+  }
+
+  /** The generation itself, or the newest where it is gone: an archive may come from another runner. */
+  resolve(image: string): string | undefined {
+    return this.read(image) === undefined ? this.current() : image
+  }
+
+  madeAt(image: string): Date {
+    return new Date(this.read(image)?.madeAt ?? statSync(this.#record(image)).mtimeMs)
+  }
+
+  rootfsOf(image: string): string {
+    return join(this.#images, image, 'rootfs')
+  }
+
+  /** Removes those that were replaced at least an hour ago and that nothing needs. Returns their names. */
+  async removeUnneeded(inUse: ReadonlySet<string>, now: Date): Promise<string[]> {
+    const all = this.list()
+    const unneeded = all.filter((image, index) => {
+      const next = all[index + 1]
+      if (next === undefined || inUse.has(image)) return false
+      return now.getTime() - this.madeAt(next).getTime() >= replacedForMs
+    })
+    for (const image of unneeded) {
+      // Under a name that counts for nothing: what is left of it after a kill goes at the next start.
+      const going = join(this.#images, `.old-${image}`)
+      await rename(join(this.#images, image), going)
+      await rm(going, { recursive: true, force: true, maxRetries: 10 })
+    }
+    return unneeded
+  }
+
+  #record(image: string) {
+    return join(this.#images, image, 'image.json')
+  }
+}

@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { nodePackages } from './node-packages.ts'
+import { defaultRecipe, type Recipe, recipeHash, uv, uvStep } from './recipe.ts'
+
+const sources = { suite: 'bookworm', lines: ['deb http://mirror.example/debian bookworm main'] }
+const recipe = defaultRecipe(sources)
+
+test('a changed package, version, checksum, step, mirror or user is another image', () => {
+  const [first, ...rest] = nodePackages()
+  assert.ok(first !== undefined)
+  const others: Partial<Recipe>[] = [
+    { packages: recipe.packages.slice(1) },
+    { nodePackages: [{ ...first, version: '0.0.1' }, ...rest] },
+    { nodePackages: [{ ...first, integrity: 'sha512-x' }, ...rest] },
+    { steps: recipe.steps.map((step) => (step === uvStep(uv) ? uvStep({ ...uv, version: '0.0.1' }) : step)) },
+    { steps: recipe.steps.map((step) => (step === uvStep(uv) ? uvStep({ ...uv, sha256: ['0'] }) : step)) },
+    { sources: { ...sources, suite: 'trixie' } },
+    { description: { ...recipe.description, user: 'somebody' } },
+  ]
+  const hashes = [recipe, ...others.map((other) => ({ ...recipe, ...other }))].map(recipeHash)
+  assert.equal(new Set(hashes).size, others.length + 1)
+  assert.equal(recipeHash(defaultRecipe(sources)), recipeHash(recipe))
+})
+
+test('the recipe names no path of the machine that builds', () => {
+  assert.ok(!JSON.stringify(recipe).includes(import.meta.dirname.split('/').slice(0, 3).join('/')))
+})
