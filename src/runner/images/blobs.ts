@@ -49,6 +49,10 @@ export class Blobs {
     return bytes
   }
 
+  async bytes(): Promise<number> {
+    return (await this.#list()).reduce((sum, { size }) => sum + size, 0)
+  }
+
   async #list(): Promise<Stored[]> {
     const all = (await namesBelow(this.#directory)).map(async (name) => {
       const path = join(this.#directory, name)

@@ -4,6 +4,7 @@ import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, statSyn
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
+import { freeBytes } from '#src/kit/file-system.ts'
 import type { ImageFailed } from './image-failed.ts'
 import { makeBusy } from './testing/busy.ts'
 import { cannotRun, file, layer, libraryRoom, noise } from './testing/library-room.ts'
@@ -145,6 +146,17 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const library = open({ keptLayersBytes: 1 })
     await bring(library, 'one', from(room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))))
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
+  })
+
+  test('downloaded layers are given back when the disk is nearly full, before it is too full for images', async () => {
+    const reference = room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))
+    await bring(open(), 'one', from(reference))
+    assert.equal(below('image-layers').length, 1)
+    const library = open({ keepFreeBytes: Math.floor((await freeBytes(room.directory)) / 2) })
+    await library.open()
+    assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
+    await bring(library, 'two', from(room.registry.put('two:1', makeImage({ layers: [layer(file('b'))] }))))
+    assert.equal(read(library, 'two', 'b'), 'b')
   })
 
   test('a hostile layer reaches nothing outside its tree, and makes no device', async () => {

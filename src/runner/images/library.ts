@@ -5,6 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { chown, mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { freeBytes } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
@@ -118,6 +119,8 @@ type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void
 
 export const imageNameShape = /^[a-z0-9][a-z0-9._-]{0,127}$/i
 const recordName = 'image.json'
+/** Kept layers leave the host so many times what images have to leave it. */
+const spareForLayers = 4
 const GiB = 1024 ** 3
 
 /** Origin of the operator's files: a caller who may name one of them may name them all. */
@@ -630,7 +633,11 @@ export class Library {
         origin === undefined ? [] : layers.map((digest) => keptNameOf({ origin, digest })),
       ),
     )
-    const most = this.#parts.limits.keptLayersBytes
+    const { keptLayersBytes, keepFreeBytes } = this.#parts.limits
+    // Kept layers only save downloads, so they go before the host's share of the disk is touched.
+    const spareBytes = (await freeBytes(this.#parts.poolDir)) - keepFreeBytes * spareForLayers
+    const stored = await this.#blobs.bytes()
+    const most = Math.max(0, Math.min(keptLayersBytes, stored + spareBytes))
     const kept = await this.#blobs.sweep(({ name }) => used.has(name), most)
     await this.#interrupted.sweep(most - kept)
   }
