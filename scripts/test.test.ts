@@ -13,7 +13,7 @@ suite('alcove test', () => {
       env: { ...env, PATH: '/nonexistent' },
       timeout: 60_000,
     })
-    assert.match(said.stdout, /^ok {3}src\/kit\/bound\.test\.ts .*\n\n\d+ passed, 0 failed\n$/, said.stderr)
+    assert.match(said.stdout, /^ok {3}src\/kit\/budget\.test\.ts .*\n\n\d+ passed, 0 failed\n$/, said.stderr)
     assert.equal(said.status, 0)
   })
 
