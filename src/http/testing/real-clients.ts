@@ -10,38 +10,50 @@ import axios from 'axios'
 
 const run = promisify(execFile)
 
-/** Returns both statuses. Throws if a call fails or is not answered. */
-type PostTwice = (url: string, headers: Record<string, string>, bytes: number) => Promise<number[]>
+type Post = { url: string; headers: Record<string, string>; bytes: number }
 
+/** Sends each body twice over a connection of its own. Returns both statuses of each. Throws if a call fails or is not answered. */
+type PostTwice = (posts: readonly Post[]) => Promise<number[][]>
+
+/** The program defines `twice(url, headers, size)`. One process makes all calls, because it takes long to load its library. */
 const python = (program: string): PostTwice => {
-  return async (url, headers, bytes) => {
-    const { stdout } = await run('/usr/bin/python3', ['-c', program, url, JSON.stringify(headers), String(bytes)], {
-      timeout: 60_000,
-    })
-    return JSON.parse(stdout) as number[]
+  const all = `import sys, json\n${program}
+print(json.dumps([twice(post['url'], post['headers'], post['bytes']) for post in json.loads(sys.argv[1])]))`
+  return async (posts) => {
+    const { stdout } = await run('/usr/bin/python3', ['-c', all, JSON.stringify(posts)], { timeout: 120_000 })
+    return JSON.parse(stdout) as number[][]
   }
 }
 
-const begin = 'import sys, json\nurl, headers, size = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])\n'
+const oneByOne =
+  (twice: (url: string, headers: Record<string, string>, bytes: number) => Promise<number[]>): PostTwice =>
+  async (posts) => {
+    const statuses: number[][] = []
+    for (const { url, headers, bytes } of posts) statuses.push(await twice(url, headers, bytes))
+    return statuses
+  }
 
 export const realClients: Record<string, PostTwice> = {
-  'Python requests': python(`${begin}
+  'Python requests': python(`
 import requests
-session = requests.Session()
-session.trust_env = False
-print(json.dumps([session.post(url, data=b'x' * size, headers=headers, timeout=20).status_code for _ in range(2)]))`),
-  'Python httpx': python(`${begin}
+def twice(url, headers, size):
+    with requests.Session() as session:
+        session.trust_env = False
+        return [session.post(url, data=b'x' * size, headers=headers, timeout=20).status_code for _ in range(2)]`),
+  'Python httpx': python(`
 import httpx
-with httpx.Client(timeout=20, trust_env=False) as client:
-    print(json.dumps([client.post(url, content=b'x' * size, headers=headers).status_code for _ in range(2)]))`),
-  'Python httpx in pieces': python(`${begin}
+def twice(url, headers, size):
+    with httpx.Client(timeout=20, trust_env=False) as client:
+        return [client.post(url, content=b'x' * size, headers=headers).status_code for _ in range(2)]`),
+  'Python httpx in pieces': python(`
 import httpx
-def pieces():
+def pieces(size):
     for at in range(0, size, 65536):
         yield b'x' * min(65536, size - at)
-with httpx.Client(timeout=20, trust_env=False) as client:
-    print(json.dumps([client.post(url, content=pieces(), headers=headers).status_code for _ in range(2)]))`),
-  fetch: async (url, headers, bytes) => {
+def twice(url, headers, size):
+    with httpx.Client(timeout=20, trust_env=False) as client:
+        return [client.post(url, content=pieces(size), headers=headers).status_code for _ in range(2)]`),
+  fetch: oneByOne(async (url, headers, bytes) => {
     const statuses: number[] = []
     for (let round = 0; round < 2; round++) {
       const signal = AbortSignal.timeout(20_000)
@@ -50,8 +62,8 @@ with httpx.Client(timeout=20, trust_env=False) as client:
       statuses.push(reply.status)
     }
     return statuses
-  },
-  'fetch with a form': async (url, { 'content-type': _type, ...headers }, bytes) => {
+  }),
+  'fetch with a form': oneByOne(async (url, { 'content-type': _type, ...headers }, bytes) => {
     const statuses: number[] = []
     for (let round = 0; round < 2; round++) {
       const body = new FormData()
@@ -61,8 +73,8 @@ with httpx.Client(timeout=20, trust_env=False) as client:
       statuses.push(reply.status)
     }
     return statuses
-  },
-  axios: async (url, headers, bytes) => {
+  }),
+  axios: oneByOne(async (url, headers, bytes) => {
     const httpAgent = new Agent({ keepAlive: true, maxSockets: 1 })
     const post = () =>
       axios.post(url, Buffer.alloc(bytes, 'x'), { headers, httpAgent, timeout: 20_000, validateStatus: () => true })
@@ -71,8 +83,8 @@ with httpx.Client(timeout=20, trust_env=False) as client:
     } finally {
       httpAgent.destroy()
     }
-  },
-  curl: async (url, headers, bytes) => {
+  }),
+  curl: oneByOne(async (url, headers, bytes) => {
     const file = join(tmpdir(), `alcove-body-${randomBytes(6).toString('hex')}`)
     await writeFile(file, Buffer.alloc(bytes, 'x'))
     const asked = Object.entries(headers).flatMap(([name, value]) => ['-H', `${name}: ${value}`])
@@ -95,5 +107,5 @@ with httpx.Client(timeout=20, trust_env=False) as client:
     } finally {
       await rm(file)
     }
-  },
+  }),
 }
