@@ -791,12 +791,23 @@ static long sessions(void) {
   }
 }
 
-// An open file refers to the user that opened it, and the kernel keeps an accounting object per user.
+// An open file refers to the user that opened it, and the kernel keeps two accounting objects per user. Where a process may open no
+// more files, a child continues.
 static long users(void) {
-  for (long made = 0;; made++) {
-    if (made == 60000 || !has_time() || syscall(SYS_setresuid, -1, made + 1, -1) < 0) return made;
+  for (long made = 0;;) {
+    if (!has_time() || syscall(SYS_setresuid, made + 1, -1, -1) < 0) return made;
     int fd = open("/dev/null", O_RDONLY);
-    if (syscall(SYS_setresuid, -1, 0, -1) < 0 || fd < 0) return made;
+    if (syscall(SYS_setresuid, 0, -1, -1) < 0) return made;
+    if (fd >= 0) {
+      made++;
+      continue;
+    }
+    if (errno != EMFILE) return made;
+    pid_t child = fork();
+    if (child < 0) return made;
+    if (child > 0)
+      for (;;) pause();
+    if (syscall(SYS_close_range, 3, ~0u, 0) < 0) return made;
   }
 }
 

@@ -71,7 +71,7 @@ export const attacks: readonly Attack[] = [
   attack('processes', 'processes', 'process limit, memory limit', 'charged'),
   attack('set-processors', 'processors that a process may use', charge, 'charged'),
   attack('sessions', 'sessions, each with a group for the scheduler', charge, 'charged'),
-  attack('users', 'accounts of users', charge, 'charged'),
+  attack('users', 'accounts of users', '204,800 users of 330 bytes', { boundedMiB: 64 }),
   attack('futex-vectors', 'vectors of futex_waitv(2)', '32 KiB a thread, processes', { boundedMiB: 40 }),
   attack('secret-memory', 'secret memory', 'RLIMIT_MEMLOCK', { boundedMiB: 8 }),
   attack('short-links', 'symbolic links in /dev/shm', charge, 'charged'),
