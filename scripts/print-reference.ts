@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { openDatabase, type Sql } from '#src/control/storage/database.ts'
 import { migrate } from '#src/control/storage/migrate.ts'
 import { startTestPostgres } from '#test/control/test-postgres.ts'
+import { dockerfilesPage } from './reference/dockerfiles.ts'
 import { endpointsPage } from './reference/endpoints.ts'
 import { errorsPage } from './reference/errors.ts'
 import { lifecyclePage } from './reference/lifecycle.ts'
@@ -20,6 +21,7 @@ const directory = resolve(import.meta.dirname, '../docs/reference')
 
 /** File name and content of every page. `sql` queries a migrated database. */
 const printPages = async (sql: Sql): Promise<Record<string, string>> => ({
+  'dockerfiles.md': dockerfilesPage(),
   'endpoints.md': endpointsPage(),
   'toolbox.md': toolboxPage(),
   'errors.md': errorsPage(),

@@ -27,6 +27,8 @@ suite('a definition that builds on a snapshot', () => {
       'RUN --mount=type=bind,from=alpine:3,target=/y true',
     ].join('\n')
     assert.deepEqual((await sourceOf(app, 'one', dockerfile)).snapshots, { default: 'default' })
+    const byVariable = 'ARG BASE="default"\nFROM $BASE\n'
+    assert.deepEqual((await sourceOf(app, 'variable', byVariable)).snapshots, { default: 'default' })
     assert.equal((await sourceOf(app, 'two', 'FROM docker.io/library/default\n')).snapshots, undefined)
   })
 

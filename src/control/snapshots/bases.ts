@@ -8,25 +8,30 @@ import { findSnapshotByIdOrName } from './store.ts'
 /** Names looked up per definition. Further names are taken as images of registries. */
 const mostNames = 100
 
-/** A name with a registry, a tag or a digest is never a snapshot. Variables are not expanded. */
+/** A name with a registry, a tag or a digest is never a snapshot. */
 const nameShape = /^[\w.-]{1,100}$/
 
 /** Candidates only: a match can be something else, such as a build stage. The runner parses the Dockerfile properly. */
-const namesIn = (dockerfile: string): string[] => {
+const namesIn = (dockerfile: string): { name: string; isArg: boolean }[] => {
   const after = (keyword: RegExp) => [...dockerfile.matchAll(keyword)].map(([, name = '']) => name)
-  const all = [
+  const named = [
     ...after(/^[ \t]*FROM[ \t]+(?:--[^\s]+[ \t]+)*([^\s]+)/gim),
     ...after(/[ \t]--from=([^\s]+)/gi),
     ...after(/[,=]from=([^\s,]+)/gi),
   ]
-  return [...new Set(all)].filter((name) => nameShape.test(name) && name !== 'scratch').slice(0, mostNames)
+  // FROM may name it by a variable.
+  const args = after(/^[ \t]*ARG[ \t]+\w+=["']?([^\s"']+)/gim)
+  return [...new Set([...named, ...args])]
+    .filter((name) => nameShape.test(name) && name !== 'scratch')
+    .map((name) => ({ name, isArg: !named.includes(name) }))
+    .slice(0, mostNames)
 }
 
 export const withSnapshots = async (sql: Sql, organizationId: string, definition: Definition): Promise<Definition> => {
   const snapshots: Record<string, string> = {}
-  for (const name of namesIn(definition.dockerfile)) {
+  for (const { name, isArg } of namesIn(definition.dockerfile)) {
     const snapshot = await findSnapshotByIdOrName(sql, organizationId, name)
-    if (snapshot === undefined) continue
+    if (snapshot === undefined || (isArg && snapshot.state !== 'active')) continue
     if (snapshot.state !== 'active')
       throw new Problem('bad_request', `FROM ${name}: the snapshot is ${snapshot.state}, and not active.`)
     snapshots[name] = snapshot.image

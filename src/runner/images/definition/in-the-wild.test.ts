@@ -1,22 +1,11 @@
 // How people write Dockerfiles: python, uv, Node, Go, Rust, Java and others in stages, devcontainers, benchmarks, distributions.
-// `testing/definitions.txt` has them, each below a line with its name, and with what a refusal says where there is one.
+// docs/reference/dockerfiles.md is the table of them.
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { ImageFailed } from '../image-failed.ts'
 import type { ContainerConfig } from '../manifest.ts'
 import { emptyConfig, planOf } from './plan.ts'
-
-const text = readFileSync(join(import.meta.dirname, 'testing/definitions.txt'), 'utf8')
-const definitions = text
-  .split(/^=== /m)
-  .slice(1)
-  .map((part) => {
-    const [head = ''] = part.split('\n', 1)
-    const [name = '', refusal] = head.split(' · refused: ')
-    return { name, refusal, dockerfile: part.slice(head.length + 1) }
-  })
+import { definitions } from './testing/definitions.ts'
 
 /** What a registry's image might say of itself. */
 const base = {

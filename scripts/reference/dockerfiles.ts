@@ -1,0 +1,50 @@
+import { instructionsOf } from '#src/runner/images/definition/instructions.ts'
+import { planOf } from '#src/runner/images/definition/plan.ts'
+import { definitions } from '#src/runner/images/definition/testing/definitions.ts'
+import { code, page, table } from './markdown.ts'
+
+/** The instructions and flags that a definition has, each once, in their order; mounts by their type. */
+const featuresOf = (dockerfile: string): string[] => {
+  const features = instructionsOf(dockerfile).instructions.flatMap(({ name, flags, documents }) => [
+    name,
+    ...flags.map(
+      (flag) => `${name} ${/^--mount=.*?type=\w+/.exec(flag)?.[0].replace(/=.*type=/, '=') ?? flag.split('=')[0]}`,
+    ),
+    ...(documents.length > 0 ? [`${name} <<`] : []),
+  ])
+  return [...new Set(features)].filter((each) => each !== 'FROM')
+}
+
+const stagesIn = (dockerfile: string): number =>
+  instructionsOf(dockerfile).instructions.filter(({ name }) => name === 'FROM').length
+
+/** Platform of the server, which is not the same everywhere. */
+const platforms = /linux\/(?:amd64|arm64)/g
+
+const answerTo = (dockerfile: string): string => {
+  try {
+    planOf(dockerfile, true)
+    return 'accepted'
+  } catch (error) {
+    return (error as Error).message.replaceAll(platforms, 'linux/…')
+  }
+}
+
+export const dockerfilesPage = (): string => {
+  const rows = definitions.map(({ name, dockerfile }) => ({ name, dockerfile, answer: answerTo(dockerfile) }))
+  const accepted = rows.filter(({ answer }) => answer === 'accepted').length
+  return page(
+    'Dockerfiles',
+    `How people write Dockerfiles, as ${rows.length} short ones of our own, and what becomes of each: ${accepted} are accepted.`,
+    '`test/sandboxes/dockerfiles.test.ts` builds ten of them. [choices.md](choices.md#images) says what each instruction means here.',
+    table(
+      ['Pattern', 'Stages', 'Instructions', 'Answer'],
+      rows.map(({ name, dockerfile, answer }) => [
+        name,
+        String(stagesIn(dockerfile)),
+        featuresOf(dockerfile).map(code).join(', '),
+        answer,
+      ]),
+    ),
+  )
+}

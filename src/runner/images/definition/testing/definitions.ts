@@ -1,0 +1,15 @@
+// How people write Dockerfiles, in our own words. `definitions.txt` has them, each below a line with its name, and with what a
+// refusal says where there is one.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const text = readFileSync(join(import.meta.dirname, 'definitions.txt'), 'utf8')
+
+export const definitions = text
+  .split(/^=== /m)
+  .slice(1)
+  .map((part) => {
+    const [head = ''] = part.split('\n', 1)
+    const [name = '', refusal] = head.split(' · refused: ')
+    return { name, refusal, dockerfile: part.slice(head.length + 1) }
+  })
