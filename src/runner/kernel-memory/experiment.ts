@@ -3,7 +3,6 @@
 //
 // There are few suspects, and each is held still for some hundred milliseconds. The experiment runs only while memory grows that
 // no limit counts, and ordinary programs do not cause that.
-// counts, which ordinary programs do not cause.
 const MiB = 1024 ** 2
 
 export type ExperimentParts = {
