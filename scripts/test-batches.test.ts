@@ -5,7 +5,7 @@ import { batchesOf } from './test-batches.ts'
 const needDatabases = ['regions', 'members', 'roles', 'meters'].map((noun) => `src/control/${noun}/routes.test.ts`)
 const pure = ['src/kit/log.test.ts', 'src/kit/rate.test.ts']
 const startsPrograms = 'scripts/test-file.test.ts'
-/** It has a database and replaces the clock of the whole process. */
+/** This file has a database and replaces the clock of the whole process. */
 const mocks = 'src/control/rate-limits/limits.test.ts'
 
 suite('the files of one process', () => {
@@ -16,11 +16,11 @@ suite('the files of one process', () => {
     ])
   })
 
-  test('do not replace anything in the process', () => {
+  test('files of one process do not replace anything in it', () => {
     assert.deepEqual(batchesOf([mocks, ...needDatabases], 1), [[mocks], needDatabases])
   })
 
-  test('are so few that every lane has something to do', () => {
+  test('batches are so small that every lane has work', () => {
     const [first, second, third, fourth] = needDatabases
     assert.deepEqual(batchesOf(needDatabases, 3), [
       [first, second],

@@ -27,7 +27,7 @@ const verdicts = (last: FileOutcome, first?: FileOutcome) =>
   redTests(last, first).map(({ verdict, name }) => [verdict, name])
 
 suite('the report of the test command', () => {
-  test('has one line per file, with counts and time', () => {
+  test('the report has one line per file, with counts and time', () => {
     assert.equal(lineOf(outcome()), `ok   ${file}  1 passed  (0.3 s, processor 0.1 s)`)
     assert.equal(lineOf(outcome('bound › refuses')), `FAIL ${file}  1 passed, 1 failed  (0.3 s, processor 0.1 s)`)
   })

@@ -41,7 +41,7 @@ static bool read_process(const char *pid, struct process *process) {
   static const char format[] = " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu";
   if (!behind || sscanf(behind + 1, format, &state, &parent, &group, &session, &started) != 5) return false;
   *process = (struct process){.pid = atoi(pid), .parent = parent, .session = session, .started = started};
-  /* What runs by sudo belongs to whoever called it. */
+  /* A process started by sudo counts as a child of sudo's caller. */
   pid_t client = parent == getpid() ? sudo_client_of(process->pid) : 0;
   if (client) process->parent = client;
   return state != 'Z' && state != 'X';

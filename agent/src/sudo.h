@@ -1,7 +1,4 @@
-/*
- * sudo, from both sides: the client that a user of the sandbox starts, and what the agent does for it. PROTOCOL.md says what
- * they say to each other.
- */
+/* sudo, both sides: the client that a user of the sandbox starts, and the agent's part. PROTOCOL.md describes their messages. */
 #ifndef ALCOVE_SUDO_H
 #define ALCOVE_SUDO_H
 
@@ -13,7 +10,7 @@
 #define SUDO_REQUEST_MAX (8u << 20)
 #define SUDO_HEADER 5u /* u8 which descriptors, u32 size of the request */
 
-/* Descriptors that come with the header, behind 0, 1 and 2 of the command. */
+/* Descriptors that follow with the header, after 0, 1 and 2 of the command. */
 enum sudo_descriptors { SUDO_HAS_DIRECTORY = 1, SUDO_HAS_TERMINAL = 2, SUDO_DESCRIPTORS = 3 };
 
 enum sudo_flags {
@@ -22,11 +19,11 @@ enum sudo_flags {
   SUDO_SHELL = 4,
   SUDO_KEEP_ENVIRONMENT = 8,
   SUDO_SET_HOME = 16,
-  SUDO_ASK = 32, /* only whether the caller may */
+  SUDO_ASK = 32, /* asks only whether the caller may use sudo */
   SUDO_FLAGS = 63,
 };
 
-/* Every message behind the request is two bytes: one of these, and a value. */
+/* Each message after the request has two bytes: one of these, and a value. */
 enum sudo_message {
   /* to the agent */
   SUDO_SIGNAL = 1,
@@ -43,24 +40,24 @@ enum sudo_refusal { SUDO_NOT_ALLOWED = 1, SUDO_BUSY = 2, SUDO_MALFORMED = 3 };
 
 /* ---- the agent's side ---- */
 
-/* Who may use sudo besides root ("*": everybody), and where commands are looked for. */
+/* The user who may use sudo besides root ("*": every user), and the PATH in which commands are found. */
 struct sudo_policy {
   const char *socket, *user, *path;
 };
 
-/* Listens in the sandbox. Where that is impossible, the sandbox has no sudo. */
+/* Starts listening in the sandbox. If that fails, the sandbox has no sudo. */
 void sudo_start(const struct sudo_policy *);
-/* The client that this process of the agent's works for; 0: it is no such process. */
+/* The client that this process of the agent works for; 0 if the process serves no client. */
 pid_t sudo_client_of(pid_t server);
 
-/* Who connected, by the kernel's word. */
+/* The connected process, as the kernel reports it. */
 struct sudo_peer {
   int fd;
   uid_t uid;
   gid_t gid;
 };
 
-/* In a process of its own: answers one client until its command has ended. */
+/* Runs in a separate process: serves one client until its command has ended. */
 _Noreturn void sudo_serve(const struct sudo_policy *, const struct sudo_peer *);
 
 /* ---- the client ---- */

@@ -1,6 +1,4 @@
-/*
- * From a request to the running program: which user, which program, where. Looked up with the rights of that user.
- */
+/* Turns a request into the running program: user, program, directory. Everything is looked up with the rights of that user. */
 #include <ctype.h>
 #include <errno.h>
 #include <grp.h>
@@ -14,7 +12,7 @@
 #include "sudo.h"
 #include "sudo_request.h"
 
-#define REFUSED 1 /* sudo's exit code for all that it does not do */
+#define REFUSED 1 /* sudo's exit code for everything that it refuses */
 
 _Noreturn static void give_up(void) { _exit(REFUSED); }
 
@@ -23,7 +21,7 @@ _Noreturn static void no_memory(void) {
   give_up();
 }
 
-/* `#1000` is an id, and `1000` is nobody. */
+/* `#1000` is an id; a plain `1000` is no user name. */
 static bool find_target(struct user *target, const char *wanted) {
   uint32_t uid;
   if (strchr(wanted, ':')) return false;
@@ -75,7 +73,7 @@ static char *find_program(const char *name, const char *path) {
   return NULL;
 }
 
-/* What a shell reads as these words again. */
+/* Quotes the words so that a shell reads the same words again. */
 static char *quoted(char **words, uint32_t count) {
   size_t room = 1;
   for (uint32_t i = 0; i < count; i++) room += 2 * strlen(words[i]) + 1;
@@ -151,7 +149,7 @@ static void enter(const struct sudo_request *request, const struct user *target)
     dprintf(2, "sudo: unable to change directory to %s: %s\n", target->home, strerror(errno));
 }
 
-/* A script without a first line of its own is one for sh, as execvp(3) of the C library has it. */
+/* A script without a `#!` line is run by sh, as execvp(3) does. */
 static void run(const struct command *command, char **environment) {
   execve(command->program, command->argv, environment);
   if (errno != ENOEXEC) return;

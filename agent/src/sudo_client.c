@@ -1,6 +1,7 @@
 /*
- * What a user of the sandbox starts as `sudo`. It has no rights of its own: it hands its descriptors, directory and environment to
- * the agent, and stands for the command meanwhile: signals, the terminal, being stopped, the end.
+ * The program that a user of the sandbox starts as `sudo`. It has no rights of its own. It passes its descriptors, directory and
+ * environment to the agent. Meanwhile it represents the command: it passes on signals and terminal input, and stops and ends with
+ * it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +73,7 @@ static uint8_t *make_request(const struct client *client, const struct sudo_opti
   return request;
 }
 
-/* Through /proc, since the directory may be one that we could not enter again. */
+/* Opened through /proc, because the path may lead through directories that the caller can no longer enter. */
 static int open_directory(void) {
   int fd = open("/proc/self/cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
   return fd < 0 ? open(".", O_PATH | O_DIRECTORY | O_CLOEXEC) : fd;
@@ -161,7 +162,7 @@ static void tell(const struct client *client, uint8_t message, uint8_t value) {
   send_all(client->agent, both, sizeof both);
 }
 
-/* Shows what the command has written until its end. */
+/* Copies the command's output until its end. */
 static void leave_terminal(struct client *client) {
   if (!client->has_terminal) return;
   while (passage_show(&client->passage)) continue;
@@ -187,7 +188,7 @@ static void go_on(struct client *client) {
   tell(client, SUDO_CONTINUE, foreground);
 }
 
-/* False: the kernel stops nobody whom nobody could let go on. */
+/* False: the kernel does not stop a process in an orphaned group, because nothing could continue it. */
 static bool stop_self(int number) {
   sigset_t one, waiting;
   sigemptyset(&one);
@@ -209,7 +210,7 @@ static void on_stopped(struct client *client, int number) {
     }
   }
   if (client->has_terminal) passage_restore(&client->passage);
-  if (stop_self(number)) return; /* what lets us go on comes as a signal */
+  if (stop_self(number)) return; /* the signal that continues us is handled later */
   if (wants_terminal) tell(client, SUDO_SIGNAL, SIGHUP);
   tell(client, SUDO_CONTINUE, 0);
 }
@@ -291,7 +292,7 @@ _Noreturn static void pass_on(struct client *client) {
   }
 }
 
-/* What only asks whether the caller may, and what is answered then. */
+/* Only asks whether the caller may use sudo, and prints the answer. */
 static void ask(struct client *client, const struct sudo_options *sudo) {
   uint8_t answer[2];
   send_request(client, sudo, SUDO_ASK);
@@ -321,11 +322,12 @@ void sudo_client(int argc, char **argv) {
   client.ignored = find_ignored();
   client.in_background = sudo.background;
   client.has_terminal = !sudo.background && passage_open(&client.passage);
-  /* In a terminal of its own the command has to be stopped by these, or it would never get the caller's (bash ignores them in $()). */
+  /* In its own terminal the command must be stopped by these signals, or it would never get the caller's terminal (bash
+   * ignores them in $()). */
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));
   client.signals = watch_signals(client.ignored);
   if (client.signals < 0) fail("no descriptor is left");
-  /* In a pipeline the terminal may belong to another program until the command asks for it. */
+  /* In a pipeline another program may have the terminal until the command asks for it. */
   client.reads_keys = client.has_terminal && isatty(0) && isatty(1) && passage_is_foreground(&client.passage);
   send_request(&client, &sudo, sudo.flags | (client.reads_keys ? SUDO_FOREGROUND : 0));
   if (client.reads_keys) passage_make_raw(&client.passage);

@@ -1,6 +1,6 @@
 /*
- * The one socket on which the sandbox itself may speak to the agent. The agent reads nothing from it: each connection gets a
- * process, and only that process sees what the client says.
+ * The only socket on which the sandbox itself can talk to the agent. The agent reads nothing from it: each connection gets a
+ * separate process, and only that process reads the client's messages.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static void on_ended(struct child *child, int status) {
 
 _Noreturn static void become_server(int fd, const struct ucred *who) {
   setup_child();
-  servers = NULL; /* their numbers may be those of other processes soon */
+  servers = NULL; /* these process numbers may soon belong to others */
   if (dup2(fd, PEER_FD) < 0) _exit(1);
   close_from(PEER_FD + 1);
   sudo_serve(&policy, &(struct sudo_peer){.fd = PEER_FD, .uid = who->uid, .gid = who->gid});
@@ -86,12 +86,12 @@ static void watch_again(struct timer *timer) {
   source_watch(&door, EPOLLIN);
 }
 
-/* Only a few at a time, so that whoever knocks without end does not keep the agent from its other work. */
+/* Few clients at a time, so that one that connects endlessly does not keep the agent from its other work. */
 static void on_knock(struct source *source, uint32_t events) {
   (void)events;
   for (int i = 0; i < ACCEPTS_PER_ROUND; i++) {
     if (server_count == SERVERS_MAX) {
-      source_watch(source, 0); /* the others wait in the backlog until a server ends */
+      source_watch(source, 0); /* further clients wait in the backlog until a server ends */
       return;
     }
     int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC);

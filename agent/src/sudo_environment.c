@@ -1,6 +1,6 @@
 /*
- * The environment of a command, by the rules of sudoers(5) with Debian's defaults: begun anew unless the caller wants to keep
- * it, and then without what makes programs load or run something else.
+ * The environment of a command, by the rules of sudoers(5) with Debian's defaults. It is new unless the caller keeps the old one;
+ * then variables that make programs load or run other code are removed.
  */
 #include <fnmatch.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "sudo.h"
 #include "sudo_request.h"
 
-#define COMMAND_MAX 4096 /* of SUDO_COMMAND; a longer one may be more than the kernel takes */
+#define COMMAND_MAX 4096 /* of SUDO_COMMAND; a longer one may exceed the kernel's limit */
 
 /* env_keep */
 static const char *const kept[] = {"COLORS",     "DISPLAY", "DPKG_COLORS",     "HOSTNAME", "KRB5CCNAME",
@@ -38,7 +38,7 @@ static bool has_name(const char *variable, const char *name, size_t size) {
   return strncmp(variable, name, size) == 0 && variable[size] == '=';
 }
 
-/* The last word counts. */
+/* Sets a variable; the last value counts. */
 static void set(struct environment *environment, char *variable) {
   if (!variable || environment->failed) {
     environment->failed = true;
@@ -90,7 +90,7 @@ static bool is_named(const struct sudo_request *request, const char *name) {
   return false;
 }
 
-/* A value that begins like this is a function of a shell. */
+/* A value that begins like this is a shell function. */
 static bool is_function(const char *value) { return strncmp(value, "() ", 3) == 0; }
 
 static bool is_kept(const struct sudo_request *request, const char *name, const char *value) {

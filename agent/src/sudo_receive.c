@@ -1,6 +1,4 @@
-/*
- * Nothing that comes is believed: how many descriptors, how many bytes, what is in them.
- */
+/* Nothing that the client sends is trusted: the number of descriptors, the number of bytes, their content. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +73,7 @@ bool sudo_receive(int peer, struct sudo_request *request) {
   request->cwd = header[0] & SUDO_HAS_DIRECTORY ? descriptors[3] : -1;
   request->terminal = header[0] & SUDO_HAS_TERMINAL ? descriptors[count - 1] : -1;
   if (request->terminal >= 0 && !isatty(request->terminal)) return false;
-  uint8_t *body = malloc(size + 1u); /* of a process that ends with this one command */
+  uint8_t *body = malloc(size + 1u); /* not freed, because this process ends with its command */
   if (!body || !read_all(peer, body, size)) return false;
   return take_request(request, &(struct fields){.at = body, .end = body + size});
 }

@@ -1,6 +1,4 @@
-/*
- * What a client of sudo asks for, and the environment and program that come of it.
- */
+/* The request of a sudo client, and the environment and program that follow from it. */
 #ifndef ALCOVE_SUDO_REQUEST_H
 #define ALCOVE_SUDO_REQUEST_H
 
@@ -13,7 +11,7 @@ struct sudo_request {
   uint8_t flags;
   uint16_t mask;                   /* umask of the caller */
   uint64_t ignored;                /* signals that the caller ignores, and the command will */
-  char *user, *group;              /* empty: not said */
+  char *user, *group;              /* empty: not given */
   char *directory;                 /* empty: the caller's */
   char **keep, **variables, **env; /* names to keep; NAME=value of the command line; the caller's environment */
   char **argv;
@@ -22,19 +20,19 @@ struct sudo_request {
   int cwd, terminal; /* -1: there is none */
 };
 
-/* Reads header, descriptors and request. False: they make no sense, or did not come in time. */
+/* Reads header, descriptors and request. False if they are invalid or late. */
 bool sudo_receive(int peer, struct sudo_request *);
 
 /*
- * In the process that becomes the command, with its descriptors in place: becomes the user, and then the program. What hinders
- * it goes to standard error.
+ * Runs in the process that becomes the command, with its descriptors in place: becomes the user, and then the program. Errors go
+ * to standard error.
  */
 _Noreturn void sudo_become(const struct sudo_request *, const struct user *caller, const char *path);
 
 /* The new environment (sudoers(5), "Command environment"), with SUDO_COMMAND. NULL: out of memory. */
 char **sudo_environment(const struct sudo_request *, const struct user *caller, const struct user *target, const char *path,
                         const char *command);
-/* The value of a variable among others; NULL: it is not there. */
+/* The value of a variable in the list; NULL if it is not set. */
 const char *sudo_variable(char **variables, uint32_t count, const char *name);
 
 #endif

@@ -1,9 +1,8 @@
 /*
- * The process between a client and its command: root, without a terminal's signals, gone when both are. It is the parent of all
- * that the command leaves behind while it runs, so that a client that is killed leaves nobody.
- *
- * The command has a session of this process and a group of its own. Its descriptors are the caller's. Where they are a terminal,
- * it is a new one whose other side the client holds.
+ * The process between a client and its command. It is root, has no terminal, and ends when both have ended. It is the parent of
+ * everything that the command leaves behind, so that a killed client leaves no process.
+ * The command runs in this process's session and in its own process group. Its descriptors are the caller's. If they are a
+ * terminal, the command gets a new terminal whose other side the client holds.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,16 +24,16 @@
 #include "sudo.h"
 #include "sudo_request.h"
 
-#define PATIENCE_SECONDS 10       /* with a client that does not say what it wants */
-#define GRACE_MILLISECONDS 1000   /* between asking a command to end and ending it */
-#define KILL_MILLISECONDS 10000   /* then it is left to the kernel */
+#define PATIENCE_SECONDS 10       /* with a client that does not send its request */
+#define GRACE_MILLISECONDS 1000   /* between asking a command to end and killing it */
+#define KILL_MILLISECONDS 10000   /* then the kernel finishes it */
 #define FAREWELL_MILLISECONDS 5000 /* for the client to read what is left in the terminal */
 
 struct service {
   int peer, children; /* children: a descriptor of SIGCHLD */
   int terminal;       /* -1: there is none */
   pid_t command;
-  pid_t foreground; /* the group that the terminal belongs to when the command goes on */
+  pid_t foreground; /* the group that gets the terminal when the command continues */
 };
 
 static bool say(const struct service *service, uint8_t message, uint8_t value) {
@@ -92,7 +91,7 @@ static void start(struct service *service, struct sudo_request *request, const s
   service->command = fork();
   if (service->command == 0) become_command(service, request, caller, path);
   if (service->command < 0) refuse(service, SUDO_BUSY);
-  setpgid(service->command, service->command); /* whoever of the two is first */
+  setpgid(service->command, service->command); /* both processes do this; one of them is first */
   for (int i = 0; i < 3; i++) close(request->streams[i]);
   if (request->cwd >= 0) close(request->cwd);
 }
@@ -117,7 +116,7 @@ static void on_stopped(struct service *service, int number) {
   say(service, SUDO_STOPPED, (uint8_t)number);
 }
 
-/* True when the command has ended; whoever it left behind goes to the agent when this process ends. */
+/* True if the command has ended. Processes that it left behind become the agent's when this process ends. */
 static bool reap(struct service *service, int *status) {
   struct signalfd_siginfo info;
   while (read(service->children, &info, sizeof info) > 0) continue;
@@ -142,7 +141,7 @@ static void wait_for(int fd, int milliseconds) {
 
 /* ---- ends ---- */
 
-/* Nobody waits for the command any more. */
+/* Ends a command whose client has gone. */
 _Noreturn static void end_command(struct service *service) {
   static const int asked[] = {SIGHUP, SIGTERM, SIGCONT};
   for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) signal_command(service, asked[i]);
@@ -162,7 +161,7 @@ _Noreturn static void end_command(struct service *service) {
 _Noreturn static void tell_end(struct service *service, int status) {
   if (WIFSIGNALED(status)) say(service, SUDO_KILLED, (uint8_t)WTERMSIG(status));
   else say(service, SUDO_EXITED, (uint8_t)WEXITSTATUS(status));
-  /* With this process its terminal ends, and with that all that the client has not read yet. */
+  /* The terminal ends with this process, and output that the client has not read is lost with it. */
   char rest[64];
   shutdown(service->peer, SHUT_WR);
   uint64_t begun = now_milliseconds();

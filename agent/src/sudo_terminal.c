@@ -1,6 +1,4 @@
-/*
- * Neither side waits for the other: at most one buffer is on its way, and more is read when that is gone.
- */
+/* Neither side waits for the other: at most one buffer is under way, and more is read only when it has been written. */
 #include "sudo_terminal.h"
 
 #include <errno.h>
@@ -20,7 +18,7 @@ bool passage_open(struct passage *passage) {
     if (fd == 1 || passage->output != 1) passage->output = fd;
   }
   if (passage->user < 0 || !terminal_open(80, 24, &passage->master, &passage->slave)) return false;
-  /* Where input is something else, the keys are asked of the terminal all the same. */
+  /* If standard input is something else, keys are still read from the terminal. */
   int own = passage->user == 0 ? -1 : open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (own >= 0) passage->user = own;
   if (tcgetattr(passage->user, &passage->modes) == 0) tcsetattr(passage->slave, TCSANOW, &passage->modes);
@@ -30,7 +28,7 @@ bool passage_open(struct passage *passage) {
 
 bool passage_is_foreground(const struct passage *passage) {
   pid_t group = tcgetpgrp(passage->user);
-  return group < 0 || group == getpgrp(); /* a terminal that does not control us lets everybody read */
+  return group < 0 || group == getpgrp(); /* a terminal that does not control us lets every process read */
 }
 
 void passage_make_raw(struct passage *passage) {

@@ -1,6 +1,4 @@
-/*
- * The terminal of a sudo command: a new one, whose other side is passed on to the caller's.
- */
+/* The terminal of a sudo command: a new terminal whose other side is connected to the caller's. */
 #ifndef ALCOVE_SUDO_TERMINAL_H
 #define ALCOVE_SUDO_TERMINAL_H
 
@@ -11,21 +9,21 @@
 struct passage {
   int user;         /* the caller's terminal; -1: there is none */
   int output;       /* a descriptor of it that may be written */
-  int master, slave; /* the command's */
+  int master, slave; /* the command's terminal */
   bool is_raw;      /* the caller's terminal passes every byte on, and its keys belong to the command */
   struct termios modes;
   char typed[4096];
   uint32_t typed_start, typed_end;
 };
 
-/* Finds the caller's terminal among 0, 1 and 2, and makes the command's. False: there is none, or no more can be made. */
+/* Finds the caller's terminal among 0, 1 and 2, and makes the command's. False if there is none, or no new one can be made. */
 bool passage_open(struct passage *);
-/* False: the caller is in the background, as the kernel sees it. */
+/* False if the caller is in the background, by the kernel's rules. */
 bool passage_is_foreground(const struct passage *);
 void passage_make_raw(struct passage *);
 void passage_restore(struct passage *);
 void passage_resize(const struct passage *);
-/* Moves what there is. False: this side of it is at its end. */
+/* Moves the waiting bytes. False if this side has ended. */
 bool passage_read_keys(struct passage *);
 bool passage_write_keys(struct passage *);
 bool passage_show(struct passage *);

@@ -18,7 +18,7 @@ const needs = needsRoot || (existsSync(busybox) ? false : 'needs busybox-static'
 const applets = ['sh', 'cat', 'chown', 'echo', 'id', 'ls', 'mkdir', 'mv', 'rm', 'stat', 'tar']
 const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
 
-/** npm, Git for Windows, a directory service, OpenShift. */
+/** Owners as npm, Git for Windows, a directory service and OpenShift use them. */
 const owners = [95_607, 197_609, 2_000_000, 1_000_660_000]
 
 suite('users above 65535', { skip: needs }, () => {
@@ -67,7 +67,7 @@ suite('users above 65535', { skip: needs }, () => {
   }
   const expected = owners.flatMap((owner) => [`/${owner} ${owner} ${owner}`, `/dir-${owner} ${owner} 0`])
 
-  test('files of the image belong to whom it says, and can be changed, given away and moved', async (t) => {
+  test('files of the image belong to its users, and can be changed, given away and moved', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started({ image: 'large', user: 'root' })
     assert.deepEqual(await stat(sandboxId), expected)
@@ -86,7 +86,7 @@ suite('users above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('tar as root unpacks what belongs to users that nobody knew of, and its files go and come back', async (t) => {
+  test('tar as root unpacks files of unknown users, which can be archived and restored', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started({ image: 'large', user: 'root' })
     const made =
@@ -113,7 +113,7 @@ suite('users above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('they survive a stop, a fork, a snapshot, and an archive', async (t) => {
+  test('large ids survive a stop, a fork, a snapshot, and an archive', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const first = await box.started({ image: 'large', user: 'root' })
     const { sandboxId } = first

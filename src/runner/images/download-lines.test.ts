@@ -5,7 +5,7 @@ import { createDownloadLines } from './download-lines.ts'
 const MiB = 1024 ** 2
 
 suite('what a build log says of a download', () => {
-  test('bytes and layers, once for each further tenth', () => {
+  test('a line shows bytes and layers, once for each further tenth', () => {
     const lineAt = createDownloadLines({ layers: 5, bytes: 310 * MiB })
     assert.equal(lineAt(30 * MiB, 0), undefined)
     assert.equal(lineAt(120 * MiB, 1), 'downloaded 120 MiB of 310 MiB, 1 of 5 layers complete')
@@ -13,7 +13,7 @@ suite('what a build log says of a download', () => {
     assert.equal(lineAt(10 * MiB, 2), undefined)
   })
 
-  test('a layer that grows when it is packed anew never makes it more than all', () => {
+  test('a layer that grows when it is recompressed never makes the progress exceed the total', () => {
     const lineAt = createDownloadLines({ layers: 2, bytes: MiB })
     assert.equal(lineAt(3 * MiB, 4), 'downloaded 1 MiB of 1 MiB, 2 of 2 layers complete')
   })

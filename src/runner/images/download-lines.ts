@@ -1,9 +1,9 @@
-// What a build log says while layers are downloaded: at most eleven lines, however long it takes.
+// The lines of a build log about the download of layers: at most eleven, however long it takes.
 import { asSize } from './limits.ts'
 
 type Download = { layers: number; bytes: number }
 
-/** Returns a line for each further tenth of the bytes that came. Never goes back. */
+/** Returns a line for each further tenth of the bytes. The progress never goes back. */
 export const createDownloadLines = ({ layers, bytes }: Download) => {
   let said = 0
   return (came: number, complete: number): string | undefined => {

@@ -26,7 +26,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     }
   }
 
-  test('a broken connection is tried again, and layers that are complete are not downloaded twice', async () => {
+  test('a broken connection is retried, and complete layers are not downloaded twice', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut(1)
     const library = open()
@@ -35,7 +35,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'c').length, 300_000)
   })
 
-  test('the next attempt goes on with the complete layers, for images of the same repository only', async () => {
+  test('the next attempt uses the complete layers, for images of the same repository only', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     const library = open()
@@ -52,7 +52,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.deepEqual(below('image-downloads'), [])
   })
 
-  test('a runner that was killed in the middle leaves the complete layers to the next', async () => {
+  test('a runner that is killed during a download leaves the complete layers to the next runner', async () => {
     const reference = room.registry.put('x:1', image)
     room.registry.onRequest = (path, answer) => (path.endsWith(last) ? new Promise(() => {}) : answer)
     const program =
@@ -79,7 +79,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'a').length, 300_000)
   })
 
-  test('what is saved has the bound of all kept layers', async () => {
+  test('saved layers share the limit of all kept layers', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     await assert.rejects(bring(open({ keptLayersBytes: 400_000 }), 'one', from(reference)))

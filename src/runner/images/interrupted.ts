@@ -1,5 +1,5 @@
-// Complete layers of downloads that were interrupted: by a broken connection, a cancel, or the end of the runner. The next download
-// from the same repository goes on with them. They are stored by origin and digest as all layers are, for a day at most.
+// Keeps complete layers of interrupted downloads: after a broken connection, a cancel, or the end of the runner. The next
+// download from the same repository uses them. They are stored by origin and digest like all layers, for at most a day.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Blobs, type BlobsOfOrigin } from './blobs.ts'
@@ -10,7 +10,7 @@ type Download = { origin: string; layers: string[] }
 const noteName = 'download.json'
 const keptForMs = 24 * 3600_000
 
-/** Where the program that downloads puts complete layers. */
+/** Directory in which the downloading program puts complete layers. */
 const downloadsTo = (scratch: string) => join(scratch, 'work/blobs/sha256')
 
 export class Interrupted {
@@ -29,9 +29,9 @@ export class Interrupted {
         const { origin, layers } = JSON.parse(await readFile(join(scratch, noteName), 'utf8')) as Download
         const saved = this.#layers.of(origin)
         for (const digest of layers) {
-          // It was being unpacked.
+          // This layer was being unpacked.
           await saved.linkFrom(blobs.of(origin), digest)
-          // A program that downloads may outlive its runner for a moment, so nothing that it can still write is used.
+          // The downloading program may outlive its runner for a moment, so a file that it can still write is copied.
           await saved.takeCopy(digest, downloadsTo(scratch))
         }
       } catch {}
@@ -48,7 +48,7 @@ export class Interrupted {
     } catch (error) {
       for (const digest of layers) {
         await saved.linkFrom(to, digest)
-        // Most of them are not there, or not complete.
+        // Most layers are missing or incomplete.
         await saved.take(digest, downloadsTo(scratch)).catch(() => {})
       }
       throw error

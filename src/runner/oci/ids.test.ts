@@ -20,7 +20,7 @@ suite('ids of sandboxes on the host', () => {
     }
   })
 
-  test('ids up to 65535 are where they were before there were more, below 2^31', () => {
+  test('ids up to 65535 are where earlier versions had them, below 2^31', () => {
     const [low] = ownIds('10.127.240.2')
     assert.deepEqual(low, { inside: 0, outside: 1_588_692_640, count: uidCount })
     for (let n = 0; n < 2 ** 16; n += 97) {
@@ -43,7 +43,7 @@ suite('ids of sandboxes on the host', () => {
     for (const id of [commonIds, 2_000_001, 1_000_660_002]) assert.ok(!isCovered(id), `${id}`)
   })
 
-  test('large ids that lie close share a line of the map; those that need too many are refused', () => {
+  test('large ids that are close share a line of the map; too many separate ones are refused', () => {
     const spread = (count: number, step: number) => Array.from({ length: count }, (_, at) => 10_000_000 + at * step)
     const groups = groupLargeIds([...spread(200, 3), ...spread(100, 1_000_000)]) ?? assert.fail()
     assert.ok(groups.length <= 128)

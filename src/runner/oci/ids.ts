@@ -1,6 +1,6 @@
-// The ids of a sandbox's users on the host. On disks and in images they are the ids inside plus a number that is one for all, so
-// that files are shifted once and copied as they are. A running sandbox has ranges of its own, and its mounts map the one to the
-// other. Ids are users and groups alike.
+// The ids of a sandbox's users on the host. On disks and in images an id is the inside id plus a constant, so that files are
+// shifted once and copied as they are. A running sandbox has its own ranges, and its mounts map one to the other. Ids are users
+// and groups alike.
 
 import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 
@@ -11,10 +11,10 @@ export const uidCount = diskIds.count
 /** Ids that files of images and disks may have, from 0 inside. The largest on a disk is the largest that there is. */
 export const mostIds = 2 ** 32 - 1 - uidBase
 
-/** Ids inside that lie side by side on the host. */
+/** A range of inside ids that is contiguous on the host. */
 export type IdRange = { inside: number; outside: number; count: number }
 
-/** The end of a sandbox's second range is for ids of its image that are larger than what the ranges cover. */
+/** The end of a sandbox's second range is reserved for ids of its image above the common ids. */
 const largeCount = 4096
 /** Every sandbox has the ids below this one. */
 export const commonIds = uidCount + moreRunningIds.count - largeCount
@@ -25,8 +25,8 @@ const mostGroups = 128
 export type IdGroup = { first: number; count: number }
 
 /**
- * Large ids in as few groups as they may have. Ids between them are taken in where that saves a group, the closest first. Undefined
- * where there are too many.
+ * Puts large ids into as few groups as allowed. Ids between them are included if that saves a group, the smallest gaps first.
+ * Undefined if there are too many.
  */
 export const groupLargeIds = (ids: Iterable<number>): IdGroup[] | undefined => {
   const large = [...new Set(ids)].filter((id) => id >= commonIds && id < mostIds).sort((a, b) => a - b)
@@ -43,18 +43,18 @@ export const groupLargeIds = (ids: Iterable<number>): IdGroup[] | undefined => {
   return groups.reduce((sum, { count }) => sum + count, 0) <= largeCount ? groups : undefined
 }
 
-/** The last two bytes of an address. Sandboxes of one runner have neighbouring ones, and at most 4000. */
+/** The last two bytes of an address. Addresses of one runner's sandboxes are neighbours, and there are at most 4000. */
 const numberOf = (address: string) => {
   const [, , high = 0, low = 0] = address.split('.').map(Number)
   return high * 256 + low
 }
 
-/** Where sandboxes have no ranges of their own, they all run as the ids of the disks. */
+/** If sandboxes have no ranges of their own, all of them run with the ids of the disks. */
 export const sharedIds: readonly IdRange[] = [{ inside: 0, outside: uidBase, count: uidCount }]
 
 /**
- * The ranges of the sandbox with this address, `10.x.y.z`. Two that run at the same time have different ones, for as many as one
- * runner has addresses for; those of several runners on one host may be the same by chance.
+ * The ranges of the sandbox with this address, `10.x.y.z`. Sandboxes that run at the same time have different ranges, up to the
+ * number of addresses of one runner. Ranges of several runners on one host may coincide.
  */
 export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange[] => {
   const number = numberOf(address)
@@ -72,7 +72,7 @@ export const ownIds = (address: string, large: readonly IdGroup[] = []): IdRange
   ]
 }
 
-/** From ids on disks to those on the host, in lines of uid_map (user_namespaces(7)). Root's own ids stay as they are. */
+/** Maps ids on disks to ids on the host, as lines of uid_map (user_namespaces(7)). Root's own ids stay unchanged. */
 export const mapToOwn = (ranges: readonly IdRange[]): string =>
   [{ inside: -uidBase, outside: 0, count: 1 }, ...ranges]
     .map(({ inside, outside, count }) => `${inside + uidBase} ${outside} ${count}\n`)
@@ -87,7 +87,7 @@ export const idsIn = (user: string): number[] =>
 
 const mostNamed = 100
 
-/** Large numbers that a definition names: it may make files of such users, or end as one. */
+/** Large numbers in a definition: it may make files of such users, or set one as the user. */
 export const idsNamedIn = (definition: string): number[] =>
   [...new Set([...definition.matchAll(/(?<![\w.])\d{6,10}(?![\w.])/g)].map(([text]) => Number(text)))]
     .filter((id) => id >= commonIds && id < mostIds)

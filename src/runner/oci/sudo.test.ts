@@ -22,7 +22,7 @@ suite('the layer with sudo', () => {
     return layer && basename(layer)
   }
 
-  test('adds no directory: it has links only in those that the sandbox has', () => {
+  test('the layer adds no directory: it has links only in directories that the sandbox has', () => {
     assert.equal(chosen(), undefined)
     mkdirSync(join(roots.image, 'bin'))
     assert.equal(chosen(), 'bin')
@@ -32,7 +32,7 @@ suite('the layer with sudo', () => {
     assert.equal(chosen(), 'local')
   })
 
-  test('what the sandbox has made of a directory of its image counts', () => {
+  test('directories that the sandbox itself has changed count', () => {
     mkdirSync(join(roots.image, 'usr/bin'), { recursive: true })
     writeFileSync(join(roots.disk, 'usr'), '')
     assert.equal(chosen(), undefined)
@@ -48,7 +48,7 @@ suite('the layer with sudo', () => {
 })
 
 suite('who may use sudo', () => {
-  test('the default user of the sandbox; in a build everybody, as each step may be root’s', () => {
+  test('the default user may use sudo; in a build every user may, because each step may be root’s', () => {
     assert.equal(sudoPolicyOf({ user: 'app:staff' }, '/bin').user, 'app')
     assert.equal(sudoPolicyOf({ user: 'root', isBuild: true }, '/bin').user, '*')
   })

@@ -1,7 +1,7 @@
-// sudo inside sandboxes (docs/adr/0033): who may use it, and how it is found without a file on any disk.
+// sudo inside sandboxes (docs/adr/0033): who may use it, and how a sandbox gets it without a file on any disk.
 //
-// Below an image lies one more layer of its overlay. It holds links to the agent, which is the client of sudo where it is called
-// so. Whatever an image, or the sandbox, has at these paths itself comes first.
+// The overlay has one more layer below the image, with links to the agent. Called as `sudo`, the agent acts as its client. Files
+// of the image or the sandbox at these paths have precedence.
 import { lstatSync } from 'node:fs'
 import { lchown, mkdir, readlink, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -10,8 +10,9 @@ import { agentPathInside, type SudoPolicy } from './config.ts'
 import { uidBase } from './ids.ts'
 
 /**
- * Layers by the directories that they have a link in. A sandbox gets the first whose directories it has all of, so that no layer
- * adds a directory. `/usr/local/bin` is where sudo is found before Debian's own, which cannot work where nobody gains privileges.
+ * Layers by the directories that contain their links. A sandbox gets the first layer all of whose directories it has, so that no
+ * layer adds a directory. `/usr/local/bin` comes before Debian's own sudo in PATH; Debian's cannot work, because no process gains
+ * privileges.
  */
 const layers = [
   { name: 'local', directories: ['usr/local/bin', 'usr/bin'] },
@@ -21,7 +22,7 @@ const layers = [
 
 const standardPath = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
 
-/** Sandboxes that run have the layers already, so what is there is left as it is. */
+/** Existing layers stay unchanged, because running sandboxes use them. */
 export const makeSudoLayers = async (place: string): Promise<string> => {
   for (const { name, directories } of layers) {
     for (const directory of directories) {
@@ -40,7 +41,7 @@ const kindOf = (path: string) => {
   return found === undefined ? 'nothing' : found.isDirectory() ? 'directory' : 'something else'
 }
 
-/** Looks at `roots`, the uppermost first, as an overlay does. Follows no link, which could lead to files of the host. */
+/** Looks at `roots` like an overlay, the uppermost first. Follows no link, because a link could lead to files of the host. */
 const isDirectoryIn = (roots: readonly string[], directory: string): boolean => {
   let merged = roots
   for (const name of directory.split('/')) {
@@ -52,15 +53,15 @@ const isDirectoryIn = (roots: readonly string[], directory: string): boolean => 
   return true
 }
 
-/** The layer for a sandbox with these files: its own, and those of its image. Undefined: nothing there looks like a system. */
+/** The layer for a sandbox with these roots (its own files and those of its image). Undefined if they look like no system. */
 export const sudoLayerFor = (place: string, roots: readonly string[]): string | undefined => {
   const layer = layers.find(({ directories }) => directories.every((directory) => isDirectoryIn(roots, directory)))
   return layer && join(place, layer.name)
 }
 
 /**
- * A build runs each of its steps as whom the definition says, root too, so all its users may. `ownPath` is the PATH of the
- * sandbox: root finds what the default user finds, and the system's directories.
+ * A build runs each step as the user that the definition names, even root, so all its users may use sudo. `ownPath` is the PATH
+ * of the sandbox: root finds what the default user finds, and the system's directories.
  */
 export const sudoPolicyOf = ({ user, isBuild }: Pick<Assignment, 'user' | 'isBuild'>, ownPath: string): SudoPolicy => {
   const own = ownPath.split(':').filter((directory) => directory.startsWith('/'))

@@ -191,7 +191,7 @@ export const numbers: Record<string, { x64: number; arm64?: number }> = {
   socketpair: { x64: 53, arm64: 199 },
 }
 
-/** Answers what is forbidden; everything else goes on with whatever follows. Other architectures are refused there. */
+/** Answers forbidden calls; everything else continues with the next filter. That filter refuses other architectures. */
 export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
   return assemble(forbid(forbiddenArguments, (call) => numbers[call]?.[arch]))

@@ -2,10 +2,10 @@
 // counted from the instruction behind them, so programs can be joined.
 
 type Condition = { argument: number; bits?: number } & ({ is: number } | { isNot: number } | { above: number })
-/** Calls that get this answer where all conditions hold. */
+/** Calls that get this answer if all conditions hold. */
 export type Forbidden = { calls: readonly string[]; when: readonly Condition[]; errno: number }
 
-/** What to do, how many instructions to skip if true and if false, and a number. */
+/** Operation, number of instructions to skip if true and if false, and a value. */
 export type Instruction = readonly [code: number, yes: number, no: number, value: number]
 
 const [load, skip, jumpIfEqual, jumpIfAbove, jumpIfAtLeast, and, answer] = [0x20, 0x05, 0x15, 0x25, 0x35, 0x54, 0x06]
@@ -17,7 +17,7 @@ const answerErrno = 0x00050000
 const [callOffset, architectureOffset] = [0, 4]
 const argumentOffset = (index: number) => 16 + 8 * index
 
-/** Continues with the next instruction where the condition holds, and skips `past` instructions elsewhere. */
+/** Continues with the next instruction if the condition holds, otherwise skips `past` instructions. */
 const jumpFor = (condition: Condition, past: number): Instruction => {
   if ('is' in condition) return [jumpIfEqual, 0, past, condition.is]
   if ('isNot' in condition) return [jumpIfEqual, past, 0, condition.isNot]

@@ -18,7 +18,7 @@ const numberOf = (call: string) => systemCalls32.get(call) ?? assert.fail(`${cal
 const answers = (call: string, ...given: number[]) => answerOf(filter, numberOf(call), given.map(lowerHalf), i386)
 
 suite('the filter of 32-bit programs', () => {
-  test('every number is the one of the kernel’s own header', {
+  test('every number is that of the kernel’s own header', {
     skip: !existsSync('/usr/include/x86_64-linux-gnu/asm/unistd_32.h') && 'needs asm/unistd_32.h',
   }, () => {
     const header = readFileSync('/usr/include/x86_64-linux-gnu/asm/unistd_32.h', 'utf8')
@@ -26,7 +26,7 @@ suite('the filter of 32-bit programs', () => {
       assert.equal(systemCalls32.get(name), Number(number), name)
   })
 
-  test('what 64-bit programs may not call is answered the same, and unknown numbers are not implemented', () => {
+  test('calls refused to 64-bit programs are refused here; unknown numbers are not implemented', () => {
     const refused = new Map(
       refusals.flatMap(({ calls, answer }) => calls.map((call) => [call, answer === 'EPERM' ? EPERM : ENOSYS])),
     )
@@ -72,7 +72,7 @@ suite('the filter of 32-bit programs', () => {
     for (const protocol of [1, 9, 12, 15, 4096]) assert.equal(answers('socket', 16, 3, protocol), EPROTONOSUPPORT)
   })
 
-  test('calls that stand for many are no way past the filter', () => {
+  test('calls that combine several calls cannot bypass the filter', () => {
     const [socket, bind, socketpair, setsockopt, sendmsg] = [1, 2, 8, 14, 16]
     for (const call of [socket, socketpair, setsockopt]) assert.equal(answers('socketcall', call, 0x1000), ENOSYS)
     for (const call of [bind, sendmsg]) assert.equal(answers('socketcall', call, 0x1000), allowed)
@@ -87,7 +87,7 @@ suite('the filter of 32-bit programs', () => {
     assert.equal(answers('pselect6_time64', 2049), EINVAL)
   })
 
-  test('calls of other architectures go on to their own filter, and arm64 has no such programs', () => {
+  test('calls of other architectures continue to their own filter; arm64 has no 32-bit programs', () => {
     for (const architecture of [0xc000003e, 0xc00000b7, 0]) {
       assert.equal(answerOf(filter, 11, [], architecture), undefined)
       assert.equal(answerOf(filter, 21, [], architecture), undefined)

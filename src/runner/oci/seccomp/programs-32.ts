@@ -1,7 +1,8 @@
-// The filter for programs of 32 bits (i386) on x86-64. They have a table of calls of their own, which a program of 64 bits reaches
-// too (`int 0x80`). What is refused there is refused here, and so is what a filter cannot judge because it lies in memory.
+// The filter for 32-bit programs (i386) on x86-64. They have a separate table of system calls, which 64-bit programs can reach
+// too (`int 0x80`). It refuses what the profile refuses, and also calls that a filter cannot judge because their arguments are in
+// memory.
 //
-// The profile is not compiled for this table, because libseccomp allows all of `socketcall(SYS_SOCKET)` where it allows some sockets.
+// The profile is not compiled for this table, because libseccomp allows all of `socketcall(SYS_SOCKET)` if it allows any socket.
 import { forbiddenArguments } from './arguments.ts'
 import { addressFamilies, cloneFlags, namespaceFlags, netlink, netlinkProtocols, personalities } from './profile.ts'
 import { answerByNumber, assemble, type Forbidden, forbid, onlyFor, type Range } from './program.ts'
@@ -31,7 +32,7 @@ const more: readonly Refusal[] = [
   { reason: 'Programs of 16 bits do not run here.', calls: ['vm86', 'vm86old'], errno: ENOSYS },
 ]
 
-/** Calls of 64 bits with bounds on their arguments, and those that stand for them here. */
+/** 64-bit calls with limits on their arguments, and the 32-bit calls that correspond to them. */
 const forms: Readonly<Record<string, readonly string[]>> = {
   mmap: ['mmap2'],
   select: ['_newselect'],
@@ -41,7 +42,7 @@ const forms: Readonly<Record<string, readonly string[]>> = {
 
 const sum = (flags: readonly number[]) => flags.reduce((all, flag) => all + flag, 0)
 
-/** What the profile allows for some arguments only. */
+/** Calls that the profile allows for some arguments only. */
 const conditional: readonly Forbidden[] = [
   { calls: ['clone'], when: [{ argument: 0, bits: sum(cloneFlags), isNot: 0 }], errno: EPERM },
   { calls: ['unshare'], when: [{ argument: 0, bits: sum(namespaceFlags), isNot: 0 }], errno: EPERM },
@@ -64,8 +65,8 @@ const socketCalls = { socket: 1, socketpair: 8, setsockopt: 14 } as const
 const shmget = 23
 
 /**
- * Calls that stand for many. What `socketcall` makes of a socket lies in memory: its family, its protocol and its options. glibc and
- * Go of 32 bits make their sockets that way, so they have none. musl asks for `socket` itself.
+ * Calls that combine several calls. The arguments of `socketcall` (family, protocol, options) are in memory, so it is refused.
+ * 32-bit programs of glibc and Go make sockets that way, so they have none. musl calls `socket` itself.
  */
 const multiplexed: readonly Forbidden[] = [
   ...Object.values(socketCalls).map(
@@ -85,7 +86,7 @@ const withForms = (row: Forbidden): Forbidden => ({ ...row, calls: row.calls.fla
 
 export const forbidden32: readonly Forbidden[] = [...forbiddenArguments.map(withForms), ...conditional, ...multiplexed]
 
-/** The answer to each call whatever its arguments: 0 stands for the kernel's own. */
+/** The answer to each call, whatever its arguments. 0 means that the kernel decides. */
 const errnoOf = (): ReadonlyMap<string, number> => {
   const refused = [
     ...refusals.map(({ calls, answer }) => ({ calls, errno: answer === 'EPERM' ? EPERM : ENOSYS })),
@@ -103,7 +104,7 @@ const ranges = (): Range[] => {
   return all.filter(({ errno }, at) => at === 0 || errno !== all[at - 1]?.errno)
 }
 
-/** Answers every call of a program of 32 bits. Other calls continue behind it. Empty where there are no such programs. */
+/** Answers every call of a 32-bit program. Other calls continue after this program. Empty if there are no such programs. */
 export const makeFilterOf32Bits = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64') return Buffer.alloc(0)
   return assemble(
