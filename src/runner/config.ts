@@ -28,7 +28,7 @@ export type RunnerConfig = {
   privateRegistries: readonly string[]
   /** Asked before the registries that they stand for. */
   registryMirrors: readonly Mirror[]
-  /** Private or host networks that sandboxes may reach all the same. */
+  /** Private or host networks that the operator opens for sandboxes. */
   openNetworks: readonly string[]
   /** Credentials for registries, in the form of containers-auth.json(5). */
   registryAuthFile: string | undefined

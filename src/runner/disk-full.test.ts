@@ -1,4 +1,4 @@
-// A storage pool that becomes full during a verb: existing data stays whole, and nothing half made is left behind.
+// A storage pool that becomes full during a verb: existing data stays whole, and no half-made disk is left behind.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -42,7 +42,7 @@ suite('a full disk', { skip: needsRoot }, () => {
     }
   }
 
-  test('a fork and a snapshot fail with the reason and leave nothing; the sandbox goes on', async () => {
+  test('a fork and a snapshot fail with the reason and leave nothing; the sandbox keeps running', async () => {
     const parent = await box.started()
     const { sandboxId } = parent
     assert.equal((await box.run(sandboxId, 'echo kept > /root/file')).exitCode, 0)

@@ -25,7 +25,7 @@ suite('sudo', () => {
   const isGone = (pattern: string) =>
     until(`no process ${pattern}`, async () => (await box.try(`pgrep -f '${pattern}'`)).exitCode === 1)
 
-  test('is for the default user, without a password, and with no more rights than root has anyway', async () => {
+  test('sudo is for the default user, without a password, and gives no more rights than root inside has', async () => {
     assert.equal(await box.run('whoami; sudo whoami; sudo -n whoami'), 'daytona\nroot\nroot')
     const limits = "grep -E '^(NoNewPrivs|Seccomp|Cap(Prm|Bnd))' /proc/self/status"
     const root = await createBox(alcove, { user: 'root' })

@@ -23,7 +23,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
   const stateOf = async (id: string) =>
     (await app.as('admin').get('/runners')).body.find((runner: { id: string }) => runner.id === id)?.state
 
-  test('POST /runners 201 answers a token once, with which a runner is known', async () => {
+  test('POST /runners 201 shows the new runner’s token once, and the runner can use it', async () => {
     const token = await add('one')
     const { status, body } = await app.with(token).get('/runners/current')
     assert.deepEqual([status, body], [200, { id: 'one', regionId: 'local' }])

@@ -32,7 +32,7 @@ suite('a definition that builds on a snapshot', () => {
     assert.equal((await sourceOf(app, 'two', 'FROM docker.io/library/default\n')).snapshots, undefined)
   })
 
-  test('400 where the snapshot is not active', async () => {
+  test('400 if the snapshot is not active', async () => {
     await using app = await startControl()
     await sourceOf(app, 'unready', 'FROM alpine\n')
     const buildInfo = { dockerfileContent: 'FROM unready\n' }

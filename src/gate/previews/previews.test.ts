@@ -212,7 +212,7 @@ suite('previews: admission', () => {
 suite('previews: the token in a query', () => {
   const path = '/page?a=1&DAYTONA_SANDBOX_AUTH_KEY=t0ken&b=%20'
 
-  test('a person is redirected to the address without it, with a cookie for this host only', async () => {
+  test('a person is redirected to the address without the token, with a cookie for this host only', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { status, headers } = await visit(sides, { path, headers: browser })

@@ -74,7 +74,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     )
   })
 
-  test('200 a page at a time, each event once, also while more happens', async () => {
+  test('200 in pages with each event once, even if new events come meanwhile', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
