@@ -157,6 +157,18 @@ const createCommandLine = (): Command => {
     .option('--force', 'although there are sandboxes on it, which are lost')
     .action(async (id, { data, force }) => (await import('./runner.ts')).removeRunner(data, id, force === true))
 
+  const images = program
+    .command('images')
+    .description('the default image of this server')
+    .enablePositionalOptions()
+    .hook('preSubcommand', handOn)
+    .addOption(dataOption())
+  images
+    .command('renew')
+    .description('build the default image from current packages; new sandboxes use it, the others keep theirs')
+    .addOption(dataOption())
+    .action(async ({ data }) => (await import('./images.ts')).renewImages(data))
+
   program
     .command('login')
     .description('sign in to a server, by a code that you enter in any browser')

@@ -3,6 +3,7 @@ import { isAlive } from '#src/kit/process-identity.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, findUpState, isJoinedRunner, type ProgramState, type UpState } from '#src/up/state-file.ts'
+import { describeDefaultImage } from './images.ts'
 
 type Status = {
   running: boolean
@@ -13,6 +14,8 @@ type Status = {
   programs: (ProgramState & { alive: boolean })[]
   /** Number of sandboxes in each state. Absent if it is unknown. */
   sandboxes?: Record<string, number>
+  /** Age of the default image, and its renewal. Absent for anybody but root. */
+  defaultImage?: string
   /** Why the number is unknown. */
   sandboxesUnknown?: string
 }
@@ -56,6 +59,11 @@ const whyEnded = ({ stateFile }: DataDirectory): Pick<Status, 'ended'> => {
   return isRefused ? { ended: `its server, ${last.url}, does not take its token any more` } : {}
 }
 
+const defaultImageOf = ({ runner }: DataDirectory): Pick<Status, 'defaultImage'> => {
+  const defaultImage = describeDefaultImage(runner)
+  return defaultImage === undefined ? {} : { defaultImage }
+}
+
 export const readStatus = async (directory: string): Promise<Status> => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)
@@ -66,6 +74,7 @@ export const readStatus = async (directory: string): Promise<Status> => {
     pid: up.pid,
     programs: up.programs.map((program) => ({ ...program, alive: isAlive(program) })),
     ...(await findSandboxes(data, up)),
+    ...defaultImageOf(data),
   }
 }
 
@@ -96,4 +105,5 @@ export const status = async (directory: string, { json }: { json: boolean }): Pr
   for (const program of found.programs) console.log(describe(program))
   const states = Object.entries(found.sandboxes ?? {}).map(([state, count]) => `${count} ${state}`)
   console.log(`\n  sandboxes ${found.sandboxes ? states.join(', ') || 'none' : `unknown: ${found.sandboxesUnknown}`}`)
+  if (found.defaultImage) console.log(`  default image ${found.defaultImage}`)
 }

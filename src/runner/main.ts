@@ -26,6 +26,7 @@ import { Reporter } from './control-link/reporter.ts'
 import { serveGates } from './gate-link/socket.ts'
 import { openHost, sandboxStatuses } from './host.ts'
 import { standardLimits } from './images/limits.ts'
+import { Renewal } from './images/renewal.ts'
 import { openImageStore } from './images/store.ts'
 import { Keeper } from './keeping/keeper.ts'
 import { serveCommands } from './launch.ts'
@@ -205,8 +206,15 @@ export const startRunner = async (
     (err) => log.warn({ err }, 'kept lines of definitions could not be looked through'),
   )
 
+  const renewal = new Renewal({
+    images,
+    basesInUse: () => host.basesInUse(),
+    runnerDirectory: directory,
+    log,
+  })
   const build = async () => {
     await images.ensureDefault()
+    renewal.start()
     isBuilt = true
     link.sayHello()
     await known.promise
@@ -215,6 +223,7 @@ export const startRunner = async (
     ready: build(),
     barred: barred.promise,
     close: async () => {
+      renewal[Symbol.dispose]()
       sampler[Symbol.dispose]()
       stopSweeping()
       stopRelieving()

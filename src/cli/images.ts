@@ -1,0 +1,58 @@
+// `alcove images renew`: asks the runner of a data directory to build the default image anew, and shows how it goes.
+import { setTimeout as delay } from 'node:timers/promises'
+import { RenewalFiles, type RenewalState } from '#src/runner/images/renewal-files.ts'
+import { Complaint } from '#src/up/complaint.ts'
+import { findDataDirectory } from '#src/up/data-directory.ts'
+import { findRunningUp } from '#src/up/state-file.ts'
+
+const lookEveryMs = 300
+
+const progressOf = ({ step, percent }: NonNullable<RenewalState['renewal']>) =>
+  step === undefined ? 'begins' : `${step}${percent === undefined ? '' : `: ${percent} %`}`
+
+export const renewImages = async (directory: string): Promise<void> => {
+  const data = findDataDirectory(directory)
+  if (!data || !findRunningUp(data.stateFile)) throw new Complaint(`nothing serves ${directory}`)
+  const files = new RenewalFiles(data.runner)
+  let request: string
+  try {
+    request = files.request()
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EACCES') throw new Complaint('only root may renew the default image; try again with sudo')
+    if (code === 'ENOENT') throw new Complaint('the server has no default image yet; try again once it is ready')
+    throw error
+  }
+  let shown = ''
+  for (;;) {
+    const { renewal, madeAt } = files.read()
+    if (renewal?.request === request) {
+      if (renewal.state === 'failed')
+        throw new Complaint(
+          `the default image could not be renewed, so the one of ${madeAt} stays in use: ${renewal.reason}`,
+        )
+      if (renewal.state === 'done') break
+      const line = progressOf(renewal)
+      if (line !== shown) console.log(line)
+      shown = line
+    }
+    if (!findRunningUp(data.stateFile)) throw new Complaint('the server ended meanwhile; the old image stays in use')
+    await delay(lookEveryMs)
+  }
+  console.log('New sandboxes have the new image. Those that are there keep theirs.')
+}
+
+/** Says in one sentence how old the default image is, and how its renewal goes. Undefined where only root may know. */
+export const describeDefaultImage = (runnerDirectory: string): string | undefined => {
+  try {
+    const { madeAt, renewal } = new RenewalFiles(runnerDirectory).read()
+    if (madeAt === undefined) return undefined
+    const of = `of ${madeAt.slice(0, 10)}`
+    if (renewal?.state === 'running') return `${of}; it is being renewed: ${progressOf(renewal)}`
+    if (renewal?.state !== 'failed') return of
+    const [reason = ''] = (renewal.reason ?? '').split('\n')
+    return `${of}; its renewal failed at ${renewal.since}: ${reason}`
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,71 @@
+// How `alcove` and the runner speak about renewals of the default image: two small files in the runner's directory. The command
+// writes a request; the runner writes what it does.
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export type RenewalState = {
+  /** When the image in use was made. */
+  madeAt?: string
+  /** The last renewal. */
+  renewal?: {
+    /** The request that it answers. Absent: it was due. */
+    request?: string
+    state: 'running' | 'done' | 'failed'
+    /** When it began, or ended. */
+    since: string
+    step?: string
+    percent?: number
+    /** Why it failed. */
+    reason?: string
+  }
+}
+
+export class RenewalFiles {
+  readonly directory: string
+
+  constructor(runnerDirectory: string) {
+    this.directory = join(runnerDirectory, 'renewal')
+  }
+
+  open(): void {
+    mkdirSync(this.directory, { recursive: true, mode: 0o700 })
+  }
+
+  read(): RenewalState {
+    return (this.#read('state.json') ?? {}) as RenewalState
+  }
+
+  write(state: RenewalState): void {
+    this.#write('state.json', state)
+  }
+
+  /** Asks the runner for a renewal. Returns the name of the request. */
+  request(): string {
+    const request = randomBytes(8).toString('hex')
+    this.#write('request.json', { request })
+    return request
+  }
+
+  takeRequest(): string | undefined {
+    const { request } = (this.#read('request.json') ?? {}) as { request?: unknown }
+    rmSync(join(this.directory, 'request.json'), { force: true })
+    return typeof request === 'string' ? request : undefined
+  }
+
+  #read(name: string): unknown {
+    try {
+      return JSON.parse(readFileSync(join(this.directory, name), 'utf8'))
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === 'ENOENT' || error instanceof SyntaxError) return undefined
+      throw error
+    }
+  }
+
+  #write(name: string, content: object) {
+    const path = join(this.directory, name)
+    writeFileSync(`${path}.new`, JSON.stringify(content))
+    renameSync(`${path}.new`, path)
+  }
+}

@@ -1,0 +1,49 @@
+// The default image is renewed while sandboxes are there. The server takes the new image from the machine's cache, since it was
+// made for the tests within a week; else it builds it.
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, suite, test } from 'node:test'
+import { readStatus } from '#src/cli/status.ts'
+import { createBox, until } from './box.ts'
+import { type Platform, platform } from './harness.ts'
+
+const monthMs = 31 * 86_400_000
+
+suite('a renewed default image', () => {
+  let alcove: Platform
+  before(async () => {
+    alcove = await platform({ own: true })
+  })
+  after(async () => {
+    await alcove?.[Symbol.asyncDispose]()
+  })
+
+  test('new sandboxes have the new one, old ones keep theirs, and status says its day', {
+    timeout: 900_000,
+  }, async () => {
+    const images = join(alcove.data, 'runner/images')
+    const record = join(images, 'default/image.json')
+    await using old = await createBox(alcove)
+    await old.run('echo mine > ~/mine')
+    await alcove.stop()
+    const then = new Date(Date.now() - monthMs).toISOString()
+    await writeFile(record, JSON.stringify({ ...JSON.parse(await readFile(record, 'utf8')), madeAt: then }))
+    await writeFile(join(images, 'default/rootfs/etc/only-in-the-old'), '')
+    await alcove.start()
+    const today = new Date().toISOString().slice(0, 10)
+    await until('the image is renewed', async () => (await readStatus(alcove.data)).defaultImage === `of ${today}`, 840)
+    await using fresh = await createBox(alcove)
+    assert.equal((await fresh.try('ls /etc/only-in-the-old')).exitCode, 2)
+    assert.equal(await fresh.run('node -p 6*7'), '42')
+    assert.equal(await old.run('cat ~/mine; ls /etc/only-in-the-old'), 'mine\n/etc/only-in-the-old')
+    assert.equal((await alcove.api('POST', `/sandbox/${old.id}/stop`)).status, 200)
+    const stateOf = async () => (await alcove.api('GET', `/sandbox/${old.id}`)).body['state']
+    await until('it is stopped', async () => (await stateOf()) === 'stopped')
+    await alcove.api('POST', `/sandbox/${old.id}/start`)
+    await until('it is started', async () => (await stateOf()) === 'started')
+    assert.equal(await old.run('cat ~/mine; ls /etc/only-in-the-old'), 'mine\n/etc/only-in-the-old')
+    assert.ok(existsSync(record))
+  })
+})
