@@ -18,6 +18,7 @@ export const requiredPackages: readonly RequiredPackage[] = [
   { name: 'xz-utils', command: 'xz', why: 'unpacks archives that ADD names' },
   { name: 'bzip2', command: 'bzip2', why: 'unpacks archives that ADD names' },
   { name: 'curl', command: 'curl', why: 'fetches files that ADD names' },
+  { name: 'git', command: 'git', why: 'fetches repositories that ADD names' },
   { name: 'gcc', command: 'gcc', why: 'builds the small program inside each sandbox' },
   { name: 'libc6-dev', command: '/usr/include/stdio.h', why: 'builds the small program inside each sandbox' },
   { name: 'musl-tools', command: 'musl-gcc', why: 'keeps that program at a few kilobytes' },

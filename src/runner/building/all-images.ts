@@ -45,6 +45,7 @@ export type BroughtImages = {
   /** What a definition begins with, under a name that counts for nothing until it is complete. */
   bringBase(request: BringRequest): Promise<{ container: ContainerConfig; files: string }>
   withWebFile: Library['withWebFile']
+  withRepository: Library['withRepository']
   resolve: Library['resolve']
   /** The definition that begins with it has been carried out, and what it made is a template of that name. */
   complete(image: string, config: ContainerConfig): Promise<void>
@@ -197,6 +198,7 @@ export class AllImages {
         resolve: (reference) => brought.resolve(reference, maxGiB, signal),
         removeBase: (name) => brought.remove(name),
         withWebFile: (wanted, use) => brought.withWebFile(wanted, use),
+        withRepository: (wanted, use) => brought.withRepository(wanted, use),
       })
       await brought.complete(image, config)
     } catch (error) {

@@ -158,7 +158,7 @@ export class Build {
   }
 
   async #performIn(place: Workplace, step: BuildStep, log: StageLog): Promise<string[]> {
-    const { withWebFile } = this.#request
+    const { withWebFile, withRepository } = this.#request
     this.#signal.throwIfAborted()
     try {
       for (const origin of originsOf(step)) await this.#ready(origin)
@@ -166,7 +166,7 @@ export class Build {
         () => {
           this.#sayProgress(step)
           return perform(place, step, {
-            ...{ log, withWebFile, ...this.#bounds() },
+            ...{ log, withWebFile, withRepository, ...this.#bounds() },
             sourceOf: (origin) => this.#filesOf(origin),
           })
         },

@@ -41,6 +41,7 @@ export type BuildRequest = {
   resolve: (reference: string) => Promise<string>
   removeBase: (image: string) => Promise<void>
   withWebFile: Library['withWebFile']
+  withRepository: Library['withRepository']
 }
 
 type BuilderParts = {

@@ -263,6 +263,7 @@ suite('all images', () => {
       },
       bringBase: () => assert.fail('nothing was to be built'),
       withWebFile: () => assert.fail('nothing was to be built'),
+      withRepository: () => assert.fail('nothing was to be built'),
       resolve: () => assert.fail('nothing was to be built'),
       complete: () => assert.fail('nothing was to be built'),
       remove: async (image) => {

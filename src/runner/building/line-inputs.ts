@@ -27,12 +27,15 @@ export const inputsOf = async (
 
 /** Whether an address may answer with something else tomorrow. */
 export const mayChange = (step: BuildStep): boolean =>
-  'copy' in step && step.copy.urls.length > 0 && step.copy.checksum === undefined
+  'copy' in step &&
+  (step.copy.urls.length > 0 || step.copy.repository !== undefined) &&
+  step.copy.checksum === undefined
 
 type Inputs = Promise<(string | undefined)[]>
 
 const ofCopy = async (copy: CopyStep['copy'], fetched: readonly string[] | undefined, parts: InputParts): Inputs => {
-  const urls = copy.urls.length === 0 || copy.checksum !== undefined ? [] : (fetched ?? [undefined])
+  const isFetched = copy.urls.length > 0 || copy.repository !== undefined
+  const urls = !isFetched || copy.checksum !== undefined ? [] : (fetched ?? [undefined])
   if (copy.sources.length === 0) return [...urls]
   const own = copy.from === undefined ? await fingerprint(copy, parts) : await identity(copy.from, parts)
   return [own, ...urls]

@@ -7,6 +7,7 @@ import { piecesOf } from '#src/runner/images/web-file.ts'
 import { AgentRefused } from '#src/toolbox/agent/agent.ts'
 import { copyFiles, type Fetched } from '../copying/copier.ts'
 import { ownDirectory, SandboxSource } from '../copying/sandbox-source.ts'
+import { TarSource } from '../copying/tar-source.ts'
 import { mount } from './mounts.ts'
 import { runCommandOf } from './run-step.ts'
 import type { StageLog } from './stage-log.ts'
@@ -17,6 +18,7 @@ type Performing = {
   mostBytes: number
   signal: AbortSignal
   withWebFile: Library['withWebFile']
+  withRepository: Library['withRepository']
   /** Source of the files; without an origin, the files that came with the definition. */
   sourceOf: (origin: Origin | undefined) => CopySource
 }
@@ -67,7 +69,14 @@ const copyWith = async (
   digests: string[],
   fetched: readonly Fetched[] = [],
 ): Promise<string> => {
-  const { sourceOf, mostBytes, signal, withWebFile } = performing
+  const { sourceOf, mostBytes, signal, withWebFile, withRepository } = performing
+  const { repository, checksum } = copy
+  if (repository !== undefined)
+    return withRepository({ repository, checksum, mostBytes, signal }, ({ file, size, commit }) => {
+      digests.push(commit)
+      const source = new TarSource({ read: () => piecesOf({ file, size }), place: 'in the repository', signal })
+      return copyFiles({ ...copy, sources: ['/'], unpacks: false }, { source, files: place.files(), mostBytes, signal })
+    })
   const next = copy.urls[fetched.length]
   if (next === undefined) {
     const source = copy.sources.length === 0 ? undefined : sourceOf(copy.from)

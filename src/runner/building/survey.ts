@@ -177,7 +177,11 @@ export class Survey {
   async #fetchDigests(step: BuildStep): Promise<string[] | undefined> {
     const digests: string[] = []
     try {
-      for (const { url } of 'copy' in step ? step.copy.urls : [])
+      const bounds = { mostBytes: this.#request.maxGiB * GiB, signal: this.#signal }
+      const { urls = [], repository } = 'copy' in step ? step.copy : {}
+      if (repository !== undefined)
+        digests.push(await this.#request.withRepository({ repository, ...bounds }, async ({ commit }) => commit))
+      for (const { url } of urls)
         digests.push(
           await this.#request.withWebFile(
             { url, mostBytes: this.#request.maxGiB * GiB, signal: this.#signal },

@@ -2,7 +2,7 @@
 // written last and removed first, so a kill at any moment leaves an image whole or absent.
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
-import { chown, mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
+import { chown, type FileHandle, mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freeBytes } from '#src/kit/file-system.ts'
@@ -31,11 +31,12 @@ import { asSize, type ImageLimits } from './limits.ts'
 import { type ContainerConfig, type Described, imageConfigOf, ownArchitecture } from './manifest.ts'
 import { mirrored } from './mirrors.ts'
 import { formatReference, originOf, parseReference, type Reference } from './reference.ts'
+import { fetchRepository, type Repository, type RepositoryFile } from './repository.ts'
 import { SharedWork } from './shared-work.ts'
 import { checkIsPublic, checkMayAsk, type RegistrySettings, Skopeo } from './skopeo.ts'
 import { Trees } from './trees.ts'
 import { tooLarge, unpackLayers } from './unpack.ts'
-import { fetchWebFile, type WebFile } from './web-file.ts'
+import { fetchWebFile, type Fetching as WebFetching, type WebFile } from './web-file.ts'
 
 export type Brought = {
   image: string
@@ -82,6 +83,8 @@ export type BringRequest = {
 }
 
 export type WebFileRequest = { url: string; checksum?: string | undefined; mostBytes: number; signal: AbortSignal }
+
+export type RepositoryRequest = Omit<WebFileRequest, 'url'> & { repository: Repository }
 
 type LibraryParts = {
   /** Directory of everything durable, on one file system. */
@@ -332,14 +335,28 @@ export class Library {
 
   /** Fetches the file at a URL; the file lasts while `use` runs. The rules for image registries apply to its origin. */
   async withWebFile<T>(request: WebFileRequest, use: (file: WebFile) => Promise<T>): Promise<T> {
+    const { url, checksum } = request
+    return this.#withFetched(request, (fetching) => fetchWebFile(url, checksum, fetching), use)
+  }
+
+  /** Fetches a repository for as long as `use` runs. The same servers are allowed as for images. */
+  async withRepository<T>(request: RepositoryRequest, use: (file: RepositoryFile) => Promise<T>): Promise<T> {
+    const { repository, checksum } = request
+    return this.#withFetched(request, (fetching) => fetchRepository(repository, checksum, fetching), use)
+  }
+
+  async #withFetched<File extends { file: FileHandle }, T>(
+    { mostBytes, signal }: Pick<WebFileRequest, 'mostBytes' | 'signal'>,
+    fetch: (fetching: WebFetching) => Promise<File>,
+    use: (file: File) => Promise<T>,
+  ): Promise<T> {
     await this.open()
-    const { url, checksum, mostBytes, signal } = request
     const scratch = join(this.#scratch, randomBytes(6).toString('hex'))
     const { registries: settings, limits } = this.#parts
     try {
       await mkdir(scratch, { mode: 0o700 })
       const found = await tellingEvenly(signal, () =>
-        this.#lanes.run(() => fetchWebFile(url, checksum, { settings, limits, scratch, mostBytes, signal })),
+        this.#lanes.run(() => fetch({ settings, limits, scratch, mostBytes, signal })),
       )
       try {
         return await use(found)

@@ -52,6 +52,7 @@ export type ImageStore = {
   /** Fetches the base of a definition. It is not listed until it is complete. */
   bringBase(request: BringRequest): Promise<Base>
   withWebFile: Library['withWebFile']
+  withRepository: Library['withRepository']
   resolve: Library['resolve']
   listBelowLines: Library['listBelowLines']
   /** Keeps the files of an image that is here under another name, which is not listed. Fine where it is kept already. */
@@ -191,6 +192,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       return { ...base, files: `${base.files} ${ofImage} ${madeAt}` }
     },
     withWebFile: (request, use) => library.withWebFile(request, use),
+    withRepository: (request, use) => library.withRepository(request, use),
     resolve: (text, maxGiB, signal) => library.resolve(text, maxGiB, signal),
     listBelowLines: () => library.listBelowLines(),
     keepBelowLines: (image, of) =>

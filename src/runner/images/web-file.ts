@@ -15,7 +15,7 @@ import { runJob, TookTooLong } from './workshop.ts'
 /** A file on the host that an unprivileged program has written. */
 export type WebFile = { file: FileHandle; size: number; modifiedSeconds: number; digest: string }
 
-type Fetching = {
+export type Fetching = {
   settings: RegistrySettings
   limits: ImageLimits
   /** An empty directory that belongs to root. */

@@ -1,5 +1,6 @@
 // COPY and ADD: which files, and where to.
 import { posix } from 'node:path'
+import type { Repository } from '../repository.ts'
 import { type At, type Instruction, jsonListIn, refuse } from './instructions.ts'
 import type { Origin } from './origins.ts'
 
@@ -15,7 +16,9 @@ export type CopyStep = {
     documents: { name: string; content: string }[]
     /** Files of the web; `name` is empty where the address has none. */
     urls: { url: string; name: string }[]
-    /** Digest of the source; only allowed with a single one. */
+    /** A repository, which is then all that the line takes. */
+    repository?: Repository
+    /** Digest of the source, or commit of a repository; only allowed with a single one. */
     checksum?: string
     /** Absolute; with a slash at its end it is a directory. */
     destination: string
@@ -71,14 +74,12 @@ const flagInto = (copy: CopyStep['copy'], at: Required<At>, flag: string, { orig
   if (key === 'chown') Object.assign(copy, ownerIn(at, value ?? ''))
   else if (key === 'chmod') copy.mode = modeIn(at, value ?? '')
   else if (key === 'from' && name === 'COPY') copy.from = originOf(value ?? '')
-  else if (key === 'checksum' && name === 'ADD') {
-    if (!/^sha256:[0-9a-f]{64}$/.test(value ?? ''))
-      refuse(at, '--checksum takes a digest of SHA-256', 'write --checksum=sha256: and its 64 digits')
-    copy.checksum = value ?? ''
-  } else if (key === 'exclude' && value) copy.excludes.push(value)
+  else if (key === 'checksum' && name === 'ADD') copy.checksum = value ?? ''
+  else if (key === 'exclude' && value) copy.excludes.push(value)
   else if (key === 'parents' && name === 'COPY') copy.keepsParents = isSwitchedOn(value)
-  // Says only how layers are kept, and there are none here.
-  else if (key !== 'link') refuse(at, `--${key.slice(0, 40)} is not supported`, flagInstead(name, key))
+  // How layers are kept, and there are none here; and what `repositoryIn` reads.
+  else if (key !== 'link' && !(key === 'keep-git-dir' && name === 'ADD'))
+    refuse(at, `--${key.slice(0, 40)} is not supported`, flagInstead(name, key))
 }
 
 const otherPlace = /^(?:[a-z][a-z0-9+.-]*:\/\/|git@)/i
@@ -87,7 +88,6 @@ const isRepository = (source: string) => /^git@|^git:|^ssh:|\.git(?:[#?].*)?$/i.
 const urlIn = (at: Required<At>, source: string): CopyStep['copy']['urls'][number] => {
   const shown = source.replace(/\/\/[^/@]*@/, '//').slice(0, 100)
   if (at.name !== 'ADD') return refuse(at, `it takes nothing from other places (${shown})`, 'write ADD')
-  if (isRepository(source)) return refuse(at, `it takes no repositories (${shown})`, 'clone it with RUN git clone')
   const url = URL.parse(source)
   if (url === null || !['http:', 'https:'].includes(url.protocol))
     return refuse(at, `it takes http:// and https:// only (${shown})`, 'fetch it with RUN')
@@ -95,6 +95,38 @@ const urlIn = (at: Required<At>, source: string): CopyStep['copy']['urls'][numbe
     return refuse(at, `an address may hold no password, as it is in the log (${shown})`, 'COPY the file instead')
   url.hash = ''
   return { url: url.href, name: nameIn(url) }
+}
+
+const refShape = /^\w[\w./@+-]*$/
+const digestShape = /^sha256:[0-9a-f]{64}$/
+const commitShape = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
+
+/** `https://HOST/PATH.git#REF:DIRECTORY` */
+const repositoryIn = (at: Required<At>, source: string, flags: readonly string[]): Repository => {
+  const instead = 'write https://HOST/PATH.git#REF:DIRECTORY, where REF and DIRECTORY may be left out'
+  if (!/^https?:/i.test(source)) {
+    const shown = source.replace(/\/\/[^/@]*@/, '//').slice(0, 100)
+    return refuse(at, `it takes repositories by https:// only (${shown})`, instead)
+  }
+  const { url: whole } = urlIn(at, source)
+  const url = new URL(whole)
+  const [ref = '', directory = '', ...more] = decodeURI(URL.parse(source)?.hash.slice(1) ?? '').split(':')
+  const path = posix.resolve('/', directory).slice(1)
+  const isFine =
+    (ref === '' || refShape.test(ref)) && !ref.includes('..') && !/[\0\n]|(?:^|\/)\.\.(?:\/|$)/.test(directory)
+  if (url.search !== '' || more.length > 0 || !isFine) return refuse(at, 'this is no repository', instead)
+  const keepsHistory = flags.some((flag) => flag === '--keep-git-dir' || flag === '--keep-git-dir=true')
+  return { url: whole, ref: ref || 'HEAD', directory: path, keepsHistory }
+}
+
+const checkChecksum = (at: Required<At>, { checksum, repository, urls }: CopyStep['copy'], sources: number): void => {
+  if (checksum === undefined) return
+  if (sources !== 1 || (urls.length === 0 && repository === undefined))
+    refuse(at, '--checksum is for one file of an address, or one repository', 'write a line for each')
+  if (repository !== undefined && !commitShape.test(checksum))
+    refuse(at, '--checksum of a repository is a commit', 'write all of its 40 digits')
+  if (repository === undefined && !digestShape.test(checksum))
+    refuse(at, '--checksum takes a digest of SHA-256', 'write --checksum=sha256: and its 64 digits')
 }
 
 /** The last part of the path, as a name of a file. */
@@ -129,7 +161,9 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
   const waiting = [...documents]
   for (const source of given) {
     const document = waiting.find((each) => source.replace(/^\d*<<-?/, '') === each.name && source.includes('<<'))
-    if (document === undefined && otherPlace.test(source)) copy.urls.push(urlIn(instruction, source))
+    if (document === undefined && name === 'ADD' && otherPlace.test(source) && isRepository(source))
+      copy.repository = repositoryIn(instruction, source, flags)
+    else if (document === undefined && otherPlace.test(source)) copy.urls.push(urlIn(instruction, source))
     else if (document === undefined) copy.sources.push(source)
     else {
       waiting.splice(waiting.indexOf(document), 1)
@@ -137,8 +171,9 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
       copy.documents.push({ name: document.name, content })
     }
   }
-  if (copy.checksum !== undefined && (copy.urls.length !== 1 || given.length > 1))
-    refuse(instruction, '--checksum is for one file of an address', 'write a line for each file')
+  checkChecksum(instruction, copy, given.length)
+  if (copy.repository !== undefined && given.length > 1)
+    refuse(instruction, 'a repository is added alone', 'write a line for each')
   if (isDirectory && copy.urls.some((each) => each.name === ''))
     refuse(instruction, 'the address has no name of a file', 'write one in the destination')
   copy.destination = isDirectory ? `${destination}/` : destination

@@ -131,6 +131,13 @@ suite('definitions of images', () => {
         { ...plain, sources: ['a'], destination: '/w/b' },
       ],
     )
+    const repository = { url: 'https://x/y.git', ref: 'HEAD', directory: '', keepsHistory: false }
+    const added = (line: string) => copies(line)[0]?.repository
+    assert.deepEqual(added('ADD https://x/y.git /to'), repository)
+    assert.deepEqual(added(`ADD --keep-git-dir --checksum=${'a'.repeat(40)} https://x/y.git#v1.0:/docs/./a/ /to`), {
+      ...repository,
+      ...{ ref: 'v1.0', directory: 'docs/a', keepsHistory: true },
+    })
     for (const [line, message] of [
       ['COPY a', /takes files and where they go/],
       ['COPY a b c', /several files go to a directory/],
@@ -145,7 +152,18 @@ suite('definitions of images', () => {
       [`COPY ${'--link '.repeat(30_000)}a b`, /it has more than 30 flags/],
       ['COPY https://x/y.tar /', /it takes nothing from other places.*write ADD/],
       ['ADD ftp://x/y /', /it takes http:.* only/],
-      ['ADD git@host:x.git /', /it takes no repositories.*RUN git clone/],
+      ['ADD git@host:x.git /', /it takes repositories by https:\/\/ only \(git@host:x.git\); write https:/],
+      ['ADD ssh://git:pw@host/x.git /', /by https:\/\/ only \(ssh:\/\/host\/x.git\)/],
+      ['ADD git://host/x.git /', /by https:\/\/ only/],
+      ['ADD https://me:pw@host/x.git /', /may hold no password.*\(https:\/\/host\/x.git\)/],
+      ['ADD https://x/y.git#--upload-pack=x /', /this is no repository; write https:/],
+      ['ADD https://x/y.git#a..b /', /this is no repository/],
+      ['ADD https://x/y.git#a:../b /', /this is no repository/],
+      ['ADD https://x/y.git#a:b:c /', /this is no repository/],
+      ['ADD https://x/y.git?ref=a /', /this is no repository/],
+      ['ADD https://x/y.git https://x/z.git /to/', /a repository is added alone/],
+      ['ADD --checksum=abc https://x/y.git /', /--checksum of a repository is a commit; write all of its 40 digits/],
+      ['COPY https://x/y.git /', /it takes nothing from other places.*write ADD/],
       ['ADD https://me:secret@x/y /', /an address may hold no password.*\(https:\/\/x\/y\); COPY the file/],
       ['ADD https://x/ /to/', /the address has no name of a file/],
       ['ADD --checksum=md5:1 https://x/y /', /write --checksum=sha256:/],
@@ -180,7 +198,6 @@ suite('definitions of images', () => {
       'FROM $x': /names no image; write ARG NAME=value before the first FROM/,
       'FROM UPPER': /"UPPER" is not the name of an image/,
       'FROM x\nCOPY a b': /^Line 2 of the definition \(COPY\): it needs files, and none came/,
-      'FROM x\nADD https://x/y.git#main /': /\(ADD\): it takes no repositories.*RUN git clone/,
       'FROM x\n\nSHELL bash -c': /^Line 3 .*\(SHELL\): it takes a JSON list/,
       'FROM x\nONBUILD FROM y': /\(ONBUILD\): it may not trigger FROM/,
       'FROM x\nONBUILD ONBUILD RUN y': /\(ONBUILD\): it may not trigger ONBUILD/,

@@ -1,0 +1,131 @@
+// Fetches the files of a repository that an ADD names, by git: as a user that owns nothing, in the network that images are fetched
+// in, without hooks, without configuration and by http alone. The files come as one tar, which is never unpacked on the host.
+import { constants } from 'node:fs'
+import { chown, type FileHandle, mkdir, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { users } from '#src/kit/confined.ts'
+import { openEgress } from './egress.ts'
+import { checkRoom } from './files.ts'
+import { ImageFailed } from './image-failed.ts'
+import { asSize } from './limits.ts'
+import { isOfOperator } from './skopeo.ts'
+import { type Fetching, fetchWebFile } from './web-file.ts'
+import { bytesWrittenBelow, runJob, TookTooLong } from './workshop.ts'
+
+export type Repository = {
+  url: string
+  /** A branch, a tag or a whole commit. */
+  ref: string
+  /** Directory within it; empty: all of it. */
+  directory: string
+  keepsHistory: boolean
+}
+
+/** A tar of the files, which a program without rights has written. */
+export type RepositoryFile = { file: FileHandle; size: number; commit: string }
+
+const exitNoRef = 41
+const exitSubmodules = 42
+const exitNoDirectory = 43
+const exitTar = 44
+const exitTooMany = 45
+
+const environment = [
+  ...['GIT_CONFIG_NOSYSTEM=1', 'GIT_CONFIG_GLOBAL=/dev/null', 'GIT_TERMINAL_PROMPT=0', 'GIT_ASKPASS=/bin/false'],
+  ...['GIT_ALLOW_PROTOCOL=http:https', 'GIT_LFS_SKIP_SMUDGE=1'],
+]
+
+// "$1" is the address, "$2" the ref, "$3" the directory, "$4" what tar leaves out, "$5" how many files are too many. Directories are asked of git, since a path of
+// the file system may lead through a link.
+const script = `set -e
+umask 022
+mkdir /work/tree; cd /work/tree
+git init --quiet --template= .
+git config fetch.unpackLimit 1
+git config gc.auto 0
+git fetch --quiet --no-tags --no-recurse-submodules --depth 1 -- "$1" "$2" || exit ${exitNoRef}
+git rev-parse --verify --quiet 'FETCH_HEAD^{commit}' || exit ${exitNoRef}
+if git cat-file -e FETCH_HEAD:.gitmodules 2>/dev/null; then exit ${exitSubmodules}; fi
+[ "$(git cat-file -t "FETCH_HEAD:$3" 2>/dev/null)" = tree ] || exit ${exitNoDirectory}
+# A few objects may describe more files than any disk holds, so they are counted before they are made.
+[ "$(git ls-tree -r --name-only FETCH_HEAD | head -n "$5" | wc -l)" -lt "$5" ] || exit ${exitTooMany}
+git checkout --quiet --detach FETCH_HEAD
+cd "./$3"
+tar --create --sort=name --format=pax --owner=0 --group=0 --numeric-owner --exclude="$4" --file=/work/file . || exit ${exitTar}`
+
+/** Files that a COPY may have, too. */
+const mostEntries = 200_000
+/** Objects, files and the tar together, against what the image may have. */
+const shareOfJob = 4
+
+const tooLarge = (mostBytes: number, cause?: unknown) =>
+  new ImageFailed('too-large', `It is larger than the image may be (${asSize(mostBytes)}).`, { cause })
+
+export const fetchRepository = async (
+  { url: address, ref, directory, keepsHistory }: Repository,
+  checksum: string | undefined,
+  fetching: Fetching,
+): Promise<RepositoryFile> => {
+  const { settings, limits, scratch, mostBytes, signal } = fetching
+  const url = new URL(address)
+  // Says in the usual sentences what cannot be reached, or answers with an error.
+  const asked = join(scratch, 'asked')
+  await mkdir(asked)
+  const refs = `${address.replace(/\/$/, '')}/info/refs?service=git-upload-pack`
+  const { file } = await fetchWebFile(refs, undefined, { ...fetching, scratch: asked })
+  await file.close()
+  const place = join(scratch, 'cloned')
+  await mkdir(place)
+  await chown(place, users.fetcher, users.fetcher)
+  const fail = (message: string, cause?: unknown) => new ImageFailed('build-failed', message, { cause })
+  await using egress = await openEgress(isOfOperator({ registry: url.host }, settings), settings, scratch)
+  const leftOut = keepsHistory ? '' : './.git'
+  const outcome = await runJob(scratch, {
+    argv: ['env', ...environment, 'sh', '-c', script, 'sh', address, ref, directory, leftOut, String(mostEntries)],
+    views: [...egress.views, { from: place, at: '/work', writable: true }],
+    ids: { base: users.fetcher, count: 1 },
+    network: egress.of,
+    largestFileBytes: mostBytes,
+    timeoutMs: limits.timeoutMs,
+    signal,
+    watch: async (pid) => {
+      await checkRoom(place, limits)
+      if ((await bytesWrittenBelow(pid)) > shareOfJob * mostBytes) throw tooLarge(mostBytes)
+    },
+  })
+  const cause = new Error(outcome.stderr.trim().slice(-2000))
+  if (outcome.stopped instanceof TookTooLong) throw fail(`${url.host} did not send it in time.`)
+  if (outcome.stopped !== undefined) throw outcome.stopped
+  switch (outcome.exitCode) {
+    case 0:
+      break
+    case exitNoRef:
+      throw fail(
+        `There is no ${ref} in the repository, or it is not sent; write a branch, a tag or a whole commit.`,
+        cause,
+      )
+    case exitSubmodules:
+      throw fail('The repository has submodules; clone it with RUN git clone --recurse-submodules.', cause)
+    case exitNoDirectory:
+      throw fail(`There is no directory ${directory} in the repository.`, cause)
+    case exitTooMany:
+      throw new ImageFailed('too-many-files', `The repository has ${mostEntries} files or more.`, { cause })
+    case exitTar:
+      throw tooLarge(mostBytes, cause)
+    default:
+      throw fail(`It could not be fetched from ${url.host}.`, cause)
+  }
+  const commit = /^[0-9a-f]{40,64}$/m.exec(outcome.stdout.toString())?.[0] ?? ''
+  if (checksum !== undefined && !commit.startsWith(checksum))
+    throw new ImageFailed('corrupted', `It is not what --checksum says: ${commit}.`)
+  return { ...(await opened(join(place, 'file'))), commit }
+}
+
+/** What was written there is read as root, and only if it is a file. */
+const opened = async (path: string) => {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  const stats = await file.stat()
+  if (stats.isFile()) return { file, size: stats.size }
+  await file.close()
+  throw new ImageFailed('corrupted', 'The files of the repository cannot be read.')
+}
