@@ -41,8 +41,9 @@ export class Interrupted {
   /** Runs a download that may begin with layers saved earlier, and saves the complete ones if it fails. */
   async saving<T>(scratch: string, { origin, layers }: Download, to: BlobsOfOrigin, run: () => Promise<T>): Promise<T> {
     const saved = this.#layers.of(origin)
-    for (const digest of layers) await to.moveFrom(saved, digest)
+    // The note comes first, so that a kill in between loses none of them.
     await writeFile(join(scratch, noteName), JSON.stringify({ origin, layers }))
+    for (const digest of layers) await to.moveFrom(saved, digest)
     try {
       return await run()
     } catch (error) {
