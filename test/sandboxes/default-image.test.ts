@@ -60,6 +60,15 @@ const inside = {
     'git config --global init.defaultBranch main',
     'git init -q ~/made/repo && cd ~/made/repo && echo text > file && git add file && git commit -qm first',
   ],
+  deb: [
+    'mkdir -p ~/made/tool/root/DEBIAN ~/made/tool/root/usr/bin && cd ~/made/tool',
+    write(
+      'root/DEBIAN/control',
+      'Package: own-tool\nVersion: 1\nArchitecture: all\nMaintainer: me <me@example.com>\nDescription: a tool of the test',
+    ),
+    write('root/usr/bin/own-tool', '#!/bin/sh\necho from a package'),
+    'chmod 755 root/usr/bin/own-tool && dpkg-deb --root-owner-group --build root tool.deb > /dev/null',
+  ],
   files: [
     'mkdir -p ~/work && cd ~/work',
     write('hello.ts', 'const text: string = "typed"\nconsole.log(text)'),
@@ -139,6 +148,12 @@ const commands: readonly (readonly [command: string, answer: RegExp])[] = [
   ['test -w ~ && touch ~/.local/bin/mine && echo can write', /^can write$/],
   ['echo "$PATH"', /^\/home\/daytona\/\.local\/bin:/],
   ['openssl version', /^OpenSSL 3/],
+  ['sudo -n true && echo may', /^may$/],
+  ['sudo -n whoami', /^root$/],
+  ['sudo -u daytona whoami', /^daytona$/],
+  ['sudo -n apt-get --version', /^apt \d/],
+  ['sudo apt-get install -y ~/made/tool/tool.deb 2>&1 && own-tool', /^from a package$/m],
+  ['sudo npm install -g ~/made/greet/greet-1.0.0.tgz && ls /usr/local/bin/greet', /^\/usr\/local\/bin\/greet$/m],
 ]
 
 suite('the default image, as the default user', () => {
