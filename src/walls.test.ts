@@ -17,7 +17,7 @@ import {
 } from './testing/house.ts'
 import { rooms, writers } from './testing/rooms.ts'
 
-/** What everybody may read: words, errors, and things that know nothing of ours. */
+/** Folders that every part may import: types of the wire, errors, and helpers that know nothing of Alcove. */
 const ground = ['src/wire', 'src/problems.ts', 'src/kit']
 
 /** Each part of the house and what it may reach besides itself. What is missing here may reach nothing. */
@@ -28,7 +28,7 @@ const reaches: Record<string, readonly string[]> = {
   'src/doctor': ground,
   'src/control': ['src/http', 'src/postgres/url.ts', ...ground],
   'src/gate': ['src/toolbox', 'src/http', ...ground],
-  // What it asks of the agents of its sandboxes, and nothing that gives a caller's bytes a meaning.
+  // The runner may import the client for agents in sandboxes, but no code that interprets a caller's bytes.
   'src/runner': ['src/toolbox/agent', ...ground],
   'src/toolbox': ['src/http', ...ground],
   'src/postgres': ground,
@@ -74,7 +74,7 @@ suite('walls', () => {
     assert.deepEqual(through.map(say), [])
   })
 
-  test('what only tests use lies in a folder that says so', () => {
+  test('files that only tests use are in a folder whose name says so', () => {
     const imported = new Set(imports.map(({ target }) => target))
     assert.deepEqual(
       programs.filter((file) => isBelow(file, 'src') && !imported.has(file)),
@@ -82,7 +82,7 @@ suite('walls', () => {
     )
   })
 
-  test('the runner loads of the toolbox only what asks agents for lifecycles and builds', () => {
+  test('the runner loads only one part of the toolbox: the client that asks agents for lifecycles and builds', () => {
     const named = programs
       .filter((file) => isBelow(file, 'src/runner') || file === 'bin/runner.ts')
       .flatMap((file) =>
@@ -103,7 +103,7 @@ suite('walls', () => {
       'src/runner/copying/copier.ts: AgentRefused of agent/agent.ts',
       'src/runner/copying/copier.ts: unpackRecord of agent/agent.ts',
       'src/runner/copying/sandbox-source.ts: AgentRefused of agent/agent.ts',
-      // Typed as what the verbs and builds need (machine/machine.ts, building/workplace.ts): no sessions, no terminals, no tunnels.
+      // The client's type has only what verbs and builds need (machine/machine.ts, building/workplace.ts): no sessions, terminals or tunnels.
       'src/runner/main.ts: agentAt of agent/agent.ts',
       'src/runner/verbs/entrypoint.ts: startEntrypoint of agent/entrypoint.ts',
     ])
@@ -190,7 +190,7 @@ suite('walls', () => {
     )
   })
 
-  test('the gate finds a sandbox at its door only, where the ticket is checked', () => {
+  test('in the gate only door.ts looks up sandboxes, because it checks the ticket', () => {
     const finding = programs.filter((file) => /\bsandboxes\.find\(/i.test(textOf(file)) && isBelow(file, 'src/gate'))
     assert.deepEqual(finding, ['src/gate/door.ts'])
   })
@@ -203,7 +203,7 @@ suite('walls', () => {
     )
   })
 
-  test('OpenTelemetry is known to the files of telemetry only, and what loads it is loaded by open.ts', () => {
+  test('only files of telemetry import OpenTelemetry, and only open.ts imports those files', () => {
     const isOpenTelemetry = (specifier: string) => specifier.startsWith('@opentelemetry/')
     const knowing = programs.filter((file) => specifiersOf(file).some(isOpenTelemetry))
     assert.ok(knowing.length > 0)

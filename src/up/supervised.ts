@@ -19,7 +19,7 @@ type Backoff = { firstMs: number; maxMs: number }
 
 export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
 
-/** A program counts as healthy when it has served this many times the last delay. */
+/** A program counts as healthy if it served at least this many times as long as the delay before its start. */
 const isWellAfter = 10
 
 /**

@@ -6,7 +6,7 @@ import { boxOf, createBox, until } from './box.ts'
 import { platform, startUp } from './harness.ts'
 
 suite('up with DATABASE_URL', () => {
-  test('with DATABASE_URL all data is there: sandboxes run, and are found again after a restart', async () => {
+  test('with DATABASE_URL sandboxes run, and are found again in that database after a restart', async () => {
     const database = await startTestPostgres()
     try {
       await using alcove = await platform({ own: true, image: 'small', env: { DATABASE_URL: database.url } })

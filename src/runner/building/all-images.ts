@@ -26,7 +26,7 @@ export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'leastDiskBytes' 
 export type BroughtImages = {
   list(): string[]
   rootfsOf(image: string): string | undefined
-  /** The image over which a new disk is made: of the default image the newest. */
+  /** The image below a new disk: `image` itself, or for the default image its newest version. */
   newest(image: string): string
   configOf(image: string): ImageConfig | undefined
   /** Bytes of the image's files; undefined where that is not known. */
@@ -42,25 +42,25 @@ export type BroughtImages = {
     onProgress: (progress: Progress) => void
     onLine?: (line: string) => void
   }): Promise<Known>
-  /** What a definition begins with, under a name that counts for nothing until it is complete. */
+  /** Brings the base image of a definition. The image is not listed until `complete` is called. */
   bringBase(request: BringRequest): Promise<{ container: ContainerConfig; files: string }>
   withWebFile: Library['withWebFile']
   withRepository: Library['withRepository']
   resolve: Library['resolve']
-  /** The definition that begins with it has been carried out, and what it made is a template of that name. */
+  /** Marks a base image as complete. By now the build of its definition has made a template of the same name. */
   complete(image: string, config: ContainerConfig): Promise<void>
   remove(image: string): Promise<void>
 }
 
 type TemplateHost = Pick<Host, 'snapshot' | 'templates' | 'template' | 'removeTemplate' | 'basesInUse'>
 
-/** With what it is made of. */
+/** An image to bring to this runner, with its source. */
 export type ToBring = ImageAssignment & { source: ImageSource }
 
 type Bringing = {
   signal: AbortSignal
   onProgress: (progress: Progress) => void
-  /** What a person may read of it, as it comes. */
+  /** Receives the build's or download's lines of progress for people, as they come. */
   onText?: (text: string) => void
 }
 
@@ -98,19 +98,19 @@ export class AllImages {
     return [...new Set([...this.#brought.list(), ...this.#templates.keys()])]
   }
 
-  /** What an image says of the sandboxes whose disks lie over it. */
+  /** The configuration that an image gives to the sandboxes made from it. */
   configOf(image: string): ImageConfig | undefined {
     if (!this.#configs.has(image)) this.#configs.set(image, this.#brought.find(image)?.config ?? this.#builtIn(image))
     return this.#configs.get(image)
   }
 
-  /** The built-in image gives its variables. Commands start in the home of their user, whoever that is. */
+  /** Configuration of the built-in image, with workdir `/`: commands then start in the home of their user. */
   #builtIn(image: string): ImageConfig | undefined {
     const config = this.#brought.configOf(image)
     return config && { ...config, workdir: '/' }
   }
 
-  /** Undefined if it is not here. */
+  /** Undefined if the image is not on this runner. */
   find(image: string): Known | undefined {
     const template = this.#templates.get(image)
     if (template === undefined) {
@@ -146,20 +146,20 @@ export class AllImages {
     return this.find(image) ?? {}
   }
 
-  /** Removes an image, also one that was made and never reported. False: something here needs it, and it stays. */
+  /** Removes an image, even if it was made and never reported. Returns false, and keeps the image, if something here needs it. */
   async remove(image: string): Promise<boolean> {
     const template = await this.#look(image)
     if (template === undefined && this.#brought.rootfsOf(image) === undefined) return true
     if (template?.base === image) {
       if ((await this.#host.basesInUse(image)).has(image)) return false
-      // The record first: without it the template counts for nothing, and the next runner removes it.
+      // Removes the record first: a template without a record is unusable, and the runner removes it at its next start.
       await this.#brought.remove(image)
       await this.#host.removeTemplate(image)
       await this.#look(image)
       return true
     }
     if (template !== undefined) {
-      // What was made from it has a disk of its own.
+      // Sandboxes made from a template have disks of their own, so they do not need it.
       await this.#host.removeTemplate(image)
       await this.#look(image)
       return true
@@ -186,7 +186,7 @@ export class AllImages {
     try {
       const config = await this.#builder.build({
         ...{ image, plan, contexts, maxGiB, organizationId, signal, onProgress, onText },
-        // A build keeps its default image, also if that is renewed meanwhile.
+        // The whole build uses one version of the default image, even if a newer version comes meanwhile.
         snapshots: snapshots && this.#pinned(snapshots),
         bringBase: async (name, source) => {
           const request = { image: name, maxGiB, organizationId, largeIds, signal, onProgress, onLine }
@@ -213,7 +213,7 @@ export class AllImages {
     return Object.fromEntries(Object.entries(snapshots).map(([name, image]) => [name, this.#brought.newest(image)]))
   }
 
-  /** What lies below an image of this runner, and what it says of itself. */
+  /** The base of an image on this runner, and the image's configuration. */
   #here(image: string): { base: string; container: ContainerConfig } {
     const config = this.find(image)?.config
     if (config === undefined)
@@ -223,7 +223,7 @@ export class AllImages {
     return { base: this.#templates.get(image)?.base ?? this.#brought.newest(image), container }
   }
 
-  /** At this one alone: what is known of the others may be newer than what is read here. */
+  /** Reads the template of this image again, and no others: what is known of the others may be newer than such a reading. */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()
     const template = await this.#host.template(image)

@@ -66,16 +66,16 @@ const shownFiles = [
 /** Script that keeps the PATH of login shells. Its name sorts last, because `/etc/profile` runs scripts in order. */
 export const loginPathScript = 'zz-alcove-path.sh'
 
-/** Files of `/etc` that belong to the sandbox and not to its image, with their paths there. */
+/** Files of the sandbox that are mounted over the image's `/etc`: each with its name in `own` and its path below `/etc`. */
 const ownEtcFiles = [
   ...['hostname', 'hosts', 'resolv.conf', 'machine-id'].map((name) => [name, name] as const),
   [loginPathScript, `profile.d/${loginPathScript}`],
 ] as const
 
-/** Limit of terminals: the kernel counts those of all sandboxes together, and their buffers are charged to nobody. */
+/** Limit of terminals in a sandbox. The kernel's limit is for all sandboxes together, and no cgroup is charged for the buffers. */
 export const terminals = 256
 
-/** In the sandbox's own /dev, so that the agent leaves nothing on the disk and nothing on the disk is in its way. */
+/** The agent's program is in the sandbox's own /dev: it leaves nothing on the disk, and no file on the disk can hide it. */
 export const agentPathInside = '/dev/.alcove/agent'
 const sudoSocketInside = '/dev/.alcove/sudo'
 
@@ -175,7 +175,7 @@ export const makeConfig = (sandbox: SandboxConfig) => {
       terminal: false,
       user: { uid: 0, gid: 0 },
       args: agentArguments(sandbox),
-      // With HOME set, the runtime does not read /etc/passwd, which may be a file there that never answers.
+      // With HOME set, the runtime does not read the sandbox's /etc/passwd, a file that could make the read wait forever.
       env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'HOME=/'],
       cwd: '/',
       capabilities: { bounding: capabilities, effective: capabilities, permitted: capabilities },

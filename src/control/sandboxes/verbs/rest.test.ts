@@ -31,7 +31,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     )
   })
 
-  test('200 answers "paused" when its runner is as quick as it mostly is', async () => {
+  test('200 answers "paused" when the runner pauses it within a moment, as is usual', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000 } })
     await using _runner = await connectRunner(app)
     await create(app)
@@ -39,7 +39,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     assert.equal((await post(app, 'start')).body.state, 'started')
   })
 
-  test('200 and started again with the reason, when the runner could not', async () => {
+  test('200, and the sandbox is started again with the reason, when the runner could not pause it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -55,7 +55,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     assert.equal(last.generation, 3)
   })
 
-  test('200 stops from paused, and the end of its host leaves it stopped', async () => {
+  test('200 stops a paused sandbox, and a restart of the host leaves a paused sandbox stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -138,7 +138,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.equal((await post(app, 'resize', { cpu: 3 })).body.errorReason, undefined)
   })
 
-  test('a refusal that comes after it was given up leaves everything as it was, too', async () => {
+  test('a refusal that comes after the resize was given up leaves everything as it was, too', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -250,12 +250,12 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await post(app, 'archive')
     await untilState(app, id, 'archived')
     assert.equal((await app.as('member').post('/sandbox', { name: 'other' })).status, 200)
-    // And has to find room when it comes back.
+    // A restored sandbox needs room again, and here none is left.
     assert.equal((await post(app, 'start')).status, 503)
     assert.equal((await get(app, id)).state, 'archived')
   })
 
-  test('200 and stopped again with the reason, when the store is away, and no timer tries again at once', async () => {
+  test('200, and stopped again with the reason, when the store is away; the timer does not retry at once', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoArchiveInterval: 10 })
@@ -377,7 +377,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.deepEqual([asked?.target, asked?.archive], ['started', { id: archive?.id, sha256: 'a'.repeat(64) }])
   })
 
-  test('200 and archived still with the reason, when it could not be restored', async () => {
+  test('200, and the sandbox stays archived with the reason, when it could not be restored', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -392,7 +392,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'started')
   })
 
-  test('200 shows how far it has come, and is not stuck while it comes further', async () => {
+  test('200 shows the progress of an archive, which does not time out while it makes progress', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

@@ -1,5 +1,5 @@
-// Programs that the kernel runs for every system call (`struct sock_filter`), put together by hand. Jumps go forward only and are
-// counted from the instruction behind them, so programs can be joined.
+// Programs that the kernel runs for every system call (`struct sock_filter`), put together by hand. Jumps go forward only, and
+// count from the instruction after the jump, so programs can be joined.
 
 type Condition = { argument: number; bits?: number } & ({ is: number } | { isNot: number } | { above: number })
 /** Calls that get this answer if all conditions hold. */
@@ -34,7 +34,7 @@ const instructionsFor = ({ when, errno }: Forbidden): Instruction[] => {
   return program
 }
 
-/** Answers calls that are forbidden. All others continue behind the program. */
+/** Makes a program that refuses forbidden calls. For all other calls, the kernel continues with the instructions after it. */
 export const forbid = (
   forbidden: readonly Forbidden[],
   numberOf: (call: string) => number | undefined,
@@ -48,10 +48,10 @@ export const forbid = (
   })
 }
 
-/** Calls from this number on, up to the next one, get this answer: an errno, or 0 for the kernel's own. */
+/** Calls with numbers from `from` up to the next range's `from` fail with `errno`. With errno 0 they are allowed. */
 export type Range = { from: number; errno: number }
 
-/** Answers every call. `ranges` are in order, and the first begins with 0. */
+/** Makes a program that allows or refuses each call by the range of its number. `ranges` are sorted and begin at 0. */
 export const answerByNumber = (ranges: readonly Range[]): Instruction[] => {
   const search = (among: readonly Range[]): Instruction[] => {
     const [only] = among
@@ -64,7 +64,7 @@ export const answerByNumber = (ranges: readonly Range[]): Instruction[] => {
   return [[load, 0, 0, callOffset], ...search(ranges)]
 }
 
-/** The program for calls of one architecture. Those of others continue behind it. */
+/** Runs `program` only for calls of one architecture. Calls of other architectures skip it. */
 export const onlyFor = (architecture: number, program: readonly Instruction[]): Instruction[] => [
   [load, 0, 0, architectureOffset],
   [jumpIfEqual, 1, 0, architecture],
