@@ -8,7 +8,6 @@ import { asSize } from '#src/runner/images/limits.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
 import type { BaseSource, BuildRequest } from './image-builder.ts'
 import type { LineCache } from './line-cache.ts'
-import { mayChange } from './line-inputs.ts'
 import { perform, removeOwn, sourceOfPlace } from './perform.ts'
 import { StageLog } from './stage-log.ts'
 import { type Looked, type OwnLines, Survey, stageName } from './survey.ts'
@@ -144,11 +143,10 @@ export class Build {
     const from = await this.#diskOf(looked)
     if (plan.stages.length > 1) log.add(`Stage ${stage.index}, from line ${stage.line}\n`)
     const place = await this.#lanes.run(() => this.#open(keyOf({ stage: stage.index }), from), { signal: this.#signal })
-    let key = looked.kept === 0 ? looked.firstKey : looked.keys[looked.kept - 1]
+    let key = looked.kept === 0 ? this.#survey.keyBefore(looked) : looked.keys[looked.kept - 1]
     for (const step of steps.slice(looked.kept)) {
       const fetched = await this.#performIn(place, step, log)
-      key =
-        (mayChange(step) ? undefined : looked.keys[looked.done]) ?? (await this.#survey.keyAfter(key, step, fetched))
+      key = await this.#survey.keyAfterRun(looked, key, step, fetched)
       looked.done += 1
       if (key !== undefined && isWorthKeeping(step)) await this.#keep(looked, place, key)
     }

@@ -220,6 +220,34 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([third.cached, third.output], [[], 'two'])
   })
 
+  test('is kept by what it was made of, also where an address answers otherwise in the middle of a build', async () => {
+    let answers = ['zero']
+    registry.onRequest = (path, answer) => {
+      if (path !== '/file') return answer
+      const content = answers.length > 1 ? answers.shift() : answers[0]
+      return { status: 200, type: 'text/plain', body: Buffer.from(content as string) }
+    }
+    const stages = [
+      `FROM ${from} AS one`,
+      `ADD http://${registry.host}/file /file`,
+      'RUN cp /file /copy',
+      'FROM one AS two',
+      'RUN cp /copy /again',
+      `FROM ${from}`,
+      'COPY --from=two /again /again',
+      'RUN cp /again /last',
+    ]
+    await build(stages)
+    answers = ['one', 'two']
+    assert.equal((await build(stages, 'cat /last')).output, 'two')
+    answers = ['one']
+    const { cached, output } = await build(stages, 'cat /last')
+    assert.deepEqual([cached, output], [[], 'one'])
+    answers = ['two']
+    const again = await build(stages, 'cat /last')
+    assert.deepEqual([again.cached, again.output], [[2, 3, 5, 7, 8], 'two'])
+  })
+
   test('has a secret by its id only; a cache of an earlier line is there again', async () => {
     const definition = [
       `FROM ${from}`,

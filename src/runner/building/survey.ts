@@ -134,7 +134,7 @@ export class Survey {
       let fetched: string[] | undefined
       // What an address answers is asked for only where a line is kept that depends on it.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
-      key = await this.keyAfter(key, step, fetched)
+      key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
       if (key !== undefined && lines.has(organizationId, key)) keptKey = key
     }
@@ -154,7 +154,33 @@ export class Survey {
     }
   }
 
-  async keyAfter(
+  /** Key before the first line, once the stage below has run. */
+  keyBefore({ stage: { from }, firstKey }: Looked): string | undefined {
+    return from !== 'scratch' && 'stage' in from ? this.#lastKey(from.stage) : firstKey
+  }
+
+  #lastKey(index: number): string | undefined {
+    const looked = this.get(index)
+    return looked.steps.length === 0 ? this.keyBefore(looked) : looked.lastKey
+  }
+
+  /**
+   * Key after the next line, which has just run. An address may have answered otherwise than when the stages were looked at. What
+   * depends on that has another key than it had then.
+   */
+  async keyAfterRun(
+    { keys, firstKey, done }: Looked,
+    key: string | undefined,
+    step: BuildStep,
+    fetched: readonly string[],
+  ): Promise<string | undefined> {
+    const isAsLooked = key === (done === 0 ? firstKey : keys[done - 1])
+    const mayDiffer = mayChange(step) || originsOf(step).some((origin) => 'stage' in origin)
+    const known = isAsLooked && !mayDiffer ? keys[done] : undefined
+    return known ?? this.#keyAfter(key, step, fetched)
+  }
+
+  async #keyAfter(
     key: string | undefined,
     step: BuildStep,
     fetched: readonly string[] | undefined,
@@ -163,7 +189,7 @@ export class Survey {
     for (const origin of originsOf(step)) if ('stage' in origin) await this.look(origin.stage)
     const inputs = await inputsOf(step, fetched, {
       files: this.#files,
-      keyOfStage: (index) => this.#looked.get(index)?.lastKey,
+      keyOfStage: (index) => this.#lastKey(index),
       identityOf: (image) => this.#identityOf(image),
       signal: this.#signal,
     }).catch(() => {
