@@ -90,11 +90,15 @@ export class BlobsOfOrigin {
     }
   }
 
-  /** Returns the layers that are not stored here. */
-  async missing<Layer extends { digest: string }>(layers: readonly Layer[]): Promise<Layer[]> {
-    const isHere = layers.map(({ digest }) => lstat(this.#path(digest)).catch(() => undefined))
+  /** Returns the layers that are not stored here. What a power cut has left shorter than the layer is removed. */
+  async missing<Layer extends { digest: string; size: number }>(layers: readonly Layer[]): Promise<Layer[]> {
+    const isHere = layers.map(async ({ digest, size }) => {
+      const stats = await lstat(this.#path(digest)).catch(() => undefined)
+      if (stats !== undefined && stats.size !== size) await rm(this.#path(digest), { force: true })
+      return stats?.size === size
+    })
     const found = await Promise.all(isHere)
-    return layers.filter((_, at) => found[at] === undefined)
+    return layers.filter((_, at) => !found[at])
   }
 
   /** Takes a layer over from other blobs, unless it is not there. */

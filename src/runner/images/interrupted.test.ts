@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { truncate } from 'node:fs/promises'
+import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { cannotRun, file, layer, libraryRoom, noise } from './testing/library-room.ts'
@@ -84,5 +86,41 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     lastIsCut()
     await assert.rejects(bring(open({ keptLayersBytes: 400_000 }), 'one', from(reference)))
     assert.equal(below('image-downloads').length, 1)
+  })
+
+  test('a saved layer that a power cut has shortened is downloaded again', async () => {
+    const reference = room.registry.put('x:1', image)
+    lastIsCut()
+    await assert.rejects(bring(open(), 'one', from(reference)), { name: 'ImageFailed' })
+    const saved = below('image-downloads').find((name) => name.endsWith(first.slice(7))) as string
+    await truncate(join(room.directory, 'pool/image-downloads', saved), 0)
+    room.registry.onRequest = (_path, answer) => answer
+    const library = open()
+    await bring(library, 'one', from(reference))
+    assert.deepEqual([asked(first), asked(second)], [2, 1])
+    assert.equal(read(library, 'one', 'a').length, 300_000)
+  })
+
+  test('what is saved has the bound also while another download never ends', async () => {
+    const [endless, reference] = [
+      room.registry.put('endless:1', makeImage({ layers: [layer(file('d'))] })),
+      room.registry.put('x:1', image),
+    ]
+    lastIsCut()
+    const cut = room.registry.onRequest
+    room.registry.onRequest = (path, answer, request) =>
+      path.includes('/endless/blobs/') ? new Promise(() => {}) : cut(path, answer, request)
+    const library = open({ keptLayersBytes: 400_000 })
+    const cancel = new AbortController()
+    const waiting = bring(library, 'two', from(endless), { signal: cancel.signal })
+    waiting.catch(() => {})
+    try {
+      while (!room.registry.asked.some((path) => path.includes('/endless/blobs/'))) await delay(10)
+      await assert.rejects(bring(library, 'one', from(reference)))
+      assert.equal(below('image-downloads').length, 1)
+    } finally {
+      cancel.abort()
+      await assert.rejects(waiting)
+    }
   })
 })

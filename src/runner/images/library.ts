@@ -641,20 +641,26 @@ export class Library {
     this.#sweeping = undefined
   }
 
-  /** Removes what no image uses. Layers stay while any image is being fetched, because its needs are not recorded yet. */
+  /**
+   * Removes what no image uses. Layers stay while any image is being fetched, because its needs are not recorded yet. Saved layers of
+   * interrupted downloads have their bound also then.
+   */
   async #sweepNow() {
     await this.#trees.sweep(() => new Set(this.#all().map(({ tree }) => tree)))
-    if (this.#waiting > 0) return
-    const used = new Set(
-      this.#all().flatMap(({ origin, layers }) =>
-        origin === undefined ? [] : layers.map((digest) => keptNameOf({ origin, digest })),
-      ),
-    )
     const { keptLayersBytes, keepFreeBytes } = this.#parts.limits
     // Kept layers only save downloads, so they go before the host's share of the disk is touched.
     const spareBytes = (await freeBytes(this.#parts.poolDir)) - keepFreeBytes * spareForLayers
     const stored = await this.#blobs.bytes()
     const most = Math.max(0, Math.min(keptLayersBytes, stored + spareBytes))
+    if (this.#waiting > 0) {
+      await this.#interrupted.sweep(most - stored)
+      return
+    }
+    const used = new Set(
+      this.#all().flatMap(({ origin, layers }) =>
+        origin === undefined ? [] : layers.map((digest) => keptNameOf({ origin, digest })),
+      ),
+    )
     const kept = await this.#blobs.sweep(({ name }) => used.has(name), most)
     await this.#interrupted.sweep(most - kept)
   }
