@@ -97,6 +97,15 @@ const urlIn = (at: Required<At>, source: string): CopyStep['copy']['urls'][numbe
   return { url: url.href, name: nameIn(url) }
 }
 
+/** Undefined where percent signs stand for no text. */
+const decoded = (text: string): string | undefined => {
+  try {
+    return decodeURI(text)
+  } catch {
+    return undefined
+  }
+}
+
 const refShape = /^\w[\w./@+-]*$/
 const digestShape = /^sha256:[0-9a-f]{64}$/
 const commitShape = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
@@ -110,7 +119,9 @@ const repositoryIn = (at: Required<At>, source: string, flags: readonly string[]
   }
   const { url: whole } = urlIn(at, source)
   const url = new URL(whole)
-  const [ref = '', directory = '', ...more] = decodeURI(URL.parse(source)?.hash.slice(1) ?? '').split(':')
+  const fragment = decoded(URL.parse(source)?.hash.slice(1) ?? '')
+  if (fragment === undefined) return refuse(at, 'this is no repository', instead)
+  const [ref = '', directory = '', ...more] = fragment.split(':')
   const path = posix.resolve('/', directory).slice(1)
   const isFine =
     (ref === '' || refShape.test(ref)) && !ref.includes('..') && !/[\0\n]|(?:^|\/)\.\.(?:\/|$)/.test(directory)

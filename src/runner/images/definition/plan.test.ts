@@ -160,6 +160,8 @@ suite('definitions of images', () => {
       ['ADD https://x/y.git#a..b /', /this is no repository/],
       ['ADD https://x/y.git#a:../b /', /this is no repository/],
       ['ADD https://x/y.git#a:b:c /', /this is no repository/],
+      ['ADD https://x/y.git#100% /', /this is no repository; write https:/],
+      ['ADD https://x/y.git#v1:%E0%A4 /', /this is no repository/],
       ['ADD https://x/y.git?ref=a /', /this is no repository/],
       ['ADD https://x/y.git https://x/z.git /to/', /a repository is added alone/],
       ['ADD --checksum=abc https://x/y.git /', /--checksum of a repository is a commit; write all of its 40 digits/],
