@@ -91,6 +91,8 @@ const shortHash = (length: number, ...parts: string[]) =>
 
 const ownerOf = (organizationId: string) => shortHash(16, organizationId)
 
+const placeOf = ({ owner, key }: Pick<Line, 'owner' | 'key'>) => `${owner}.${key}`
+
 const relieveSeconds = 10
 const sweepEveryMs = 3600 * 1000
 
@@ -102,7 +104,7 @@ export class LineCache {
   readonly #now: () => number
   /** By owner and key. */
   readonly #lines = new Map<string, Line>()
-  /** Names of what is being kept or removed right now. */
+  /** By owner and key: what is being kept or removed right now. */
   readonly #busy = new Set<string>()
   /** A base that is being kept is not removed at the same time. */
   readonly #oneBase = new FairQueue({ atOnce: 1 })
@@ -127,7 +129,8 @@ export class LineCache {
     for (const { image: name, base } of await host.templates()) {
       const [, owner, key, before] = shape.exec(name) ?? []
       if (owner === undefined || key === undefined || before === undefined) continue
-      if (bases.rootfsOf(base) === undefined) await host.removeTemplate(name)
+      const isDouble = cache.#find(owner, key) !== undefined
+      if (isDouble || bases.rootfsOf(base) === undefined) await host.removeTemplate(name)
       else cache.#add({ name, owner, key, before, base, usedAt: await host.lastUseOfTemplate(name), holds: 0 })
     }
     await cache.sweep()
@@ -171,9 +174,10 @@ export class LineCache {
     const { organizationId, key, before = none, sandboxId, image, files } = wanted
     const owner = ownerOf(organizationId)
     const name = `line.${owner}.${key}.${before}`
-    if (this.#find(owner, key) !== undefined || this.#busy.has(name)) return true
+    const place = placeOf({ owner, key })
+    if (this.#lines.has(place) || this.#busy.has(place)) return true
     const base = `line-base.${shortHash(32, organizationId, files)}`
-    this.#busy.add(name)
+    this.#busy.add(place)
     this.#comingBases.set(base, (this.#comingBases.get(base) ?? 0) + 1)
     try {
       if ((await this.#missingBytes()) > 0) return false
@@ -187,7 +191,7 @@ export class LineCache {
       this.#log.warn({ err, name }, 'a line of a definition could not be kept')
       return false
     } finally {
-      this.#busy.delete(name)
+      this.#busy.delete(place)
       const others = (this.#comingBases.get(base) ?? 1) - 1
       if (others === 0) this.#comingBases.delete(base)
       else this.#comingBases.set(base, others)
@@ -226,11 +230,11 @@ export class LineCache {
   }
 
   #add(line: Line): void {
-    this.#lines.set(`${line.owner}.${line.key}`, line)
+    this.#lines.set(placeOf(line), line)
   }
 
   #find(owner: string, key: string): Line | undefined {
-    return this.#lines.get(`${owner}.${key}`)
+    return this.#lines.get(placeOf({ owner, key }))
   }
 
   /** The line itself, and all that it builds on, the nearest first. */
@@ -291,9 +295,10 @@ export class LineCache {
         all.isOver(most, share * wholeBytes) ||
         own.isOver(mostOfOrganization, shareOfOrganization * wholeBytes)
       if (!isOver || line.holds > 0) continue
-      this.#lines.delete(`${line.owner}.${line.key}`)
-      this.#busy.add(line.name)
-      await this.#host.removeTemplate(line.name).finally(() => this.#busy.delete(line.name))
+      const place = placeOf(line)
+      this.#lines.delete(place)
+      this.#busy.add(place)
+      await this.#host.removeTemplate(line.name).finally(() => this.#busy.delete(place))
       const bytes = added.get(line) ?? 0
       missing -= bytes
       all.remove(line, bytes)

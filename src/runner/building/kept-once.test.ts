@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import { type CacheHost, LineCache } from './line-cache.ts'
+
+const GiB = 1024 ** 3
+
+/** A host whose templates are names alone. */
+const openCache = async (templates: Set<string>) => {
+  const base = 'base'
+  const host: CacheHost = {
+    snapshot: async (_sandboxId, name) => void templates.add(name),
+    templates: async () => [...templates].map((image) => ({ image, base })),
+    removeTemplate: async (name) => void templates.delete(name),
+    basesInUse: async () => new Set([base]),
+    lastUseOfTemplate: async () => Date.now(),
+    markTemplateUsed: async () => {},
+    room: async () => ({ freeBytes: 50 * GiB, wholeBytes: 100 * GiB }),
+    capabilities: { hardDiskLimit: true, ids: [] } as never,
+  }
+  const bases = {
+    rootfsOf: () => '/',
+    remove: async () => {},
+    listBelowLines: () => [{ image: base, sizeBytes: 0 }],
+    keepBelowLines: async () => {},
+  }
+  return LineCache.open({ host, bases, log: silentLog() })
+}
+
+const key = (digit: string) => digit.repeat(32)
+
+suite('a line is kept once', () => {
+  test('by two builds that come to it at once from different kept lines', async () => {
+    const templates = new Set<string>()
+    const cache = await openCache(templates)
+    const line = { organizationId: 'one', key: key('a'), sandboxId: 'build-1', image: 'image', files: 'files' }
+    await Promise.all([cache.keep({ ...line, before: undefined }), cache.keep({ ...line, before: key('b') })])
+    assert.deepEqual([templates.size, cache.usage().lines], [1, 1])
+  })
+
+  test('and where an earlier runner has kept it twice, the next one removes what it would never find', async () => {
+    const owner = '0'.repeat(16)
+    const templates = new Set([`line.${owner}.${key('a')}.none`, `line.${owner}.${key('a')}.${key('b')}`])
+    const cache = await openCache(templates)
+    assert.deepEqual([templates.size, cache.usage().lines], [1, 1])
+  })
+})
