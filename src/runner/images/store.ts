@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto'
 import { mkdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { tryLock, waitForLock } from '#src/kit/lock.ts'
+import { type Lock, tryLock, waitForLock } from '#src/kit/lock.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -232,14 +232,20 @@ type MakingDefault = {
 
 const cachedFile = (cacheDir: string, recipe: Recipe) => join(cacheDir, `${builtInImage}-${recipeHash(recipe)}.tar.zst`)
 
-/** Removes what a killed build left, unless another server builds. */
-const removeLeftOfBuild = async ({ cacheDir }: ImageStoreOptions, recipe: Recipe) => {
+/** Removes what a killed build left. While another server unpacks or builds, that is done in the background. */
+const removeLeftOfBuild = async ({ cacheDir, log }: ImageStoreOptions, recipe: Recipe) => {
   const cached = cachedFile(cacheDir, recipe)
   const left = [`${cached}.partial`, `${cached}.work`]
   if (!(await Promise.all(left.map(exists))).includes(true)) return
-  using lock = tryLock(`${cached}.lock`)
-  if (lock === undefined) return
-  for (const path of left) await removeTree(path, { tries: 10 })
+  const remove = async (lock: Lock) => {
+    using _lock = lock
+    for (const path of left) await removeTree(path, { tries: 10 })
+  }
+  const lock = tryLock(`${cached}.lock`)
+  if (lock !== undefined) return remove(lock)
+  void waitForLock(`${cached}.lock`, { timeoutMs: buildTimeoutMs })
+    .then(remove)
+    .catch((err: unknown) => log.warn({ err }, 'what a build left could not be removed'))
 }
 
 const unpackDefault = async (options: ImageStoreOptions, recipe: Recipe, rootfs: string, making: MakingDefault) => {
