@@ -103,7 +103,8 @@ suite('walls', () => {
       'src/runner/copying/copier.ts: AgentRefused of agent/agent.ts',
       'src/runner/copying/copier.ts: unpackRecord of agent/agent.ts',
       'src/runner/copying/sandbox-source.ts: AgentRefused of agent/agent.ts',
-      // The client's type has only what verbs and builds need (machine/machine.ts, building/workplace.ts): no sessions, terminals or tunnels.
+      // The runner narrows the client's type to what verbs and builds need (machine/machine.ts, building/workplace.ts):
+      // no sessions, no terminals, no tunnels.
       'src/runner/main.ts: agentAt of agent/agent.ts',
       'src/runner/verbs/entrypoint.ts: startEntrypoint of agent/entrypoint.ts',
     ])

@@ -44,9 +44,9 @@ ssize_t ring_take(struct ring *, enum origin, int pipe, size_t at_most);
 void ring_rest(struct ring *);
 /* Number of stored bytes. */
 uint64_t ring_held(const struct ring *);
-/* The first offset from this one on whose byte is stored, or was lost on arrival. */
+/* The first offset, from this one on, that was not overwritten. Its byte may be a lost one, which was never stored. */
 uint64_t ring_next(const struct ring *, uint64_t offset);
-/* Reads at most `room` bytes of one origin, from an offset that ring_next returned. For LOST, returns only the number. */
+/* Reads at most `room` bytes of one origin, from an offset that ring_next returned. For LOST, only counts the lost bytes. */
 size_t ring_read(const struct ring *, uint64_t offset, uint8_t *into, size_t room, enum origin *);
 /* Turns all stored bytes into lost bytes and frees their disk space. */
 void ring_drop(struct ring *);

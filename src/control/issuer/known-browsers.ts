@@ -13,7 +13,7 @@ const audience = 'alcove:browser'
 const seconds = 365 * 24 * 60 * 60
 
 export type KnownBrowser = {
-  /** Id of the browser; it changes each time the browser is marked. */
+  /** Id of the browser, in its cookie. Each sign-in gives the browser a new id. */
   id: string
   /** The account that was signed in to in this browser. */
   account: string
@@ -22,7 +22,7 @@ export type KnownBrowser = {
 export type KnownBrowsers = {
   /** The browser that asks; `undefined` if nobody has signed in with it. Reads only the cookie, never accounts. */
   find: (request: IncomingMessage) => Promise<KnownBrowser | undefined>
-  /** Marks the answered browser as known for this account, after a sign-in. */
+  /** After a sign-in, sets the cookie that makes the browser known for this account. */
   mark: (response: ServerResponse, account: string) => Promise<void>
 }
 

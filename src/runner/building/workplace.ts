@@ -1,4 +1,4 @@
-// The sandbox that one stage of a definition is built in, with the limits of any other. Nothing of a stranger runs on the host.
+// The sandbox in which one stage of a definition is built, with the usual limits. No stranger's program runs on the host.
 import { createHash } from 'node:crypto'
 import type { Agent, Files } from '#src/toolbox/agent/agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
@@ -12,7 +12,7 @@ export type BuildHost = Pick<
 export type BuildAgent = Pick<Agent, 'exec' | 'files'>
 
 const prefix = 'build-'
-/** No sandbox of a person has such an id. */
+/** True for the id of a build's sandbox. No sandbox of a user has such an id. */
 export const isBuildId = (sandboxId: string): boolean => sandboxId.startsWith(prefix)
 
 const size = { cpu: 2, memoryGiB: 2 }
@@ -23,9 +23,9 @@ const withoutNetwork = { blockAll: true, allowList: null }
 type WorkplaceParts = {
   host: BuildHost
   agentAt: (socketPath: string) => BuildAgent
-  /** What it begins as: an image, or the template of a stage. */
+  /** The image from which the sandbox's disk is made, or the template of a stage. */
   from: string
-  /** No other place of a build has it at the same time. */
+  /** The sandbox's id is made from this key. No two workplaces have the same key at the same time. */
   key: string
   maxGiB: number
 }
@@ -55,7 +55,7 @@ export class Workplace {
     await this.#host.start(this.#assignment)
   }
 
-  /** Throws where its sandbox has ended. */
+  /** Throws if the sandbox has ended. */
   agent(): BuildAgent {
     const held = this.#host.get(this.id)
     if (held?.status !== 'started') throw new ImageFailed('build-failed', 'the sandbox of the build has ended')
@@ -73,12 +73,12 @@ export class Workplace {
     await this.#host.start(this.#assignment)
   }
 
-  /** What its disk has, in bytes; 0 where that is not known. */
+  /** Bytes that the sandbox's disk holds; 0 if unknown. */
   async diskUsed(): Promise<number> {
     return (await this.#host.measure(this.id))?.diskUsed ?? 0
   }
 
-  /** Keeps its disk as a template, perhaps over another image with the same files below. */
+  /** Makes a template of the sandbox's disk. `otherBase` replaces the template's base image; both must have the same files. */
   snapshot(template: string, otherBase?: string): Promise<void> {
     return this.#host.snapshot(this.id, template, otherBase)
   }

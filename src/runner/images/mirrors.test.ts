@@ -16,7 +16,7 @@ suite('names of mirrors', () => {
     assert.deepEqual(named('quay.io/x/y'), [])
   })
 
-  test('what cannot be read is refused as a whole', () => {
+  test('a text that is not a valid list of mirrors is refused as a whole', () => {
     for (const bad of ['docker.io', '=x', 'docker.io=', 'docker.io=https://x', 'a=b=c', 'a=b/../c=d', 'a=b/C'])
       assert.equal(readMirrors(['docker.io=fine', bad]), undefined, bad)
   })
@@ -43,7 +43,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     assert.match(first ?? '', new RegExp(`^asking the mirror ${mirror.host}$`))
   })
 
-  test('the registry is asked for what its mirror does not have, and instead of one that fails', async () => {
+  test('the registry is asked when its mirror does not have the image, and when the mirror fails', async () => {
     await using mirror = await TestRegistry.start()
     const reference = room.registry.put('x/y:1', image)
     assert.ok((await bring(mirror, reference)).includes(`it does not have the image; asking ${room.registry.host}`))
@@ -52,7 +52,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     assert.ok((await bring(mirror, reference)).includes(`it cannot be used; asking ${room.registry.host}`))
   })
 
-  test('a digest is what it says, also from a mirror', async () => {
+  test('a mirror that answers a digest with another image is not used', async () => {
     await using mirror = await TestRegistry.start()
     room.registry.put('x/y:1', image)
     const other = makeImage({ layers: [layer(file('from', 'another'))] })
@@ -62,7 +62,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     assert.ok(room.registry.asked.length > 0)
   })
 
-  test('a mirror at a private address needs the operator’s word, and is left out without it', async () => {
+  test('a mirror at a private address is left out unless the operator allows it', async () => {
     await using mirror = await TestRegistry.start()
     const reference = room.registry.put('x/y:1', image)
     mirror.put('hub/x/y:1', image)
@@ -72,10 +72,10 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
   })
 })
 
-suite('a registry that wants us to wait', { skip: cannotRun }, () => {
+suite('a registry that limits the rate of calls', { skip: cannotRun }, () => {
   const room = libraryRoom()
 
-  test('its 429 is told, with the settings that help, even if it comes until the time is over', async () => {
+  test('429 until the time is over is reported to the caller, with the settings that help', async () => {
     const reference = room.registry.put('x/y:1', makeImage({ layers: [layer(file('a'))] }))
     room.registry.onRequest = (_path, answer) => ({ ...answer, status: 429, body: Buffer.from('slow down') })
     const library = room.open({ answerTimeoutMs: 3000 })

@@ -72,7 +72,7 @@ const ownEtcFiles = [
   [loginPathScript, `profile.d/${loginPathScript}`],
 ] as const
 
-/** Limit of terminals in a sandbox. The kernel's limit is for all sandboxes together, and no cgroup is charged for the buffers. */
+/** Limit of terminals in a sandbox. The kernel's limit is for all sandboxes together, and no cgroup is charged for buffers. */
 export const terminals = 256
 
 /** The agent's program is in the sandbox's own /dev: it leaves nothing on the disk, and no file on the disk can hide it. */
