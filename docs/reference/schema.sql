@@ -377,6 +377,7 @@ create table runners (
   pause text,
   fork text,
   is_silent boolean default false not null,
+  image_storage jsonb,
   constraint runners_pkey PRIMARY KEY (id),
   constraint runners_key_hash_key UNIQUE (key_hash),
   constraint runners_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id)

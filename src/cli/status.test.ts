@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
-import { sandboxesIn } from './status.ts'
+import { imageBytesIn, imageLines, sandboxesIn } from './status.ts'
 
 suite('alcove status', () => {
   test('the status counts the sandboxes of all organizations by state', async () => {
@@ -14,5 +14,21 @@ suite('alcove status', () => {
     await untilState(app, body.id, 'stopped')
     const { text } = await app.as('admin').get('/metrics')
     assert.deepEqual(sandboxesIn(text), { started: 2, stopped: 1 })
+  })
+
+  test('one line shows what images take of a runner’s disk; an older runner has none', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    await app.as('admin').post('/runners', { id: 'silent' })
+    const GiB = 1024 ** 3
+    const bytes = { images: 3.1 * GiB, layers: 0.8 * GiB, lines: 0 }
+    runner.say({ type: 'alive', imageStorage: { bytes, givenBack: {} } })
+    const isKept = async () =>
+      (await app.database.sql`select image_storage from runners`)[0]?.['image_storage'] !== null
+    while (!(await isKept())) await new Promise(setImmediate)
+    const { text } = await app.as('admin').get('/metrics')
+    assert.deepEqual(imageLines(imageBytesIn(text)), [
+      'disk of local: images 3.1 GiB, kept layers 819.2 MiB, build lines 0 bytes',
+    ])
   })
 })

@@ -1,5 +1,6 @@
-// `alcove status`: the state of each program, from `up`, and the number of sandboxes, from control.
+// `alcove status`: the state of each program, from `up`; sandboxes and the disk of images, from control.
 import { isAlive } from '#src/kit/process-identity.ts'
+import { asSize } from '#src/runner/images/limits.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, findUpState, isJoinedRunner, type ProgramState, type UpState } from '#src/up/state-file.ts'
@@ -14,6 +15,8 @@ type Status = {
   programs: (ProgramState & { alive: boolean })[]
   /** Number of sandboxes in each state. Absent if it is unknown. */
   sandboxes?: Record<string, number>
+  /** Bytes by runner and kind. Runners that have not said them are left out. Absent if it is unknown. */
+  imageBytes?: Record<string, Record<string, number>>
   /** Age of the default image, and its renewal. Absent for anybody but root. */
   defaultImage?: string
   /** Why the number is unknown. */
@@ -28,26 +31,35 @@ export const sandboxesIn = (metrics: string): Record<string, number> =>
       .filter(([, count]) => count > 0),
   )
 
-const countSandboxes = async ({ host, port }: UpState, key: string): Promise<Record<string, number>> => {
+/** Bytes of images by runner and kind, from control's metrics. */
+export const imageBytesIn = (metrics: string): Record<string, Record<string, number>> => {
+  const found: Record<string, Record<string, number>> = {}
+  const lines = metrics.matchAll(/^alcove_runner_image_bytes\{runner="([^"]*)",kind="(\w+)"\} (\S+)$/gm)
+  for (const [, runner = '', kind = '', bytes] of lines) found[runner] = { ...found[runner], [kind]: Number(bytes) }
+  return found
+}
+
+const askMetrics = async ({ host, port }: UpState, key: string): Promise<string> => {
   const server = `http://${host === '0.0.0.0' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host}:${port}`
   const reply = await fetch(`${server}/metrics`, {
     headers: { authorization: `Bearer ${key}` },
     signal: AbortSignal.timeout(5000),
   })
   if (!reply.ok) throw new Error(`the API answered ${reply.status}`)
-  return sandboxesIn(await reply.text())
+  return await reply.text()
 }
 
-/** Counts sandboxes, which needs root and an answer of control. The rest of the status needs neither. */
-const findSandboxes = async (
+/** Reads what control's metrics say, which needs root and an answer of control. The rest of the status needs neither. */
+const findInMetrics = async (
   data: DataDirectory,
   up: UpState,
-): Promise<Pick<Status, 'sandboxes' | 'sandboxesUnknown'>> => {
+): Promise<Pick<Status, 'sandboxes' | 'imageBytes' | 'sandboxesUnknown'>> => {
   if (isJoinedRunner(up)) return { sandboxesUnknown: `this is a runner of the server at ${up.url}` }
   try {
     const key = findAdminKey(data)
     if (key === undefined) return { sandboxesUnknown: 'the key of the server is gone' }
-    return { sandboxes: await countSandboxes(up, key) }
+    const metrics = await askMetrics(up, key)
+    return { sandboxes: sandboxesIn(metrics), imageBytes: imageBytesIn(metrics) }
   } catch (error) {
     return { sandboxesUnknown: error instanceof Complaint ? error.message : 'the API does not answer' }
   }
@@ -73,10 +85,19 @@ export const readStatus = async (directory: string): Promise<Status> => {
     url: up.url,
     pid: up.pid,
     programs: up.programs.map((program) => ({ ...program, alive: isAlive(program) })),
-    ...(await findSandboxes(data, up)),
+    ...(await findInMetrics(data, up)),
     ...defaultImageOf(data),
   }
 }
+
+const kindWords: Record<string, string> = { images: 'images', layers: 'kept layers', lines: 'build lines' }
+
+/** A line for each runner, such as `disk of local: images 3.1 GiB, kept layers 0.8 GiB, build lines 0.2 GiB`. */
+export const imageLines = (imageBytes: Record<string, Record<string, number>>): string[] =>
+  Object.entries(imageBytes).map(([runner, kinds]) => {
+    const parts = Object.entries(kinds).map(([kind, bytes]) => `${kindWords[kind] ?? kind} ${asSize(bytes)}`)
+    return `disk of ${runner}: ${parts.join(', ')}`
+  })
 
 const age = (since: string) => {
   const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(since)) / 1000))
@@ -105,5 +126,6 @@ export const status = async (directory: string, { json }: { json: boolean }): Pr
   for (const program of found.programs) console.log(describe(program))
   const states = Object.entries(found.sandboxes ?? {}).map(([state, count]) => `${count} ${state}`)
   console.log(`\n  sandboxes ${found.sandboxes ? states.join(', ') || 'none' : `unknown: ${found.sandboxesUnknown}`}`)
+  for (const line of imageLines(found.imageBytes ?? {})) console.log(`  ${line}`)
   if (found.defaultImage) console.log(`  default image ${found.defaultImage}`)
 }

@@ -12,6 +12,7 @@ import { openStore } from './archive/store.ts'
 import { AllImages } from './building/all-images.ts'
 import { ImageBuilder } from './building/image-builder.ts'
 import { ImageKeeper } from './building/image-keeper.ts'
+import { imageStorageOf } from './building/image-storage.ts'
 import { LineCache } from './building/line-cache.ts'
 import { ownProcsFile, readLayout } from './cgroup/layout.ts'
 import type { RunnerConfig } from './config.ts'
@@ -25,6 +26,7 @@ import { Listing } from './control-link/listing.ts'
 import { Reporter } from './control-link/reporter.ts'
 import { serveGates } from './gate-link/socket.ts'
 import { openHost, sandboxStatuses } from './host.ts'
+import { GivenBack } from './images/given-back.ts'
 import { standardLimits } from './images/limits.ts'
 import { Renewal } from './images/renewal.ts'
 import { openImageStore } from './images/store.ts'
@@ -37,6 +39,7 @@ import { resolversForSandboxes } from './network/resolvers.ts'
 const code = resolve(import.meta.dirname, '../..')
 const spareNetworks = 4
 const sweepContextsSeconds = 3600
+const relieveImagesSeconds = 10
 
 type Runner = {
   /** Resolves when the default image is present and control knows it. */
@@ -65,7 +68,9 @@ export const startRunner = async (
   const launcher = resolve(code, 'native/build/launch')
   const commands = serveCommands(launcher, ownProcsFile(readLayout()))
   const network = await openNetworkPool({ instance, log, spare: spareNetworks, opened: config.openNetworks })
+  const givenBack = new GivenBack()
   const images = openImageStore({
+    givenBack,
     poolDir: directory,
     cacheDir: cacheDirectory,
     filesDir: config.imagesDirectory,
@@ -106,8 +111,9 @@ export const startRunner = async (
       ]),
   )
   const contexts = new ContextStore(archiveStore)
-  const lines = await LineCache.open({ host, bases: images, log })
-  const allImages = await AllImages.open(images, host, new ImageBuilder({ host, agentAt, contexts, lines }))
+  const lines = await LineCache.open({ host, bases: images, givenBack, log })
+  const builder = new ImageBuilder({ host, agentAt, contexts, lines })
+  const allImages = await AllImages.open(images, host, builder, givenBack)
   observe({ name: 'alcove.runner.build.cache', unit: 'By', description: 'Disk of kept lines of definitions.' }, () => [
     [lines.usage().bytes, {}],
   ])
@@ -181,6 +187,7 @@ export const startRunner = async (
       )
       return false
     },
+    imageStorage: () => imageStorageOf(images, allImages, lines, givenBack),
     onAssign: (assignment) => keeper.take(assignment),
     onImage: (assignment) => imageKeeper.take(assignment),
     onList: () => {
@@ -205,6 +212,11 @@ export const startRunner = async (
     () => lines.relieve(),
     (err) => log.warn({ err }, 'kept lines of definitions could not be looked through'),
   )
+  const stopGivingBack = repeat(
+    relieveImagesSeconds,
+    () => images.relieve(),
+    (err) => log.warn({ err }, 'kept layers of images could not be looked through'),
+  )
 
   const renewal = new Renewal({
     images,
@@ -227,6 +239,7 @@ export const startRunner = async (
       sampler[Symbol.dispose]()
       stopSweeping()
       stopRelieving()
+      stopGivingBack()
       keeper[Symbol.dispose]()
       reporter[Symbol.dispose]()
       listing[Symbol.dispose]()

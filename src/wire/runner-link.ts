@@ -3,6 +3,7 @@
 // The protocol is level-triggered: `GET /sandbox/for-runner` lists every sandbox of the runner with its desired state, and
 // `PUT /sandbox/{id}/state` reports its state. The link, a WebSocket that the runner opens at `/runners/link`, carries the
 // same messages sooner; losing it costs only time. Each message may arrive twice or late: `generation` decides.
+import type { ImageStorage } from './image-storage.ts'
 import type { MeterSample } from './meter-reading.ts'
 import type { SandboxState } from './sandbox-state.ts'
 
@@ -187,7 +188,8 @@ export type FromRunner =
   | { type: 'mishap'; sandboxId: string; cause: Cause }
   /** Current resource use of at most 500 sandboxes. Best effort: only people read it. */
   | { type: 'meters'; samples: readonly MeterSample[] }
-  | { type: 'alive' }
+  /** Sent with each heartbeat. `imageStorage` is absent from older runners. */
+  | { type: 'alive'; imageStorage?: ImageStorage }
 
 /** Control → runner. `list` asks the runner to fetch the whole list again. */
 export type ToRunner =

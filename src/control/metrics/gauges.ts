@@ -1,6 +1,6 @@
 // Gauges of the whole server, read from the database. Their queries are here because they cross the borders of many rooms.
 
-import { Gauge, type Registry } from 'prom-client'
+import { Counter, Gauge, type Registry } from 'prom-client'
 import {
   stateRows,
   statesAwaitingImage,
@@ -9,13 +9,16 @@ import {
 } from '#src/control/sandboxes/record/lifecycle.ts'
 import { statesInMaking } from '#src/control/snapshots/lifecycle.ts'
 import type { Sql } from '#src/control/storage/database.ts'
+import { givenBackReasons, type ImageStorage, imageKinds } from '#src/wire/image-storage.ts'
 
 const mostRunners = 200
 
 type StateCount = { state: string; isWarm: boolean; count: number; oldestSeconds: number }
 type Queue = { queue: string; length: number; oldestSeconds: number }
 type RunnerRow = Record<'id' | 'state', string> &
-  Record<'cpu' | 'memory' | 'disk' | 'promisedCpu' | 'promisedMemory' | 'promisedDisk' | 'silentSeconds', number>
+  Record<'cpu' | 'memory' | 'disk' | 'promisedCpu' | 'promisedMemory' | 'promisedDisk' | 'silentSeconds', number> & {
+    imageStorage: ImageStorage | null
+  }
 
 const countStates = (sql: Sql, now: Date): Promise<StateCount[]> => sql`
   select state, warm_pool_id is not null as "isWarm", count(*),
@@ -44,13 +47,14 @@ const measureQueues = (sql: Sql, now: Date): Promise<Queue[]> => {
 
 const measureRunners = (sql: Sql, now: Date): Promise<RunnerRow[]> => sql`
   select runners.id, runners.state, runners.cpu, runners.memory_gib as memory, runners.disk_gib as disk,
+    runners.image_storage as "imageStorage",
     coalesce(sum(held.cpu) filter (where held.state in ${sql(statesHoldingCompute)}), 0)::float8 as "promisedCpu",
     coalesce(sum(held.memory_gib) filter (where held.state in ${sql(statesHoldingCompute)}), 0)::float8 as "promisedMemory",
     coalesce(sum(held.disk_gib) filter (where held.state in ${sql(statesHoldingDisk)}), 0)::float8 as "promisedDisk",
     coalesce(extract(epoch from ${now}::timestamptz - last_heartbeat_at), 0)::float8 as "silentSeconds"
   from (select * from runners where state <> 'decommissioned' order by id limit ${mostRunners}) runners
     left join sandboxes held on held.runner_id = runners.id
-  group by runners.id, runners.state, runners.cpu, runners.memory_gib, runners.disk_gib, last_heartbeat_at`
+  group by runners.id, runners.state, runners.cpu, runners.memory_gib, runners.disk_gib, runners.image_storage, last_heartbeat_at`
 
 /** Registers the gauges. Returns the function that updates them. */
 export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Promise<void>) => {
@@ -69,6 +73,16 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
   const promised = gauge('alcove_runner_promised', 'What of a runner is promised to sandboxes.', ['runner', 'resource'])
   const ready = gauge('alcove_runner_ready', '1: new sandboxes are placed on it.', ['runner'])
   const silent = gauge('alcove_runner_silent_seconds', 'Since a runner was last heard of.', ['runner'])
+  const imageBytes = gauge('alcove_runner_image_bytes', 'Disk of images, kept layers and kept lines of definitions.', [
+    'runner',
+    'kind',
+  ])
+  const givenBack = new Counter({
+    name: 'alcove_runner_image_given_back_bytes_total',
+    help: 'Disk that images gave back since the runner started: unused, by age, or by pressure.',
+    labelNames: ['runner', 'kind', 'reason'],
+    registers: [registry],
+  })
 
   const showStates = (rows: readonly StateCount[]) => {
     for (const state of Object.keys(stateRows).filter((word) => word !== 'destroyed')) {
@@ -84,9 +98,15 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
       age.set({ queue }, Math.max(0, oldestSeconds))
     }
   }
+  const showImages = (runner: string, { bytes, givenBack: given }: ImageStorage) => {
+    for (const kind of imageKinds) {
+      imageBytes.set({ runner, kind }, bytes[kind] ?? 0)
+      for (const reason of givenBackReasons) givenBack.inc({ runner, kind, reason }, given[kind]?.[reason] ?? 0)
+    }
+  }
   const showRunners = (rows: readonly RunnerRow[]) => {
     // Reset, so that removed runners are not shown any more.
-    for (const each of [capacity, promised, ready, silent]) each.reset()
+    for (const each of [capacity, promised, ready, silent, imageBytes, givenBack]) each.reset()
     for (const row of rows) {
       const { id: runner } = row
       const resources = [
@@ -100,6 +120,7 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
       }
       ready.set({ runner }, row.state === 'ready' ? 1 : 0)
       silent.set({ runner }, Math.max(0, row.silentSeconds))
+      if (row.imageStorage !== null) showImages(runner, row.imageStorage)
     }
   }
   return async (sql, now) => {

@@ -47,6 +47,39 @@ suite('GET /metrics', () => {
     assert.ok([...found].some(([name, value]) => name.startsWith('alcove_runner_ready') && value === 1))
   })
 
+  test('metrics show what images take of a runner’s disk and gave back; nothing of an older runner', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    const saying = async (message: object, isThere: boolean) => {
+      runner.say({ type: 'alive', ...message })
+      const said = async () =>
+        (await app.database.sql`select image_storage from runners`)[0]?.['image_storage'] !== null
+      while ((await said()) !== isThere) await new Promise(setImmediate)
+    }
+    // A newer runner has kinds and fields that this control does not know.
+    const bytes = { images: 3e9, layers: 8e8, newer: 5 }
+    const imageStorage = { bytes, givenBack: { layers: { pressure: 7e8, newer: 5 }, newer: { age: 5 } }, newer: 5 }
+    await saying({ imageStorage, newer: 5 }, true)
+    const { text } = await app.as('admin').get('/metrics')
+    const samples = text.split('\n').filter((line) => line.startsWith('alcove_runner_image_') && !line.endsWith(' 0'))
+    assert.deepEqual(samples, [
+      'alcove_runner_image_bytes{runner="local",kind="images"} 3000000000',
+      'alcove_runner_image_bytes{runner="local",kind="layers"} 800000000',
+      'alcove_runner_image_given_back_bytes_total{runner="local",kind="layers",reason="pressure"} 700000000',
+    ])
+    await using other = await startControl()
+    await using old = await connectRunner(other)
+    old.say({ type: 'alive' })
+    const found = [...(await scrape(other)).keys()]
+    assert.ok(found.includes('alcove_runner_ready{runner="local"}'))
+    assert.deepEqual(
+      found.filter((name) => name.startsWith('alcove_runner_image_')),
+      [],
+    )
+    // After a runner went back to an older version, its figures are not shown for ever.
+    await saying({}, false)
+  })
+
   test('metrics count what was done: requests by route, steps of verbs, where creates came from', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)

@@ -6,6 +6,7 @@ import type { RawData, WebSocket } from 'ws'
 import { addBuildLog } from '#src/control/images/build-logs.ts'
 import { MeterSamples } from '#src/control/meters/schemas.ts'
 import { keepSamples } from '#src/control/meters/service.ts'
+import { ImageStorageShape, knownOf } from '#src/control/runners/image-storage.ts'
 import { silentBefore } from '#src/control/runners/leases.ts'
 import { findDatabaseId, type RunnerIdentity, writeHeartbeat, writeHello } from '#src/control/runners/service.ts'
 import { asAssignment } from '#src/control/sandboxes/record/sandbox.ts'
@@ -92,7 +93,7 @@ const FromRunnerShape = Type.Union([
   }),
   Type.Object({ type: Type.Literal('mishap'), sandboxId: text, cause: Cause }),
   Type.Object({ type: Type.Literal('meters'), samples: MeterSamples }),
-  Type.Object({ type: Type.Literal('alive') }),
+  Type.Object({ type: Type.Literal('alive'), imageStorage: Type.Optional(ImageStorageShape) }),
 ])
 
 const shape = Compile(FromRunnerShape)
@@ -146,7 +147,10 @@ export const serveRunnerLink = (parts: RunningParts, runner: RunnerIdentity, soc
         links.say(runnerId, { type: 'list' })
         return
       case 'alive':
-        await writeHeartbeat(database.sql, runnerId, { silentBefore: silentBefore(parts), now: clock.now() })
+        await writeHeartbeat(database.sql, runnerId, {
+          imageStorage: message.imageStorage && knownOf(message.imageStorage),
+          ...{ silentBefore: silentBefore(parts), now: clock.now() },
+        })
         return
       case 'image':
         await applyImageReport(parts, runner, message.report)

@@ -2,6 +2,7 @@
 
 import { statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import type { ImageStorage } from '#src/wire/image-storage.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
 import { forgiveSilence } from '../sandboxes/service.ts'
 
@@ -62,11 +63,12 @@ export const writeHello = async (
 export const writeHeartbeat = async (
   sql: Sql,
   runnerId: string,
-  { silentBefore, now }: HeartbeatTimes,
+  { imageStorage, silentBefore, now }: HeartbeatTimes & { imageStorage: ImageStorage | undefined },
 ): Promise<void> => {
   await sql`
     with used as (${forgiveSilence(sql, { runnerId, silentBefore, now })})
     update runners set last_heartbeat_at = ${now}, is_silent = false,
+      image_storage = ${imageStorage === undefined ? null : sql.json(imageStorage)},
       state = case when state = 'unresponsive' then 'ready' else state end
     where id = ${runnerId}`
 }

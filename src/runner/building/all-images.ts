@@ -15,6 +15,7 @@ import type {
   Progress,
 } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'
+import type { GivenBack } from '../images/given-back.ts'
 import { idsNamedIn } from '../oci/ids.ts'
 import { type ImageBuilder, isStageName } from './image-builder.ts'
 import { isLineName } from './line-cache.ts'
@@ -70,8 +71,15 @@ export class AllImages {
   readonly #builder: Pick<ImageBuilder, 'build'>
   readonly #configs = new Map<string, ImageConfig | undefined>()
   readonly #templates = new Map<string, Template>()
+  readonly #givenBack: GivenBack | undefined
 
-  private constructor(brought: BroughtImages, host: TemplateHost, builder: Pick<ImageBuilder, 'build'>) {
+  private constructor(
+    brought: BroughtImages,
+    host: TemplateHost,
+    builder: Pick<ImageBuilder, 'build'>,
+    givenBack?: GivenBack,
+  ) {
+    this.#givenBack = givenBack
     this.#brought = brought
     this.#host = host
     this.#builder = builder
@@ -82,8 +90,9 @@ export class AllImages {
     brought: BroughtImages,
     host: TemplateHost,
     builder: Pick<ImageBuilder, 'build' | 'removeLeft'>,
+    givenBack?: GivenBack,
   ): Promise<AllImages> {
-    const images = new AllImages(brought, host, builder)
+    const images = new AllImages(brought, host, builder, givenBack)
     await builder.removeLeft()
     for (const { image, ...template } of await host.templates()) {
       if (isLineName(image)) continue
@@ -96,6 +105,11 @@ export class AllImages {
 
   list(): string[] {
     return [...new Set([...this.#brought.list(), ...this.#templates.keys()])]
+  }
+
+  /** Bytes that images made of sandboxes' disks, and built ones, add to the images below them. Of unmeasured ones 0. */
+  addedBytes(): number {
+    return [...this.#templates.values()].reduce((sum, { sizeBytes = 0 }) => sum + sizeBytes, 0)
   }
 
   /** The configuration that an image gives to the sandboxes made from it. */
@@ -154,19 +168,23 @@ export class AllImages {
       if ((await this.#host.basesInUse(image)).has(image)) return false
       // Removes the record first: a template without a record is unusable, and the runner removes it at its next start.
       await this.#brought.remove(image)
-      await this.#host.removeTemplate(image)
-      await this.#look(image)
+      await this.#removeTemplate(image, template)
       return true
     }
     if (template !== undefined) {
       // Sandboxes made from a template have disks of their own, so they do not need it.
-      await this.#host.removeTemplate(image)
-      await this.#look(image)
+      await this.#removeTemplate(image, template)
       return true
     }
     if ((await this.#host.basesInUse()).has(image)) return false
     await this.#brought.remove(image)
     return true
+  }
+
+  async #removeTemplate(image: string, { sizeBytes = 0 }: Template): Promise<void> {
+    await this.#host.removeTemplate(image)
+    this.#givenBack?.add('images', 'unused', sizeBytes)
+    await this.#look(image)
   }
 
   async #build(

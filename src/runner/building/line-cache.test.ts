@@ -9,6 +9,7 @@ import { after, before, beforeEach, suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
 import { DirectoryStore } from '../archive/directory-store.ts'
 import { ContextStore } from '../contexts/store.ts'
+import type { GivenBack } from '../images/given-back.ts'
 import type { ImageStore } from '../images/store.ts'
 import { makeImage, type TarEntry, tarOf } from '../images/testing/oci-image.ts'
 import { TestRegistry } from '../images/testing/registry.ts'
@@ -16,6 +17,7 @@ import { openBuilding } from '../testing/building.ts'
 import { busyboxFiles, needsBusybox } from '../testing/busybox-files.ts'
 import { TestHost } from '../testing/test-host.ts'
 import type { AllImages, ToBring } from './all-images.ts'
+import { imageStorageOf } from './image-storage.ts'
 import { type LineCache, type LineLimits, standardLineLimits } from './line-cache.ts'
 
 const skip = needsRoot || needsBusybox
@@ -33,6 +35,7 @@ suite('a line that has not changed', { skip }, () => {
   let images: AllImages
   let lines: LineCache
   let store: ImageStore
+  let givenBack: GivenBack
   let from: string
   let count = 0
 
@@ -40,7 +43,7 @@ suite('a line that has not changed', { skip }, () => {
     await box.close()
     const opened = await openBuilding(box.instance, box.directory, registry.host, undefined, limits)
     box.use(opened)
-    ;({ images, lines, store } = opened)
+    ;({ images, lines, store, givenBack } = opened)
   }
   const image = (content: string) =>
     makeImage({
@@ -310,6 +313,28 @@ suite('a line that has not changed', { skip }, () => {
       [],
     )
     assert.deepEqual((await build(definition)).cached, [])
+  })
+
+  test('counts with its bytes, and with the reason when it is given back', async () => {
+    const definition = [`FROM ${from}`, 'RUN head -c 5000000 /dev/urandom > /a']
+    const storage = () => imageStorageOf(store, images, lines, givenBack)
+    const wanted = await wantedOf(definition, { organizationId: 'one' })
+    await bring(wanted)
+    await lines.sweep()
+    const { bytes } = storage()
+    const { lines: kept = 0, images: files = 0 } = bytes
+    assert.ok(kept > 5e6 && kept < 1e7, String(kept))
+    assert.ok(files > 5e6, String(files))
+    assert.equal(await images.remove(wanted.image), true)
+    assert.ok((storage().givenBack.images?.unused ?? 0) > 5e6, JSON.stringify(storage()))
+    await open(none)
+    assert.deepEqual([storage().bytes.lines, storage().givenBack.lines], [0, { age: kept }])
+    await open()
+    await build(definition)
+    await lines.sweep()
+    const again = storage().bytes.lines
+    await open({ ...roomy, freeShare: 2 })
+    assert.deepEqual([storage().bytes.lines, storage().givenBack.lines], [0, { pressure: again }])
   })
 
   test('is evicted at the bounds of its organization, of all, and when the pool is nearly full; images never', async () => {

@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto'
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Host } from '../host.ts'
+import type { GivenBack } from '../images/given-back.ts'
 import type { ImageStore } from '../images/store.ts'
 import { LineAccount } from './line-account.ts'
 
@@ -76,6 +77,8 @@ type LineCacheParts = {
   host: CacheHost
   bases: Bases
   log: Logger
+  /** Counts what is given back. */
+  givenBack?: GivenBack
   limits?: LineLimits
   now?: () => number
 }
@@ -102,6 +105,7 @@ export class LineCache {
   readonly #log: Logger
   readonly #limits: LineLimits
   readonly #now: () => number
+  readonly #givenBack: GivenBack | undefined
   /** By owner and key. */
   readonly #lines = new Map<string, Line>()
   /** By owner and key: what is being kept or removed right now. */
@@ -109,12 +113,16 @@ export class LineCache {
   /** A base that is being kept is not removed at the same time. */
   readonly #oneBase = new FairQueue({ atOnce: 1 })
   readonly #comingBases = new Map<string, number>()
+  /** With the images below the lines. */
   #bytes = 0
+  /** Bytes of the lines without the images below them. */
+  #addedToImages = 0
   #sweeping: Promise<void> | undefined
   #mustSweep = false
   #sweptAt = 0
 
-  private constructor({ host, bases, log, limits = standardLineLimits, now = Date.now }: LineCacheParts) {
+  private constructor({ host, bases, log, givenBack, limits = standardLineLimits, now = Date.now }: LineCacheParts) {
+    this.#givenBack = givenBack
     this.#host = host
     this.#bases = bases
     this.#log = log
@@ -142,8 +150,9 @@ export class LineCache {
     return this.#host.capabilities.hardDiskLimit
   }
 
-  usage(): { lines: number; bytes: number } {
-    return { lines: this.#lines.size, bytes: this.#bytes }
+  /** `bytes` includes the images below the lines, `addedBytes` does not. */
+  usage(): { lines: number; bytes: number; addedBytes: number } {
+    return { lines: this.#lines.size, bytes: this.#bytes, addedBytes: this.#addedToImages }
   }
 
   has(organizationId: string, key: string): boolean {
@@ -273,6 +282,7 @@ export class LineCache {
   async #sweepLines(): Promise<void> {
     if (this.#lines.size === 0) {
       this.#bytes = 0
+      this.#addedToImages = 0
       return
     }
     const { most, mostOfOrganization, share, shareOfOrganization, keptMs } = this.#limits
@@ -289,8 +299,9 @@ export class LineCache {
     }
     for (const line of this.#inOrderOfEviction()) {
       const own = owners.get(line.owner) as LineAccount
+      const isOld = this.#now() - line.usedAt > keptMs
       const isOver =
-        this.#now() - line.usedAt > keptMs ||
+        isOld ||
         missing > 0 ||
         all.isOver(most, share * wholeBytes) ||
         own.isOver(mostOfOrganization, shareOfOrganization * wholeBytes)
@@ -300,11 +311,14 @@ export class LineCache {
       this.#busy.add(place)
       await this.#host.removeTemplate(line.name).finally(() => this.#busy.delete(place))
       const bytes = added.get(line) ?? 0
+      added.delete(line)
+      this.#givenBack?.add('lines', isOld ? 'age' : 'pressure', bytes)
       missing -= bytes
       all.remove(line, bytes)
       own.remove(line, bytes)
     }
     this.#bytes = all.bytes
+    this.#addedToImages = [...added.values()].reduce((sum, bytes) => sum + bytes, 0)
   }
 
   /** What was not used for longest first; of one chain, the end first. */

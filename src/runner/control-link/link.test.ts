@@ -20,6 +20,8 @@ const hello = {
   version: '0',
 } as const satisfies FromRunner
 
+const imageStorage = { bytes: { images: 3, layers: 2, lines: 1 }, givenBack: { layers: { pressure: 7 } } }
+
 /** A fake control: it accepts links and answers HTTP requests as the test says. */
 const startControl = async () => {
   const linked: { socket: WebSocket; request: IncomingMessage; said: FromRunner[] }[] = []
@@ -76,6 +78,7 @@ const startLink = (url: URL, heard: string[] = [], onHeard: () => void = () => u
     runnerKey: 'the-runner-key',
     log: silentLog(),
     hello: () => hello,
+    imageStorage: () => imageStorage,
     onAssign: ({ sandboxId, generation }: Assignment) => hear(`assign ${sandboxId} ${generation}`),
     onImage: ({ image, target }: ImageAssignment) => hear(`image ${image} ${target}`),
     onDatabase: (databaseId) => {
@@ -156,12 +159,13 @@ suite('the link to control', () => {
     assert.deepEqual([heard, control.linked[1]?.said], [['lost'], [hello]])
   })
 
-  test('each heartbeat shows control that the runner lives', async () => {
+  test('each heartbeat shows control that the runner lives, and what images take of its disk', async () => {
     await using control = await startControl()
     using _link = startLink(control.url)
     await control.until(() => control.linked[0]?.said.length === 1)
     control.linked[0]!.socket.send(JSON.stringify({ type: 'welcome', runnerId: 'r', heartbeatSeconds: 0.01 }))
     await control.until(() => (control.linked[0]?.said.filter(({ type }) => type === 'alive').length ?? 0) >= 3)
+    assert.deepEqual(control.linked[0]?.said[1], { type: 'alive', imageStorage })
   })
 })
 

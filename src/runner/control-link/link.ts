@@ -2,6 +2,7 @@
 import { LastingSocket, type LastingSocketParts } from '#src/kit/lasting-socket.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { belowPlace } from '#src/kit/telemetry/telemetry.ts'
+import type { ImageStorage } from '#src/wire/image-storage.ts'
 import type { Assignment, FromRunner, ImageAssignment, ToRunner } from '#src/wire/runner-link.ts'
 import { isAssignment, isImageAssignment, isWelcome, placeIn } from './assignment.ts'
 
@@ -10,6 +11,8 @@ type LinkParts = {
   runnerKey: string
   /** The first message on every connection; `sayHello` sends it again. */
   hello: () => Extract<FromRunner, { type: 'hello' }>
+  /** What each heartbeat tells of the disk of images. */
+  imageStorage?: () => ImageStorage
   onAssign: (assignment: Assignment) => void
   onImage: (assignment: ImageAssignment) => void
   /**
@@ -30,7 +33,7 @@ export class Link implements Disposable {
 
   constructor(parts: LinkParts) {
     this.#parts = parts
-    const { controlUrl, runnerKey, onLost, log, reconnectMs } = parts
+    const { controlUrl, runnerKey, imageStorage, onLost, log, reconnectMs } = parts
     this.#socket = new LastingSocket({
       url: new URL('/api/runners/link', controlUrl),
       key: runnerKey,
@@ -40,7 +43,7 @@ export class Link implements Disposable {
       onText: (text) => this.#hear(text),
       onLost,
       // Shows control that this runner lives.
-      onBeat: () => this.say({ type: 'alive' }),
+      onBeat: () => this.say({ type: 'alive', ...(imageStorage ? { imageStorage: imageStorage() } : {}) }),
       ...(reconnectMs === undefined ? {} : { reconnectMs }),
     })
   }

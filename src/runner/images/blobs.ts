@@ -33,18 +33,29 @@ export class Blobs {
     return new BlobsOfOrigin(this.#directory, origin)
   }
 
-  /** Removes what is not wanted, then the least recently used layers until the rest fits. Returns the bytes that stay. */
-  async sweep(isWanted: (stored: Stored) => boolean, mostBytes: number): Promise<number> {
+  /**
+   * Removes what is not wanted, then the least recently used layers until the rest fits. Returns the bytes that stay. A layer is
+   * `surplus` if it was wanted and did not fit.
+   */
+  async sweep(
+    isWanted: (stored: Stored) => boolean,
+    mostBytes: number,
+    onRemoved: (bytes: number, why: 'unwanted' | 'surplus') => void,
+  ): Promise<number> {
     const kept: Stored[] = []
     for (const stored of await this.#list()) {
       if (isWanted(stored)) kept.push(stored)
-      else await rm(stored.path, { recursive: true, force: true })
+      else {
+        await rm(stored.path, { recursive: true, force: true })
+        onRemoved(stored.size, 'unwanted')
+      }
     }
     let bytes = kept.reduce((sum, { size }) => sum + size, 0)
     for (const { path, size } of kept.sort((a, b) => a.usedAt - b.usedAt)) {
       if (bytes <= mostBytes) break
       await rm(path, { force: true })
       bytes -= size
+      onRemoved(size, 'surplus')
     }
     return bytes
   }

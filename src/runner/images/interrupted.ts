@@ -4,6 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Blobs, type BlobsOfOrigin } from './blobs.ts'
 import { namesBelow } from './files.ts'
+import type { GivenBack } from './given-back.ts'
 
 type Download = { origin: string; layers: string[] }
 
@@ -56,7 +57,12 @@ export class Interrupted {
     }
   }
 
-  sweep(mostBytes: number): Promise<number> {
-    return this.#layers.sweep(({ usedAt }) => usedAt > Date.now() - keptForMs, mostBytes)
+  /** Returns the bytes that stay. */
+  sweep(mostBytes: number, givenBack: GivenBack): Promise<number> {
+    return this.#layers.sweep(
+      ({ usedAt }) => usedAt > Date.now() - keptForMs,
+      mostBytes,
+      (bytes, why) => givenBack.add('layers', why === 'unwanted' ? 'age' : 'pressure', bytes),
+    )
   }
 }

@@ -5,7 +5,10 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { suite, test } from 'node:test'
 import { freeBytes } from '#src/kit/file-system.ts'
+import { silentLog } from '#src/kit/log.ts'
+import { GivenBack } from './given-back.ts'
 import type { ImageFailed } from './image-failed.ts'
+import { Library } from './library.ts'
 import { makeBusy } from './testing/busy.ts'
 import { cannotRun, file, layer, libraryRoom, noise } from './testing/library-room.ts'
 import { digestOf, makeImage, makeIndex, writeLayout } from './testing/oci-image.ts'
@@ -157,6 +160,43 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
     await bring(library, 'two', from(room.registry.put('two:1', makeImage({ layers: [layer(file('b'))] }))))
     assert.equal(read(library, 'two', 'b'), 'b')
+  })
+
+  test('kept layers are given back, and counted, when the disk fills while no image comes or goes', async () => {
+    const { limits, ...rest } = parts()
+    const givenBack = new GivenBack()
+    const library = new Library({ ...rest, limits, givenBack, log: silentLog() })
+    const content = noise(300_000)
+    const { sizeBytes } = await bring(
+      library,
+      'one',
+      from(room.registry.put('one:1', makeImage({ layers: [layer(file('a', content))] }))),
+    )
+    await library.relieve()
+    const { layers } = library.stored()
+    assert.deepEqual([below('image-layers').length, givenBack.read().layers?.pressure], [1, undefined])
+    assert.ok(layers > 300_000, String(layers))
+    assert.equal(library.stored().images, sizeBytes)
+    limits.keepFreeBytes = await freeBytes(room.directory)
+    await library.relieve()
+    assert.deepEqual([below('image-layers'), library.stored()], [[], { images: sizeBytes, layers: 0 }])
+    assert.deepEqual([givenBack.read().layers?.pressure, givenBack.read().images], [layers, undefined])
+    await library.remove('one')
+    assert.deepEqual([givenBack.read().layers?.pressure, givenBack.read().images], [layers, { unused: sizeBytes }])
+    assert.deepEqual(library.stored(), { images: 0, layers: 0 })
+  })
+
+  test('files and layers of two images that share them count once', async () => {
+    const library = open()
+    const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a', noise(100_000)))] }))
+    const { sizeBytes } = await bring(library, 'one', from(reference))
+    const { layers } = library.stored()
+    await bring(library, 'two', from(reference))
+    assert.deepEqual(library.stored(), { images: sizeBytes, layers })
+    // A new runner knows them from its start.
+    const next = open()
+    await next.open()
+    assert.deepEqual(next.stored(), { images: sizeBytes, layers })
   })
 
   test('a hostile layer reaches nothing outside its tree, and makes no device', async () => {

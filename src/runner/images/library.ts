@@ -25,6 +25,7 @@ import {
 } from './fetch.ts'
 import { namesBelow } from './files.ts'
 import { builtInImage } from './generations.ts'
+import { GivenBack } from './given-back.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
 import { Interrupted } from './interrupted.ts'
 import { asSize, type ImageLimits } from './limits.ts'
@@ -94,6 +95,7 @@ type LibraryParts = {
   registries: RegistrySettings
   limits: ImageLimits
   log: Logger
+  givenBack?: GivenBack | undefined
 }
 
 type StoredImage = Brought & {
@@ -125,6 +127,8 @@ const recordName = 'image.json'
 /** Kept layers leave the host so many times what images have to leave it. */
 const spareForLayers = 4
 const GiB = 1024 ** 3
+/** Interrupted downloads are kept for a day, so they are looked at this often. */
+const sweepEveryMs = 3600_000
 
 /** Origin of the operator's files: a caller who may name one of them may name them all. */
 const originOfFiles = 'files'
@@ -183,10 +187,15 @@ export class Library {
   /** A removal of unused files that is under way. New images wait for it. */
   #sweeping: Promise<void> | undefined
   #mustSweep = false
+  readonly #givenBack: GivenBack
+  /** What the last sweep has found. */
+  #stored = { images: 0, layers: 0 }
+  #sweptAt = 0
   #opened: Promise<void> | undefined
 
   constructor(parts: LibraryParts) {
     this.#parts = parts
+    this.#givenBack = parts.givenBack ?? new GivenBack()
     this.#records = join(parts.poolDir, 'images')
     this.#scratch = join(parts.poolDir, 'image-work')
     this.#trees = new Trees(join(parts.poolDir, 'image-trees'))
@@ -222,6 +231,18 @@ export class Library {
 
   list(): string[] {
     return this.#all().flatMap(({ image, isUnfinished, isBelowLines }) => (isUnfinished || isBelowLines ? [] : [image]))
+  }
+
+  /** Bytes of the files of all images, those below kept lines included, and of kept layers. No file is read for it. */
+  stored(): Readonly<{ images: number; layers: number }> {
+    return this.#stored
+  }
+
+  /** To be called every few seconds: gives kept layers back where the host's disk fills or they are too old. */
+  async relieve(): Promise<void> {
+    if (this.#stored.layers === 0 || this.#waiting > 0) return
+    const isDue = performance.now() - this.#sweptAt > sweepEveryMs
+    if (isDue || (await this.#spareBytes()) < 0) await this.#sweep()
   }
 
   /** What `keepBelowLines` has recorded, with the bytes that its files take. */
@@ -646,14 +667,14 @@ export class Library {
    * interrupted downloads have their bound also then.
    */
   async #sweepNow() {
-    await this.#trees.sweep(() => new Set(this.#all().map(({ tree }) => tree)))
-    const { keptLayersBytes, keepFreeBytes } = this.#parts.limits
-    // Kept layers only save downloads, so they go before the host's share of the disk is touched.
-    const spareBytes = (await freeBytes(this.#parts.poolDir)) - keepFreeBytes * spareForLayers
+    const unusedBytes = await this.#trees.sweep(() => new Set(this.#all().map(({ tree }) => tree)))
+    this.#givenBack.add('images', 'unused', unusedBytes)
+    this.#stored = { ...this.#stored, images: this.#bytesOfTrees() }
+    const spareBytes = await this.#spareBytes()
     const stored = await this.#blobs.bytes()
-    const most = Math.max(0, Math.min(keptLayersBytes, stored + spareBytes))
+    const most = Math.max(0, Math.min(this.#parts.limits.keptLayersBytes, stored + spareBytes))
     if (this.#waiting > 0) {
-      await this.#interrupted.sweep(most - stored)
+      await this.#interrupted.sweep(most - stored, this.#givenBack)
       return
     }
     const used = new Set(
@@ -661,7 +682,25 @@ export class Library {
         origin === undefined ? [] : layers.map((digest) => keptNameOf({ origin, digest })),
       ),
     )
-    const kept = await this.#blobs.sweep(({ name }) => used.has(name), most)
-    await this.#interrupted.sweep(most - kept)
+    const kept = await this.#blobs.sweep(
+      ({ name }) => used.has(name),
+      most,
+      (bytes, why) => this.#givenBack.add('layers', why === 'unwanted' ? 'unused' : 'pressure', bytes),
+    )
+    const layers = kept + (await this.#interrupted.sweep(most - kept, this.#givenBack))
+    this.#stored = { ...this.#stored, layers }
+    this.#sweptAt = performance.now()
+  }
+
+  /** What the host has free beyond what kept layers leave it. They only save downloads, so they go before images do. */
+  async #spareBytes(): Promise<number> {
+    const { keepFreeBytes } = this.#parts.limits
+    return (await freeBytes(this.#parts.poolDir)) - keepFreeBytes * spareForLayers
+  }
+
+  /** Images with the same files count once. */
+  #bytesOfTrees(): number {
+    const sizes = new Map(this.#all().map(({ tree, sizeBytes }) => [tree, sizeBytes]))
+    return [...sizes.values()].reduce((sum, size) => sum + size, 0)
   }
 }

@@ -14,6 +14,7 @@ import type { ImageConfig, Progress } from '#src/wire/runner-link.ts'
 import { buildImage } from './build.ts'
 import { bytesBelow } from './files.ts'
 import { builtInImage, Generations, isGeneration, nextGeneration, type StoredDefault } from './generations.ts'
+import type { GivenBack } from './given-back.ts'
 import { type Base, type BringRequest, type Brought, Library } from './library.ts'
 import { type ImageLimits, standardLimits } from './limits.ts'
 import type { ContainerConfig } from './manifest.ts'
@@ -57,6 +58,10 @@ export type ImageStore = {
   listBelowLines: Library['listBelowLines']
   /** Keeps the files of an image that is here under another name, which is not listed. Fine where it is kept already. */
   keepBelowLines(image: string, of: string): Promise<void>
+  /** Bytes of the files of all images and of kept layers, as they were measured when they came. */
+  stored: Library['stored']
+  /** To be called every few seconds: gives kept layers back where the host's disk fills or they are too old. */
+  relieve: Library['relieve']
   /** Completes a base after its definition was built. */
   complete(image: string, config: ContainerConfig): Promise<void>
   /** Removes a fetched image. No error if it is gone. No sandbox may use it as base any more. */
@@ -83,6 +88,8 @@ export type ImageStoreOptions = {
   mirrors?: RegistrySettings['mirrors']
   publicNetwork: RegistrySettings['publicNetwork']
   limits?: ImageLimits
+  /** Counts what is given back. */
+  givenBack?: GivenBack
   now?: () => number
   build?: typeof buildImage
 }
@@ -105,6 +112,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       publicNetwork: options.publicNetwork,
     },
     limits: options.limits ?? standardLimits,
+    givenBack: options.givenBack,
     log,
   })
 
@@ -169,8 +177,15 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
       const isOfThisRecipe = generations.read(current)?.recipe === recipeHash(recipe)
       return { madeAt: generations.madeAt(current), isOfThisRecipe }
     },
-    removeReplaced: (inUse) =>
-      generations.removeUnneeded(new Set([...inUse, ...library.builtInUsed()]), new Date(now())),
+    removeReplaced: async (inUse) => {
+      const needed = new Set([...inUse, ...library.builtInUsed()])
+      const removed = await generations.removeUnneeded(needed, new Date(now()))
+      for (const image of removed) {
+        options.givenBack?.add('images', 'unused', sizes.get(image) ?? 0)
+        sizes.delete(image)
+      }
+      return removed
+    },
     find: (image) => library.find(image),
     configOf: (image) => {
       const description = describe(image)
@@ -195,6 +210,11 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
     withRepository: (request, use) => library.withRepository(request, use),
     resolve: (text, maxGiB, signal) => library.resolve(text, maxGiB, signal),
     listBelowLines: () => library.listBelowLines(),
+    stored: () => {
+      const { images: brought, layers } = library.stored()
+      return { images: [...sizes.values()].reduce((sum, size) => sum + size, brought), layers }
+    },
+    relieve: () => library.relieve(),
     keepBelowLines: (image, of) =>
       library.keepBelowLines(
         image,

@@ -87,15 +87,19 @@ export class Trees {
   }
 
   /**
-   * Removes unused trees. The check by `used` and the renaming happen in one turn of the event loop, so nothing comes between.
+   * Removes unused trees, and returns their bytes. The check by `used` and the renaming happen in one turn of the event loop, so
+   * nothing comes between.
    */
-  async sweep(used: () => ReadonlySet<string>): Promise<void> {
+  async sweep(used: () => ReadonlySet<string>): Promise<number> {
     const inUse = used()
+    let bytes = 0
     for (const name of readdirSync(this.#directory)) {
       if (!nameShape.test(name) || inUse.has(name) || this.#held.has(name)) continue
+      bytes += this.find(name)?.sizeBytes ?? 0
       renameSync(join(this.#directory, name), join(this.#directory, `.old-${name}-${randomBytes(4).toString('hex')}`))
     }
     await this.#removeNamed('.old-')
+    return bytes
   }
 
   /** Removes what a killed process left. */

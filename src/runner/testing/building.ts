@@ -7,6 +7,7 @@ import { LineCache, type LineLimits } from '#src/runner/building/line-cache.ts'
 import { agentAt } from '#src/toolbox/agent/agent.ts'
 import { DirectoryStore } from '../archive/directory-store.ts'
 import { ContextStore } from '../contexts/store.ts'
+import { GivenBack } from '../images/given-back.ts'
 import { standardLimits } from '../images/limits.ts'
 import { type ImageStore, openImageStore } from '../images/store.ts'
 import { type OpenedHost, openTestHostIn } from './test-host.ts'
@@ -17,8 +18,10 @@ export const openBuilding = async (
   registry: string,
   timeoutMs?: number,
   limits?: LineLimits,
-): Promise<OpenedHost & { images: AllImages; lines: LineCache; store: ImageStore }> => {
+): Promise<OpenedHost & { images: AllImages; lines: LineCache; store: ImageStore; givenBack: GivenBack }> => {
+  const givenBack = new GivenBack()
   const store = openImageStore({
+    givenBack,
     poolDir: join(directory, 'images'),
     cacheDir: join(directory, 'cache'),
     plainRegistries: [registry],
@@ -31,6 +34,7 @@ export const openBuilding = async (
   const lines = await LineCache.open({
     host: opened.host,
     bases: store,
+    givenBack,
     log: silentLog(),
     ...(limits ? { limits } : {}),
   })
@@ -41,5 +45,6 @@ export const openBuilding = async (
     contexts: new ContextStore(new DirectoryStore(join(directory, 'contexts'))),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   })
-  return { ...opened, lines, store, images: await AllImages.open(store, opened.host, builder) }
+  const images = await AllImages.open(store, opened.host, builder, givenBack)
+  return { ...opened, lines, store, givenBack, images }
 }

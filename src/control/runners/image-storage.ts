@@ -1,0 +1,26 @@
+// What a runner says of the disk of its images. Kinds and reasons that a newer runner has and this control does not know are left
+// out, so that no runner chooses labels of our metrics.
+import Type, { type TNumber, type TOptional } from 'typebox'
+import { givenBackReasons, type ImageStorage, imageKinds } from '#src/wire/image-storage.ts'
+
+const bytes = Type.Number({ minimum: 0, maximum: 2 ** 53 })
+
+const optionalOf = <Name extends string>(names: readonly Name[]) =>
+  Object.fromEntries(names.map((name) => [name, Type.Optional(bytes)])) as Record<Name, TOptional<TNumber>>
+
+export const ImageStorageShape = Type.Object({
+  bytes: Type.Object(optionalOf(imageKinds)),
+  givenBack: Type.Object(
+    Object.fromEntries(imageKinds.map((kind) => [kind, Type.Optional(Type.Object(optionalOf(givenBackReasons)))])),
+  ),
+})
+
+const pick = <Name extends string, Value>(from: Partial<Record<Name, Value>>, names: readonly Name[]) =>
+  Object.fromEntries(names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]]))) as Partial<
+    Record<Name, Value>
+  >
+
+export const knownOf = (said: ImageStorage): ImageStorage => ({
+  bytes: pick(said.bytes, imageKinds),
+  givenBack: Object.fromEntries(imageKinds.map((kind) => [kind, pick(said.givenBack[kind] ?? {}, givenBackReasons)])),
+})
