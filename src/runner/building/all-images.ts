@@ -85,7 +85,7 @@ export class AllImages {
     this.#builder = builder
   }
 
-  /** Removes what was half built by a runner that was killed. */
+  /** Removes unfinished builds of a runner that was killed. */
   static async open(
     brought: BroughtImages,
     host: TemplateHost,
@@ -196,7 +196,7 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // A line that is kept goes on with the users that its sandbox had.
+    // The large ids are part of the cache key: a sandbox that continues from a kept line needs the same ids.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),
@@ -241,7 +241,7 @@ export class AllImages {
     return { base: this.#templates.get(image)?.base ?? this.#brought.newest(image), container }
   }
 
-  /** Reads the template of this image again, and no others: what is known of the others may be newer than such a reading. */
+  /** Reads the template of this image again, and no others: a full listing could overwrite newer entries of the others. */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()
     const template = await this.#host.template(image)

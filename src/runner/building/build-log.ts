@@ -1,17 +1,17 @@
-// What is said while an image is made, passed on in pieces a few times a second and within a bound: a command that prints
-// without end fills nobody's database. Beyond the bound the end is kept too, since that is where a build says why it failed.
+// The log of one build, sent in pieces a few times a second. Its length is limited, so that a command that prints without end
+// cannot fill the database. Of a longer log the end is kept too, because a build says there why it failed.
 const everyMs = 300
-/** With the end less than the mebibyte that control keeps. */
+/** Together with the end, this is less than the 1 MiB that control stores. */
 const mostCharacters = 900 * 1024
 const endCharacters = 64 * 1024
-/** Longest piece that is told at a time. */
+/** Longest piece that is sent at once. */
 const longestPiece = 32 * 1024
 
 export class BuildLog implements Disposable {
   readonly #tell: (text: string) => void
   #waiting = ''
   #left = mostCharacters
-  /** What came after the bound, as much of its end as may be needed. */
+  /** The end of the text after the limit. */
   #end = ''
   #leftOut = 0
   #timer: NodeJS.Timeout | undefined
@@ -33,7 +33,7 @@ export class BuildLog implements Disposable {
 
   #addToEnd(text: string) {
     this.#end += text
-    // Not at each piece: most of the copying is saved.
+    // Not after each piece, because each cut copies the text.
     if (this.#end.length > 2 * endCharacters) this.#shortenEnd()
   }
 

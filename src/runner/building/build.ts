@@ -1,5 +1,5 @@
-// A definition while it is built. First each stage is looked at: what it begins with, and how many of its lines are kept from
-// an earlier build. Then the last stage runs, and whatever it still needs: stages that need nothing of each other side by side.
+// Builds one definition. First the survey finds for each stage what it begins with, and how many of its lines are cached. Then
+// the last stage runs, with the stages that it still needs. Independent stages run side by side.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { CopySource } from '#src/runner/copying/source.ts'
 import { type BuildStep, type Origin, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
@@ -16,7 +16,7 @@ import { type BuildAgent, type BuildHost, Workplace } from './workplace.ts'
 const GiB = 1024 ** 3
 /** Lines that run at the same time. */
 const linesAtOnce = 2
-/** The stages of one build together, against what its image may have. */
+/** The disks of all stages of a build may together have this many times the size limit of the image. */
 const shareOfStages = 3
 
 export type BuildParts = {
@@ -42,7 +42,7 @@ export class Build {
   readonly #opening = new Map<string, Promise<void>>()
   readonly #survey: Survey
   readonly #own: OwnLines | undefined
-  /** Templates that go when it is done. */
+  /** Templates that are removed when the build is done. */
   readonly #templates: string[] = []
   #failure: { error: unknown } | undefined
 
@@ -81,7 +81,7 @@ export class Build {
     this.#survey.release()
   }
 
-  /** The first failure ends all others, and is the one that is told. Nothing is under way when this settles. */
+  /** The first failure ends the other stages, and is the one that is reported. When this settles, all stages have ended. */
   async #untilFailure(all: readonly Promise<unknown>[]): Promise<void> {
     const fail = (error: unknown) => {
       if (this.#failure !== undefined) return
@@ -93,7 +93,7 @@ export class Build {
     if (this.#failure !== undefined) throw this.#failure.error
   }
 
-  /** With all that it needs. None of it waits for what waits for it, as stages make no circle. */
+  /** Starts a stage and the stages that it needs. They cannot wait for each other, because stages form no cycle. */
   #start(looked: Looked): Promise<void> {
     const { index } = looked.stage
     const known = this.#runs.get(index)
@@ -123,7 +123,7 @@ export class Build {
     return isToRun(below) || below.from !== undefined ? below : this.#below(below)
   }
 
-  /** What a sandbox begins as that goes on from a stage. */
+  /** The template or image from which the sandbox of a stage is made. */
   async #diskOf(looked: Looked): Promise<string> {
     if (looked.from !== undefined) return looked.from
     const below = this.#below(looked) as Looked
@@ -202,7 +202,7 @@ export class Build {
   async #keepDisk({ stage }: Looked, place: Workplace): Promise<void> {
     const { image, plan } = this.#request
     if (stage === plan.stages.at(-1)) {
-      // Caches, and what else the build kept there.
+      // The directory of the build itself, with cache mounts and scripts, is not part of the image.
       await removeOwn(place)
       await place.stop()
       await place.snapshot(image, image)
@@ -240,7 +240,7 @@ export class Build {
     return place
   }
 
-  /** Resolves when files can be taken from it. */
+  /** Resolves when files can be copied from this stage or image. */
   async #ready(origin: Origin): Promise<void> {
     if ('stage' in origin) return this.#start(this.#survey.get(origin.stage))
     const key = keyOf(origin)
@@ -252,7 +252,7 @@ export class Build {
     return opening
   }
 
-  /** An image that only files are taken from gets a sandbox too, in which nothing runs. */
+  /** An image that is used only as a source of files gets a sandbox too. No line runs in it. */
   async #openImage(named: string): Promise<void> {
     const { bases } = this.#survey
     const name = stageName(this.#request.image, `from-${bases.length}`)
@@ -285,7 +285,7 @@ export class Build {
     return new StageLog(plan.stages.length > 1 ? `[${name ?? index}] ` : '', onText)
   }
 
-  /** Each stage has a disk, and all of them together have a bound. */
+  /** Throws if the disks of all stages together exceed their limit. */
   async #checkSize(): Promise<void> {
     const sizes = await Promise.all([...this.#places.values()].map((place) => place.diskUsed()))
     const bytes = sizes.reduce((sum, each) => sum + each, 0)

@@ -1,5 +1,5 @@
-// Builds what a definition asks for: each stage in a sandbox of the runner's own, with the limits of any other, whose disk then
-// is what the image adds to the one below it. Nothing of a stranger ever runs on the host.
+// Builds the image of a definition. Each stage runs in a sandbox that the runner makes for it, with the usual limits. The disk of
+// the last stage becomes the top layer of the image. No code of a definition ever runs on the host.
 import type { ContextStore } from '#src/runner/contexts/store.ts'
 import { ContextSource } from '#src/runner/copying/context-source.ts'
 import type { Plan } from '#src/runner/images/definition/plan.ts'
@@ -14,7 +14,7 @@ import { type BuildAgent, type BuildHost, isBuildId } from './workplace.ts'
 export { isStageName } from './survey.ts'
 export { isBuildId }
 
-/** `image`: one of this runner, such as that of a snapshot. */
+/** `image`: an image on this runner, such as that of a snapshot. */
 export type BaseSource =
   | { kind: 'registry'; reference: string }
   | { kind: 'scratch' }
@@ -24,20 +24,20 @@ export type BuildRequest = {
   /** Name of the image that is built, and of the image below it. */
   image: string
   plan: Plan
-  /** The files that its COPY lines mean. */
+  /** The files that came with the definition, for its COPY lines. */
   contexts?: Definition['contexts'] | undefined
   maxGiB: number
   signal: AbortSignal
   onProgress: (progress: Progress) => void
-  /** What a person may read of it, as it comes. */
+  /** Receives the log of the build for people, as it comes. */
   onText?: (text: string) => void
-  /** The images of this runner that its FROM and `--from` mean, by their names. */
+  /** Images on this runner that FROM and `--from` can name, by these names. */
   snapshots?: Definition['snapshots'] | undefined
-  /** Whose kept lines it may use. Absent: it uses none and keeps none. */
+  /** The build uses and keeps lines for this organization. Absent: it neither uses nor keeps lines. */
   organizationId?: string | undefined
-  /** Brings an image that a stage begins with, or that files come from; answers what it says of itself and what names its files. */
+  /** Fetches the base image of a stage, or a source of files. Returns its configuration and the name of its files. */
   bringBase: (image: string, source: BaseSource) => Promise<{ container: ContainerConfig; files: string }>
-  /** Digest that the name of an image of a registry stands for. */
+  /** Resolves the name of an image of a registry to its digest. */
   resolve: (reference: string) => Promise<string>
   removeBase: (image: string) => Promise<void>
   withWebFile: Library['withWebFile']
@@ -49,7 +49,7 @@ type BuilderParts = {
   agentAt: (socketPath: string) => BuildAgent
   /** Where the files of definitions are kept. */
   contexts: ContextStore
-  /** Absent: every line is carried out each time. */
+  /** Absent: no lines are cached. */
   lines?: LineCache
   timeoutMs?: number
 }
@@ -71,14 +71,14 @@ export class ImageBuilder {
     this.#timeoutMs = timeoutMs
   }
 
-  /** What a runner that was killed has left. */
+  /** Destroys the build sandboxes of a runner that was killed. */
   async removeLeft(): Promise<void> {
     for (const { id } of this.#host.list()) if (isBuildId(id)) await this.#host.destroy(id)
   }
 
   /**
-   * The template of this name is whole when this resolves, unless the image adds nothing to the one below; what was there by
-   * that name before is gone. Answers what the image says of itself.
+   * Builds the image and replaces its template. There is no template if the image adds nothing to its base. Returns the
+   * configuration of the image.
    */
   async build(request: BuildRequest): Promise<ContainerConfig> {
     const { signal, contexts: of } = request
@@ -88,7 +88,7 @@ export class ImageBuilder {
     const files = of && (await ContextSource.open({ contexts: this.#contexts, of, signal: until }))
     const parts = { host: this.#host, agentAt: this.#agentAt, lines: this.#lines, files }
     const build = new Build({ ...request, signal: until }, parts)
-    // Code in a sandbox may have stopped its agent from ever answering: then only the sandbox's end frees the caller.
+    // Code in a sandbox may keep its agent from answering. Then the call ends only when the sandbox is destroyed.
     const giveUp = () => void build.destroyPlaces().catch(() => {})
     until.addEventListener('abort', giveUp, { once: true })
     try {

@@ -1,7 +1,7 @@
-// Makes the images of this runner what control says they should be, and tells what became of them.
+// Brings the images of this runner to the state that control wants, and reports the result.
 //
-// Level-triggered, as the keeper of sandboxes is. What failed is tried again when control asks for it anew over the link; in
-// its list it only says so again. An image that something here needs is removed when nothing does any more.
+// Level-triggered, like the keeper of sandboxes. A failed image is retried when control sends its assignment again. When control
+// sends the whole list, only the failure is reported again. An image in use is removed once nothing uses it any more.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { ImageFailed } from '#src/runner/images/image-failed.ts'
@@ -14,7 +14,7 @@ export type ImageKeeperParts = {
   images: Pick<AllImages, 'find' | 'bring' | 'remove'>
   report: (report: ImageReport) => void
   onProgress: (image: string, progress: Progress) => void
-  /** What was said while one was made; may be lost. */
+  /** Sends a piece of the log of an image's build. Best effort: a piece may be lost. */
   onText: (image: string, text: string) => void
   log: Logger
   now?: () => number
@@ -29,15 +29,15 @@ type Entry = {
 }
 
 const standardLanes = {
-  /** Brought or built at the same time; the others wait. */
+  /** Images that are fetched or built at the same time; further ones wait. */
   long: 3,
-  /** Images that take long, at one time, of one organization. */
+  /** Images of one organization that are fetched or built at the same time. */
   longOfOne: 2,
-  /** What takes a moment: disks that become images, removals, and saying of an image that it is here. */
+  /** Quick tasks at the same time: snapshots of sandboxes, removals, and reports that an image is here. */
   short: 4,
 }
 
-/** More often nobody looks. */
+/** Minimum time between two progress reports of an image. */
 const progressEveryMs = 1000
 
 export class ImageKeeper implements Disposable {
@@ -54,14 +54,14 @@ export class ImageKeeper implements Disposable {
     this.#short = new FairQueue({ atOnce: short })
   }
 
-  /** Control says what one image should be. */
+  /** Takes the assignment of one image from control. */
   take(assignment: ImageAssignment): void {
     const entry = this.#entryFor(assignment)
     if (entry.settled?.state === 'error') delete entry.settled
     this.#reconcile(entry)
   }
 
-  /** The whole list. What it does not name is left as it is. */
+  /** Takes control's whole list. Images that are not in the list stay as they are. */
   takeAll(listed: readonly ImageAssignment[]): void {
     for (const assignment of listed) {
       const entry = this.#entryFor(assignment)
@@ -104,7 +104,7 @@ export class ImageKeeper implements Disposable {
   }
 
   #ended(entry: Entry, working: AbortController, report: ImageReport | undefined) {
-    // The entry may have been replaced by one with another target, which waits for this one to end.
+    // The entry may have been replaced by one with another target, which waits for this work to end.
     const latest = this.#entries.get(entry.assignment.image)
     if (latest?.working === working) delete latest.working
     delete entry.working
@@ -116,7 +116,7 @@ export class ImageKeeper implements Disposable {
     }
   }
 
-  /** Undefined: not yet; the next list asks again. */
+  /** Undefined: not done yet; the next list of control repeats the request. */
   async #perform({ assignment }: Entry, signal: AbortSignal): Promise<ImageReport | undefined> {
     const { image, target, source } = assignment
     const { images, log, onText } = this.#parts
@@ -126,7 +126,7 @@ export class ImageKeeper implements Disposable {
       if (target === 'present') {
         const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
         const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
-        // Control thinks that it is here; told that it is not, it says what it is made of.
+        // Without a source, control believes that the image is here. After the report `absent` it sends the source.
         return known === undefined ? { image, state: 'absent' } : { image, state: 'present', ...known }
       }
       return (await images.remove(image)) ? { image, state: 'absent' } : undefined

@@ -1,4 +1,4 @@
-// What kept lines take of the disk: each what it adds, with the images below them, which are counted once.
+// Disk use of kept lines: the bytes that each line adds, and their base images, each counted once.
 
 type OnBase = { base: string }
 

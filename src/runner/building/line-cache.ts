@@ -1,9 +1,9 @@
-// Disks as lines of definitions have left them, so that a build goes on from the last line that has not changed. Each is a
-// template over a base of its own. Its name says whose it is and what it depends on, so nothing else has to be written down:
-// a template has its name once it is whole and on the disk.
+// Kept lines: disks as they were after a line of a definition. A build continues from the last line that has not changed. A kept
+// line is a template over its own base image. The template's name holds the organization and the key, so no other record is
+// needed: a template gets its name once it is complete and synced.
 //
-// A kept line is only ever a saving. It is found by its own organization alone, and evicted first: by age, by the bounds, and
-// when the disks of sandboxes need the room.
+// Kept lines only save time. Only builds of the same organization use them. They are evicted by age, at their limits, and when
+// the disks of sandboxes need the space.
 import { createHash } from 'node:crypto'
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
@@ -31,7 +31,7 @@ export type LineLimits = {
   /** Shares of the storage pool that lines may take with the images below them. */
   share: number
   shareOfOrganization: number
-  /** Lines go until the pool has this share of its size free, or this many bytes. */
+  /** Lines are evicted until this share of the pool is free, or this many bytes if that is less. */
   freeShare: number
   freeBytes: number
   keptMs: number
@@ -59,7 +59,7 @@ type Line = KeptLine & {
   before: string
   base: string
   usedAt: number
-  /** Builds that need it. */
+  /** Number of running builds that use this line. */
   holds: number
 }
 
@@ -130,7 +130,7 @@ export class LineCache {
     this.#now = now
   }
 
-  /** Reads what is there, and removes what is not whole. */
+  /** Reads the kept lines, and removes lines whose base image is missing. */
   static async open(parts: LineCacheParts): Promise<LineCache> {
     const cache = new LineCache(parts)
     const { host, bases } = parts
@@ -145,7 +145,7 @@ export class LineCache {
     return cache
   }
 
-  /** Copies of disks cost nothing on btrfs only. */
+  /** Only on btrfs is a copy of a disk cheap. */
   get isUseful(): boolean {
     return this.#host.capabilities.hardDiskLimit
   }
@@ -159,7 +159,7 @@ export class LineCache {
     return this.#find(ownerOf(organizationId), key) !== undefined
   }
 
-  /** A line that is found stays until it is released. */
+  /** Finds a line. It is not evicted until it is released. */
   async hold(organizationId: string, key: string): Promise<KeptLine | undefined> {
     const found = this.#find(ownerOf(organizationId), key)
     if (found === undefined) return undefined
@@ -172,13 +172,13 @@ export class LineCache {
     for (const line of this.#lines.values()) if (line.name === name && line.holds > 0) line.holds -= 1
   }
 
-  /** Whether anything is kept that builds on this line. */
+  /** Whether a kept line builds directly on this line. */
   hasAfter(organizationId: string, key: string | undefined): boolean {
     const owner = ownerOf(organizationId)
     return [...this.#lines.values()].some((line) => line.owner === owner && line.before === (key ?? none))
   }
 
-  /** Keeps the disk of a sandbox as it is now. Best effort: a build does not fail where this does. */
+  /** Keeps the disk of a sandbox as it is now. Best effort: a failure here does not fail the build. */
   async keep(wanted: ToKeep): Promise<boolean> {
     const { organizationId, key, before = none, sandboxId, image, files } = wanted
     const owner = ownerOf(organizationId)
@@ -208,7 +208,7 @@ export class LineCache {
     }
   }
 
-  /** To be called every few seconds: makes room for sandboxes where the pool has little left. */
+  /** Must be called every few seconds. Evicts lines when the pool has little space left for sandboxes. */
   async relieve(): Promise<void> {
     const isDue = this.#now() - this.#sweptAt > sweepEveryMs
     if (this.#lines.size > 0 && (isDue || (await this.#missingBytes()) > 0)) await this.sweep()
@@ -216,7 +216,7 @@ export class LineCache {
 
   static readonly relieveSeconds = relieveSeconds
 
-  /** Evicts what is beyond the bounds. Never throws. */
+  /** Evicts lines beyond the limits. Never throws. */
   sweep(): Promise<void> {
     this.#mustSweep = true
     this.#sweeping ??= this.#sweepWhileAsked()
@@ -234,7 +234,7 @@ export class LineCache {
         this.#log.warn({ err }, 'kept lines of definitions could not be swept')
       }
     }
-    // In the turn in which nobody asks any more: the next caller begins anew.
+    // No await lies between the last check and this line, so a later caller starts a new sweep.
     this.#sweeping = undefined
   }
 
@@ -246,7 +246,7 @@ export class LineCache {
     return this.#lines.get(placeOf({ owner, key }))
   }
 
-  /** The line itself, and all that it builds on, the nearest first. */
+  /** The line itself and all lines that it builds on, the nearest first. */
   #chain(line: Line): Line[] {
     const chain: Line[] = []
     for (let at: Line | undefined = line; at && !chain.includes(at); at = this.#find(at.owner, at.before))
@@ -262,13 +262,13 @@ export class LineCache {
     }
   }
 
-  /** Bytes that the pool has too few for the disks of sandboxes. */
+  /** Bytes that must still be freed for the disks of sandboxes; negative if enough is free. */
   async #missingBytes(): Promise<number> {
     const { freeBytes, wholeBytes } = await this.#host.room()
     return Math.min(this.#limits.freeBytes, wholeBytes * this.#limits.freeShare) - freeBytes
   }
 
-  /** What each line adds to the one that it builds on. */
+  /** Bytes that each line adds to the line that it builds on. */
   async #addedBytes(): Promise<Map<Line, number>> {
     const templates = await this.#host.templates()
     const sizes = new Map(templates.map(({ image, sizeBytes = 0 }) => [image, sizeBytes]))
@@ -321,7 +321,7 @@ export class LineCache {
     this.#addedToImages = [...added.values()].reduce((sum, bytes) => sum + bytes, 0)
   }
 
-  /** What was not used for longest first; of one chain, the end first. */
+  /** The longest unused lines first. In one chain, the end comes first. */
   #inOrderOfEviction(): Line[] {
     const depths = new Map([...this.#lines.values()].map((line) => [line, this.#chain(line).length]))
     const depth = (line: Line) => depths.get(line) ?? 0

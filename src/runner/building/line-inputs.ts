@@ -1,4 +1,4 @@
-// What a line takes from elsewhere, each named by what it is. Undefined: this is not known, so the line has no key.
+// The inputs of a line (files, stages, images, URLs), each named by its content. If one is unknown, the line has no key.
 import { fingerprintOf } from '../copying/fingerprint.ts'
 import type { CopySource } from '../copying/source.ts'
 import type { BuildStep, CopyStep, Mount, Origin } from '../images/definition/plan.ts'
@@ -9,12 +9,12 @@ export type InputParts = {
   files: CopySource | undefined
   /** Key of a stage after its last line. */
   keyOfStage: (index: number) => string | undefined
-  /** What an image is: its digest, or the name of one that never changes. */
+  /** Identifies an image: its digest, or the name of an image that never changes. */
   identityOf: (image: string) => Promise<string>
   signal: AbortSignal
 }
 
-/** `fetched`: the digests of what came from the addresses of an ADD without a checksum. */
+/** `fetched`: the digests of the downloads of an ADD without a checksum. */
 export const inputsOf = async (
   step: BuildStep,
   fetched: readonly string[] | undefined,
@@ -25,7 +25,7 @@ export const inputsOf = async (
   return known.length === inputs.length ? known : undefined
 }
 
-/** Whether an address may answer with something else tomorrow. */
+/** Whether the line downloads something that may be different next time. */
 export const mayChange = (step: BuildStep): boolean =>
   'copy' in step &&
   (step.copy.urls.length > 0 || step.copy.repository !== undefined) &&
@@ -52,7 +52,7 @@ const ofMount = async (mount: Mount, parts: InputParts): Promise<string | undefi
 const identity = async (origin: Origin, { keyOfStage, identityOf }: InputParts): Promise<string | undefined> =>
   'stage' in origin ? keyOfStage(origin.stage) : identityOf(origin.image)
 
-/** What is not there is reported when the line is carried out. */
+/** Undefined if a file is missing; the error is reported when the line runs. */
 const fingerprint = async (copy: CopyStep['copy'], { files, signal }: InputParts): Promise<string | undefined> => {
   if (files === undefined) return undefined
   const wanted = { ...copy, isOwned: copy.owner !== '' }

@@ -1,11 +1,11 @@
-// The key of a line: a hash of all that its result depends on. Two builds of one organization that come to the same key would do
-// the same on the same disk, so the second takes what the first has kept.
+// The key of a line: a hash of all that its result depends on. If two builds of one organization compute the same key, the line
+// would have the same result, so the second build uses the line that the first has kept.
 //
-// A secret has no content here: only its id is in the key. The number of the line and the names of stages are not in it.
+// A secret's content is not in the key, only its id. The number of the line and the names of stages are not in it.
 import { createHash } from 'node:crypto'
 import type { BuildStep } from '../images/definition/plan.ts'
 
-/** Another number once the same line may have another result: a change of how lines are carried out. */
+/** Must be increased when a change of the builder may change the result of a line. */
 const generation = 1
 
 const hashOf = (...parts: unknown[]): string =>
@@ -17,7 +17,7 @@ const hashOf = (...parts: unknown[]): string =>
 /** The key of a stage before its first line. */
 export const keyOfBase = (files: string): string => hashOf('base', files)
 
-/** `inputs`: what the files are that the line takes from elsewhere, in the order in which it names them. */
+/** `inputs`: names of the line's inputs by their content (line-inputs.ts), in the order of the line. */
 export const keyAfter = (before: string, step: BuildStep, inputs: readonly string[]): string =>
   hashOf(before, meaningOf(step), inputs)
 

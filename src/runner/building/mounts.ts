@@ -1,6 +1,6 @@
-// The mounts of one RUN line. A sandbox may not mount anything, so what is meant is put in place before the command runs and
-// taken away after it; what lay there before comes back. All of it happens inside, through the agent of the build's sandbox, and
-// what is kept between two lines lies on its own disk: no other build sees a cache of this one.
+// The mounts of one RUN line. A sandbox cannot mount anything, so the files are moved or copied to the target before the command
+// runs. Afterwards they are removed, and the earlier content of the target is put back. The agent of the build's sandbox does
+// this, and caches stay on the sandbox's own disk between two lines.
 import { posix } from 'node:path'
 import { AgentRefused, type Files } from '#src/toolbox/agent/agent.ts'
 import { copyFiles } from '../copying/copier.ts'
@@ -22,7 +22,7 @@ const asideAt = `${ownDirectory}/aside`
 
 const isErrno = (error: unknown, ...names: string[]) => error instanceof AgentRefused && names.includes(error.errno)
 
-/** Answers what takes them away again, to be called when the command has ended well: a stage that fails is thrown away. */
+/** Returns a function that undoes the mounts. Call it only if the command succeeds: a failed stage is discarded. */
 export const mount = async (mounts: readonly Mount[], mounting: Mounting): Promise<() => Promise<void>> => {
   const undos: (() => Promise<void>)[] = []
   for (const [index, each] of mounts.entries()) if (isPlaced(each)) undos.unshift(await mountOne(each, index, mounting))
@@ -49,7 +49,7 @@ const mountOne = async (each: Placed, index: number, mounting: Mounting): Promis
   else await copyTo(target, each, mounting)
   if (each.type === 'cache') await files.move(cache, target)
   return async () => {
-    // The cache goes back to where the next line finds it.
+    // Moves the cache back to where the next line looks for it.
     if (each.type === 'cache') await files.move(target, cache)
     else await remove(files, target)
     if (wasThere) await files.move(aside, target)
@@ -57,7 +57,7 @@ const mountOne = async (each: Placed, index: number, mounting: Mounting): Promis
   }
 }
 
-/** The directories that are made on the way, the deepest first. */
+/** The parent directories of the target that do not exist yet, the deepest first. */
 const missingAbove = async (files: Files, target: string): Promise<string[]> => {
   const missing: string[] = []
   for (let path = posix.dirname(target); path !== '/'; path = posix.dirname(path)) {
@@ -67,7 +67,7 @@ const missingAbove = async (files: Files, target: string): Promise<string[]> => 
   return missing
 }
 
-/** A directory of the image below cannot be renamed on every disk: it is copied then. */
+/** Some disks cannot rename a directory of the image (EXDEV). Then the directory is copied. */
 const moveAside = async (target: string, aside: string, mounting: Mounting): Promise<boolean> => {
   const { files, signal, mostBytes } = mounting
   const there = await find(files, target)

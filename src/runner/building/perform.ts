@@ -23,7 +23,7 @@ type Performing = {
   sourceOf: (origin: Origin | undefined) => CopySource
 }
 
-/** Answers the digests of what addresses led to. */
+/** Returns the digests of the line's downloads. */
 export const perform = async (place: Workplace, step: BuildStep, performing: Performing): Promise<string[]> => {
   try {
     if ('argv' in step) await run(place, step, performing)
@@ -61,7 +61,7 @@ const copyLine = async (
   return digests
 }
 
-/** `fetched`: what came from the addresses so far. */
+/** `fetched`: the files downloaded so far. */
 const copyWith = async (
   place: Workplace,
   copy: CopyStep['copy'],

@@ -68,7 +68,7 @@ const saidBefore = (tail: Buffer): string => {
   return text === '' ? '' : `\n${text}`
 }
 
-/** A command that fails for want of a secret rarely says so. */
+/** Names the missing secrets: a command that fails without its secret rarely says so. */
 const withoutSecrets = ({ mounts = [] }: RunStep): string => {
   const wanted = mounts.flatMap((mount) => (mount.type === 'secret' || mount.type === 'ssh' ? [mount.id] : []))
   return wanted.length === 0 ? '' : `\nIt ran without ${wanted.join(', ')}: no secret can be given to a build here.`

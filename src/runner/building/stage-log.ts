@@ -1,6 +1,6 @@
-// The log of one stage among others that are built at the same time: whole lines, each with the name of its stage in front.
+// The log of one stage. Stages are built at the same time, so it has only whole lines, each with the name of its stage in front.
 
-/** A longer line is cut: a program may print without ever ending one. */
+/** A longer line is split, because a program may print without ever ending its line. */
 const longestLine = 2000
 
 export class StageLog {
@@ -23,7 +23,7 @@ export class StageLog {
     }
   }
 
-  /** Says what is left of a line, before the next instruction. */
+  /** Writes the rest of an unfinished line, before the next instruction. */
   end(): void {
     if (this.#line !== '') this.#say(this.#line)
     this.#line = ''

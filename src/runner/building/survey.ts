@@ -1,5 +1,5 @@
-// What is known of the stages of a definition before any of them runs: what each begins with, the keys of its lines, and how many
-// of them are kept from an earlier build.
+// Finds out about the stages of a definition before any of them runs: what each begins with, the keys of its lines, and how many
+// lines are cached.
 import { type BuildStep, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
 import { formatReference, parseReference, pinned } from '#src/runner/images/reference.ts'
@@ -19,12 +19,12 @@ export const stageName = (image: string, of: string | number): string => `${imag
 /** Kept lines of one organization. */
 export type OwnLines = { lines: LineCache; organizationId: string }
 
-/** A stage that was looked at. */
+/** A stage with the results of the survey. */
 export type Looked = {
   stage: Stage
   steps: readonly BuildStep[]
   config: ContainerConfig
-  /** What its sandbox begins as. Undefined: the disk of the stage that it builds on. */
+  /** Image or template that its sandbox is made from. Undefined: the disk of the stage that it builds on. */
   from: string | undefined
   /** The image of the library below its disk, and the name of that image's files. */
   base: { image: string; files: string }
@@ -48,7 +48,7 @@ type SurveyParts = {
   /** The files that came with the definition. */
   files: CopySource | undefined
   signal: AbortSignal
-  /** Told of the lines that need not be run. */
+  /** Called for a stage with cached lines. */
   onKept: (looked: Looked) => void
 }
 
@@ -62,7 +62,7 @@ export class Survey {
   readonly #looked = new Map<number, Looked>()
   readonly #identities = new Map<string, Promise<string>>()
   readonly #held: KeptLine[] = []
-  /** Images that go when the build is done. */
+  /** Images that are removed when the build is done. */
   readonly bases: string[] = []
 
   constructor({ request, own, files, signal, onKept }: SurveyParts) {
@@ -73,7 +73,7 @@ export class Survey {
     this.#onKept = onKept
   }
 
-  /** To be asked about stages that were looked at. */
+  /** Only for stages whose `look` has resolved. */
   get(index: number): Looked {
     return this.#looked.get(index) as Looked
   }
@@ -82,7 +82,7 @@ export class Survey {
     return [...this.#looked.values()]
   }
 
-  /** What it holds for the build may be evicted from here on. */
+  /** Releases the kept lines of this build, so that they may be evicted. */
   release(): void {
     for (const line of this.#held) this.#own?.lines.release(line)
   }
@@ -121,7 +121,7 @@ export class Survey {
     if (image !== this.#request.image) this.bases.push(image)
     const { container, files } = await this.#request.bringBase(image, source)
     const { steps, config } = stage.on(container)
-    // A snapshot may have a disk of its own over what lies below it.
+    // The snapshot of a sandbox has its own disk over its base image, so its name is part of the key.
     const name = source.kind === 'image' ? source.image : image
     const firstKey = keyOfBase(source.kind === 'image' ? `snapshot ${name} ${files}` : files)
     return { ...none, stage, steps, config, from: name, base: { image, files }, firstKey, keptKey: undefined }
@@ -132,7 +132,7 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // What an address answers is asked for only where a line is kept that depends on it.
+      // Downloads only if there is a kept line that may match.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
@@ -193,7 +193,7 @@ export class Survey {
       identityOf: (image) => this.#identityOf(image),
       signal: this.#signal,
     }).catch(() => {
-      // What cannot be found out is reported when the line is carried out.
+      // The error is reported when the line runs.
       this.#signal.throwIfAborted()
       return undefined
     })
@@ -221,7 +221,7 @@ export class Survey {
     }
   }
 
-  /** What an image is: the same as long as its files are the same. */
+  /** Identifies an image by its content. */
   #identityOf(name: string): Promise<string> {
     const source = this.sourceNamed(name)
     if (source.kind === 'image') return Promise.resolve(`snapshot ${source.image}`)
@@ -239,7 +239,7 @@ export class Survey {
     return this.#request.plan.stages.find((stage) => stage.index === index) as Stage
   }
 
-  /** The name of what a stage begins with. Only what lies below the last one stays. */
+  /** The name of a stage's base image. Only the base of the last stage stays after the build. */
   #nameOfBase({ index }: Stage): string {
     const { image, plan } = this.#request
     let root = plan.stages.at(-1) as Stage
@@ -247,7 +247,7 @@ export class Survey {
     return index === root.index ? image : stageName(image, index)
   }
 
-  /** Undefined: it builds on another stage. */
+  /** Undefined if the stage builds on another stage. */
   sourceOf({ from }: Stage): BaseSource | undefined {
     if (from === 'scratch') return { kind: 'scratch' }
     return 'stage' in from ? undefined : this.sourceNamed(from.image)
@@ -259,7 +259,7 @@ export class Survey {
     return image === undefined ? { kind: 'registry', reference: name } : { kind: 'image', image }
   }
 
-  /** The reference of an image as it was when the keys were made; as it is written where no key needed it. */
+  /** The image's reference with the digest that the keys were computed with. Unchanged if no key needed a digest. */
   async pinned(reference: string): Promise<string> {
     return (await this.#identities.get(reference)) ?? reference
   }
