@@ -3,6 +3,7 @@
  * separate process, and only that process reads the client's messages.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -55,7 +56,8 @@ static void on_ended(struct child *child, int status) {
 _Noreturn static void become_server(int fd, const struct ucred *who) {
   setup_child();
   servers = NULL; /* these process numbers may soon belong to others */
-  if (dup2(fd, PEER_FD) < 0) _exit(1);
+  /* The command must not inherit it: whoever holds it speaks to the client as the agent. */
+  if (fd != PEER_FD && dup3(fd, PEER_FD, O_CLOEXEC) < 0) _exit(1);
   close_from(PEER_FD + 1);
   sudo_serve(&policy, &(struct sudo_peer){.fd = PEER_FD, .uid = who->uid, .gid = who->gid});
 }

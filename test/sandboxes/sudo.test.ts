@@ -94,6 +94,17 @@ print(p.wait())`
     assert.equal(await box.run('sudo sh -c "echo closed" <&- 2>&-'), 'closed')
   })
 
+  test('a command gets no descriptor of the agent, so no user whom it runs as can speak to the caller’s sudo', async () => {
+    const others = `sh -c 'for fd in 3 4 5 6 7 8 9; do test ! -e /proc/$$/fd/$fd || echo $fd; done'`
+    for (const user of ['root', 'nobody']) assert.equal(await box.run(`sudo -u ${user} ${others}`), '', user)
+    // "Your command was stopped by the signal 9", by which sudo would stop its own process group.
+    const stops = String.raw`python3 -c 'import socket; socket.socket(fileno=3).send(b"\x04\x09")'`
+    assert.match(
+      await box.run(`sudo -u nobody ${stops} 2>&1; echo the caller lives`),
+      /Bad file descriptor[\s\S]*the caller lives$/,
+    )
+  })
+
   test('the directory is the caller’s, one included that the caller could not enter again', async () => {
     assert.equal(await box.run('mkdir -p /tmp/here && cd /tmp/here && sudo pwd'), '/tmp/here')
     assert.equal(await box.run('mkdir -p /tmp/shut && cd /tmp/shut && chmod 0 . && sudo pwd'), '/tmp/shut')
