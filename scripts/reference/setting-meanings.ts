@@ -48,7 +48,7 @@ export const meanings: Record<string, string> = {
   ALCOVE_PRIVATE_REGISTRIES:
     'Registries that may be on this machine or at a private address. The runner speaks to them through the network of the host. Default: none.',
   ALCOVE_OPEN_NETWORKS:
-    'IPv4 addresses and networks that sandboxes may reach although they are private or belong to the host, separated by commas, such as 10.1.0.0/16. The host itself stays closed. Default: none.',
+    "Private networks, or networks that the host is attached to, that sandboxes may reach, as IPv4 addresses or networks separated by commas, such as 10.1.0.0/16. The host's own addresses stay closed. Default: none.",
   ALCOVE_PLAIN_REGISTRIES:
     'Registries that are spoken to without TLS, as host:port separated by commas, wherever they are. Default: none.',
   ALCOVE_REGISTRY_AUTH:

@@ -1,5 +1,5 @@
-// Fetches the files of a repository that an ADD names, by git: as a user that owns nothing, in the network that images are fetched
-// in, without hooks, without configuration and by http alone. The files come as one tar, which is never unpacked on the host.
+// Fetches the repository that an ADD names, by git: as a user without privileges, in the network for fetching images, without
+// hooks or configuration, and only by http. The result is one tar file, which is never unpacked on the host.
 import { constants } from 'node:fs'
 import { chown, type FileHandle, mkdir, open } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -14,14 +14,14 @@ import { bytesWrittenBelow, runJob, TookTooLong } from './workshop.ts'
 
 export type Repository = {
   url: string
-  /** A branch, a tag or a whole commit. */
+  /** A branch, a tag or a full commit id. */
   ref: string
-  /** Directory within it; empty: all of it. */
+  /** Directory of the repository to fetch. Empty: the whole repository. */
   directory: string
   keepsHistory: boolean
 }
 
-/** A tar of the files, which a program without rights has written. */
+/** A tar file of the repository, written by a program without privileges. */
 export type RepositoryFile = { file: FileHandle; size: number; commit: string }
 
 const exitNoRef = 41
@@ -53,9 +53,9 @@ git checkout --quiet --detach FETCH_HEAD
 cd "./$3"
 tar --create --sort=name --format=pax --owner=0 --group=0 --numeric-owner --exclude="$4" --file=/work/file . || exit ${exitTar}`
 
-/** Files that a COPY may have, too. */
+/** Most files of a repository: the limit of COPY. */
 const mostEntries = 200_000
-/** Objects, files and the tar together, against what the image may have. */
+/** The job may write this many times the size limit of the image: git objects, files and the tar file. */
 const shareOfJob = 4
 
 const tooLarge = (mostBytes: number, cause?: unknown) =>
@@ -68,7 +68,7 @@ export const fetchRepository = async (
 ): Promise<RepositoryFile> => {
   const { settings, limits, scratch, mostBytes, signal } = fetching
   const url = new URL(address)
-  // Says in the usual sentences what cannot be reached, or answers with an error.
+  // Requests the address first, so that an unreachable server or an error status is reported in the usual sentences.
   const asked = join(scratch, 'asked')
   await mkdir(asked)
   const refs = `${address.replace(/\/$/, '')}/info/refs?service=git-upload-pack`
@@ -121,7 +121,7 @@ export const fetchRepository = async (
   return { ...(await opened(join(place, 'file'))), commit }
 }
 
-/** What was written there is read as root, and only if it is a file. */
+/** Opens the tar file as root, if it is a regular file. */
 const opened = async (path: string) => {
   const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   const stats = await file.stat()

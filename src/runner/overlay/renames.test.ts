@@ -37,14 +37,14 @@ suite('renaming directories of the image', { skip: needsRoot }, () => {
   const read = async (sandboxId: string, ...paths: string[]) =>
     (await box.run(sandboxId, `cat ${paths.join(' ')}`)).output.split('\n')
 
-  test('rename(2) moves them with all that they hold, and new ones of the old name are empty', async () => {
+  test('rename(2) moves a directory with its content, and a new directory with the old name is empty', async () => {
     const { sandboxId } = await box.started({ user: 'root' })
     await renamed(sandboxId, '/opt/tool', '/opt/tool2')
     assert.deepEqual(await read(sandboxId, '/opt/tool2/one', '/opt/tool2/lib/two'), ['one', 'two'])
     assert.match((await box.run(sandboxId, 'ls /opt/tool')).output, /No such file/)
     await box.run(sandboxId, 'mkdir /opt/tool; echo new > /opt/tool/new')
     assert.equal((await box.run(sandboxId, 'ls /opt/tool')).output, 'new')
-    // Within one that was renamed, out of it, over an empty one, and back.
+    // Renames directories inside a renamed directory, out of it, over an empty directory, and back.
     await renamed(sandboxId, '/opt/tool2/lib', '/opt/tool2/library')
     await renamed(sandboxId, '/opt/tool2/library/deep', '/deep')
     await renamed(sandboxId, '/deep', '/opt/other')
@@ -61,7 +61,7 @@ suite('renaming directories of the image', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('they are where they were moved after a stop, a fork, a snapshot and an archive', async () => {
+  test('renamed directories keep their new place after a stop, a fork, a snapshot and an archive', async () => {
     const first = await box.started({ user: 'root' })
     const { sandboxId } = first
     await renamed(sandboxId, '/opt/tool', '/moved')
@@ -89,13 +89,13 @@ suite('renaming directories of the image', { skip: needsRoot }, () => {
     const { forkOf: _, ...back } = fork
     await box.host.start({ ...back, isNew: false, generation: 3, archive: { id, sha256 } } as Assignment)
     await check(fork.sandboxId)
-    // What came back can be moved on.
+    // A directory restored from an archive can be renamed again.
     await renamed(fork.sandboxId, '/moved', '/again')
     assert.deepEqual(await read(fork.sandboxId, '/again/deeper/three'), ['three'])
     for (const each of [first, fork, copy]) await box.host.destroy(each.sandboxId)
   })
 
-  test('nobody inside can forge where a directory leads', async () => {
+  test('root in a sandbox cannot forge overlay redirects to other directories', async () => {
     const assignment = await box.started({ user: 'root' })
     const { sandboxId } = assignment
     await box.run(sandboxId, 'mkdir -m 755 /trap /trap2; true > /file')
@@ -118,7 +118,9 @@ suite('renaming directories of the image', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('an image cannot forge it either', { skip: !existsSync('/bin/busybox') && 'needs busybox-static' }, async () => {
+  test('an image cannot forge overlay redirects either', {
+    skip: !existsSync('/bin/busybox') && 'needs busybox-static',
+  }, async () => {
     const target = Buffer.from('/secret')
     const forged = (path: string): TarEntry => ({
       path,

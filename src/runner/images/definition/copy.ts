@@ -1,4 +1,4 @@
-// COPY and ADD: which files, and where to.
+// Parses COPY and ADD: the files to copy, and their destination.
 import { posix } from 'node:path'
 import type { Repository } from '../repository.ts'
 import { type At, type Instruction, jsonListIn, refuse } from './instructions.ts'
@@ -6,45 +6,45 @@ import type { Origin } from './origins.ts'
 
 export type CopyStep = {
   line: number
-  /** The instruction as a person reads it. */
+  /** The instruction as text, for the log. */
   text: string
   copy: {
-    /** Absent: the files that came with the definition. */
+    /** Stage or image that the files come from. Absent: the files that came with the definition. */
     from?: Origin
     sources: string[]
     /** Files whose contents are in the definition itself. */
     documents: { name: string; content: string }[]
-    /** Files of the web; `name` is empty where the address has none. */
+    /** Files to download; `name` is empty if the address has no file name. */
     urls: { url: string; name: string }[]
-    /** A repository, which is then all that the line takes. */
+    /** A git repository. It is then the only source of the line. */
     repository?: Repository
-    /** Digest of the source, or commit of a repository; only allowed with a single one. */
+    /** Expected digest of the downloaded file, or commit of the repository. Only allowed with a single source. */
     checksum?: string
-    /** Absolute; with a slash at its end it is a directory. */
+    /** Absolute path. A slash at its end means that the destination is a directory. */
     destination: string
-    /** Names or numbers; empty: root, and the number of the owner. */
+    /** Names or numbers. An empty owner is root, and an empty group has the owner's number. */
     owner: string
     group: string
     mode?: number
     /** ADD: archives are unpacked. */
     unpacks: boolean
-    /** Patterns of what is left out. */
+    /** Patterns of files that are not copied. */
     excludes: string[]
-    /** Whether the directories above a source are made as well. */
+    /** `--parents`: the directories above a source are created at the destination too. */
     keepsParents: boolean
   }
 }
 
 type Reader = {
-  /** The words of a text with what is true at its line, or all of it as one. */
+  /** The words of a text, or the text as one word, expanded with the variables at the line. */
   wordsIn: (text: string, splits?: boolean) => string[]
-  /** A here-document with its variables. */
+  /** A here-document with its variables expanded. */
   linesIn: (text: string) => string
   originOf: (text: string) => Origin
   workdir: string
 }
 
-/** Words; or each string of a JSON list as one, in which quotes and variables mean the same. */
+/** The arguments of a line: its words, or the strings of a JSON list. Both expand quotes and variables. */
 const argumentsIn = (rest: string, wordsIn: Reader['wordsIn']): string[] =>
   jsonListIn(rest)?.map((part) => wordsIn(part, false).join('')) ?? wordsIn(rest)
 
@@ -60,7 +60,7 @@ const ownerIn = (at: At, value: string) => {
   return { owner, group }
 }
 
-/** Flags that one of both takes, or that Docker has. */
+/** Advice about a flag that this instruction does not take. */
 const flagInstead = (name: string, key: string): string => {
   if (name === 'COPY' && ['checksum', 'keep-git-dir'].includes(key)) return `write ADD --${key}`
   return name === 'ADD' && ['from', 'parents'].includes(key) ? `write COPY --${key}` : 'leave it out'
@@ -77,7 +77,7 @@ const flagInto = (copy: CopyStep['copy'], at: Required<At>, flag: string, { orig
   else if (key === 'checksum' && name === 'ADD') copy.checksum = value ?? ''
   else if (key === 'exclude' && value) copy.excludes.push(value)
   else if (key === 'parents' && name === 'COPY') copy.keepsParents = isSwitchedOn(value)
-  // How layers are kept, and there are none here; and what `repositoryIn` reads.
+  // `--link` is about layers, which builds here do not have. `repositoryIn` reads `--keep-git-dir`.
   else if (key !== 'link' && !(key === 'keep-git-dir' && name === 'ADD'))
     refuse(at, `--${key.slice(0, 40)} is not supported`, flagInstead(name, key))
 }
@@ -97,7 +97,7 @@ const urlIn = (at: Required<At>, source: string): CopyStep['copy']['urls'][numbe
   return { url: url.href, name: nameIn(url) }
 }
 
-/** Undefined where percent signs stand for no text. */
+/** Decodes percent signs. Undefined if they do not encode valid text. */
 const decoded = (text: string): string | undefined => {
   try {
     return decodeURI(text)
@@ -110,7 +110,7 @@ const refShape = /^\w[\w./@+-]*$/
 const digestShape = /^sha256:[0-9a-f]{64}$/
 const commitShape = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/
 
-/** `https://HOST/PATH.git#REF:DIRECTORY` */
+/** Parses `https://HOST/PATH.git#REF:DIRECTORY`. */
 const repositoryIn = (at: Required<At>, source: string, flags: readonly string[]): Repository => {
   const instead = 'write https://HOST/PATH.git#REF:DIRECTORY, where REF and DIRECTORY may be left out'
   if (!/^https?:/i.test(source)) {
@@ -140,7 +140,7 @@ const checkChecksum = (at: Required<At>, { checksum, repository, urls }: CopySte
     refuse(at, '--checksum takes a digest of SHA-256', 'write --checksum=sha256: and its 64 digits')
 }
 
-/** The last part of the path, as a name of a file. */
+/** The last part of the address's path, as a file name. Empty if it is not a valid file name. */
 const nameIn = ({ pathname }: URL): string => {
   const last = posix.basename(pathname.endsWith('/') ? '' : pathname)
   try {
@@ -158,7 +158,7 @@ export const copyIn = (instruction: Instruction, reader: Reader): CopyStep => {
     ...{ sources: [], documents: [], urls: [], destination: '', owner: '', group: '' },
     ...{ unpacks: name === 'ADD', excludes: [], keepsParents: false },
   }
-  // A name of a stage stands for itself, so that what it leads to is known before anything is built.
+  // Variables in `--from` are not expanded: the stages to build must be known before the first line runs.
   for (const flag of flags)
     flagInto(copy, instruction, flag.startsWith('--from') ? flag : wordsIn(flag, false).join(''), reader)
   const given = argumentsIn(rest, wordsIn)

@@ -5,7 +5,7 @@ export type HereDocument = {
   content: string
   /** The delimiter is quoted, so `$` stands for itself. */
   isQuoted: boolean
-  /** The document as it is written, with its last line: what a shell reads. */
+  /** The document as it is written, with its closing delimiter, so that a shell can read it. */
   raw: string
 }
 
@@ -24,7 +24,7 @@ export const openingsIn = (text: string): Opening[] => {
   return openings
 }
 
-/** Whether all of a command is one here-document, which is a script then. */
+/** Whether the command is only one here-document. The document is then run as a script. */
 export const isOnlyDocument = (text: string): boolean => /^<<-?["']?[\w.-]+["']?$/.test(text.trim())
 
 /**

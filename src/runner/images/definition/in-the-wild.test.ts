@@ -1,5 +1,5 @@
-// How people write Dockerfiles: python, uv, Node, Go, Rust, Java and others in stages, devcontainers, benchmarks, distributions.
-// docs/reference/dockerfiles.md is the table of them.
+// Parses typical Dockerfiles: Python, uv, Node, Go, Rust, Java, stages, devcontainers, benchmarks and distributions.
+// docs/reference/dockerfiles.md lists them in a table.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { ImageFailed } from '../image-failed.ts'
@@ -7,7 +7,7 @@ import type { ContainerConfig } from '../manifest.ts'
 import { emptyConfig, planOf } from './plan.ts'
 import { definitions } from './testing/definitions.ts'
 
-/** What a registry's image might say of itself. */
+/** A possible configuration of an image from a registry. */
 const base = {
   ...emptyConfig(),
   env: { PATH: '/bin', HOME: '/root', NB_UID: '1000', NB_GID: '100', ROS_DISTRO: 'humble' },

@@ -1,34 +1,34 @@
-// The text of a Dockerfile, cut into instructions (docs.docker.com/reference/dockerfile). What they mean is for `stage.ts`.
+// Splits the text of a Dockerfile into instructions (docs.docker.com/reference/dockerfile). `stage.ts` interprets them.
 import { ImageFailed } from '../image-failed.ts'
 import { documentsAfter, type HereDocument, openingsIn } from './here-documents.ts'
 
 export type Instruction = {
   line: number
   name: string
-  /** The flags before the rest, such as `--from=build`, as they are written. */
+  /** The flags behind the instruction's name, such as `--from=build`, as they are written. */
   flags: readonly string[]
   rest: string
   documents: readonly HereDocument[]
 }
 
-/** What is most often missing where a line begins with something else. */
+/** Advice for a line that begins with no known instruction. */
 export const noInstruction = 'write RUN before a command, or \\ at the end of the line before where it goes on'
 
 const largestText = 256 * 1024
 const mostInstructions = 1000
-/** Most flags of one instruction; each flag is read with all variables that there are. */
+/** Most flags of one instruction. Reading a flag takes time, because all variables are looked up for it. */
 const mostFlags = 30
 
-/** Where a refusal points to: a line, and the instruction on it where there is one. */
+/** Place of an error: a line, and the name of its instruction if it has one. */
 export type At = { line: number; name?: string }
 
-/** `instead`: what to write, so that a person need not look it up. */
+/** `instead` advises the user what to write. */
 export const refuse = ({ line, name }: At, why: string, instead: string): never => {
   const of = name === undefined ? '' : ` (${name})`
   throw new ImageFailed('unsupported', `Line ${line} of the definition${of}: ${why}; ${instead}.`)
 }
 
-/** Reads a JSON list of texts. Undefined for anything else, which is read as words, or by a shell. */
+/** Parses a JSON list of strings. Undefined for any other text. */
 export const jsonListIn = (rest: string): string[] | undefined => {
   if (!rest.startsWith('[')) return undefined
   try {
@@ -39,7 +39,7 @@ export const jsonListIn = (rest: string): string[] | undefined => {
   }
 }
 
-/** The character that joins lines; a comment at the very top may change it. Others there (`# syntax=`) have no effect. */
+/** The character that joins lines. The directive `# escape=` at the top may change it; other directives have no effect. */
 const escapeIn = (lines: readonly string[]): '\\' | '`' => {
   for (const line of lines) {
     const [, name, value] = /^\s*#\s*(\w+)\s*=\s*(\S+)\s*$/.exec(line) ?? []
@@ -87,7 +87,7 @@ export const instructionsOf = (text: string): { instructions: Instruction[]; esc
   const instructions: Instruction[] = []
   let open: { line: number; text: string } | undefined
 
-  /** Answers where the text goes on after the here-documents of an instruction that ends before `next`. */
+  /** Ends an instruction whose last line is before `next`. Returns the line after the instruction's here-documents. */
   const close = (next: number): number => {
     if (open === undefined) return next
     const { line, text: whole } = open
@@ -111,7 +111,7 @@ export const instructionsOf = (text: string): { instructions: Instruction[]; esc
   for (let index = 0; index < lines.length; ) {
     const line = lines[index] as string
     index += 1
-    // Comments and empty lines may stand between the lines of one instruction too.
+    // Comments and empty lines are skipped, even between the lines of one instruction.
     if (line.trim() === '' || /^\s*#/.test(line)) continue
     const goesOn = joins.test(line)
     const part = goesOn ? line.replace(joins, '') : line

@@ -1,14 +1,14 @@
-// `RUN --mount=…`: what lies at some path while one command runs, and is not in the image.
+// Parses `RUN --mount=…`. A mount is present at its path while one command runs, and is not part of the image.
 import { posix } from 'node:path'
 import { type At, refuse } from './instructions.ts'
 import type { Origin } from './origins.ts'
 
 export type Mount =
   | { type: 'cache'; id: string; target: string; mode: number; uid: number; gid: number; from?: Origin; source: string }
-  /** Without `from` it comes from the files of the definition. */
+  /** A mount without `from` shows the files that came with the definition. */
   | { type: 'bind'; target: string; source: string; from?: Origin }
   | { type: 'tmpfs'; target: string }
-  /** Nobody can give one to a build here: the command runs without it. */
+  /** Builds here have no secrets and no SSH agent. The command runs without them. */
   | { type: 'secret' | 'ssh'; id: string }
 
 const kinds = ['cache', 'bind', 'tmpfs', 'secret', 'ssh']
@@ -21,7 +21,7 @@ const shortNames: Record<string, string> = {
   ro: 'readonly',
 }
 
-/** What may be said of each kind. Those without a meaning here change nothing about what a command sees. */
+/** The allowed options of each kind of mount. Some are accepted and have no effect. */
 const known: Record<Mount['type'], readonly string[]> = {
   cache: ['id', 'target', 'mode', 'uid', 'gid', 'from', 'source', 'sharing', 'readonly', 'readwrite'],
   bind: ['target', 'source', 'from', 'readwrite', 'readonly'],

@@ -1,4 +1,4 @@
-// Where FROM, `--from` and mounts of a definition lead: to another stage of it, or to an image of a registry.
+// The origins that FROM, `--from` and mounts of a definition name: another stage, or an image of a registry.
 import { ownArchitecture } from '../manifest.ts'
 import { parseReference } from '../reference.ts'
 import { type At, refuse } from './instructions.ts'
@@ -7,14 +7,14 @@ export type Origin = { stage: number } | { image: string }
 
 type Named = { name: string | undefined }
 
-/** Names of snapshots of the server, which may be such that no image of a registry has them. */
+/** Names of snapshots of the server. Such a name need not be a valid name of an image. */
 type Snapshots = ReadonlySet<string>
 
-/** What a stage needs has to be known before anything is built. */
+/** `--from` takes no variables, because the stages to build must be known before the first line runs. */
 export const refuseVariable = (at: At, text: string): never =>
   refuse(at, '--from takes no variables', `write FROM ${text.slice(0, 60)} AS name before it, and --from=name`)
 
-/** `--from` of COPY and of a mount: a stage by its name or number, or else an image. */
+/** The origin that `--from` of a COPY or a mount names: a stage by its name or number, otherwise an image. */
 export const originOf = (at: At, text: string, stages: readonly Named[], own: number, snapshots: Snapshots): Origin => {
   if (text.includes('$')) return refuseVariable(at, text)
   const named = stages.findLastIndex(({ name }) => name === text.toLowerCase())
@@ -25,7 +25,7 @@ export const originOf = (at: At, text: string, stages: readonly Named[], own: nu
   return { stage }
 }
 
-/** FROM: a stage before this one by its name, an image, or nothing at all. */
+/** The base that FROM names: an earlier stage, an image, or `scratch` (no files). */
 export const baseOf = (at: At, text: string, stages: readonly Named[], snapshots: Snapshots): Origin | 'scratch' => {
   if (text === 'scratch') return text
   const stage = stages.findLastIndex(({ name }) => name === text.toLowerCase())
@@ -48,7 +48,7 @@ const imageOf = (at: At, text: string, snapshots: Snapshots): string => {
 
 const aliases: Record<string, string> = { x86_64: 'amd64', 'x86-64': 'amd64', aarch64: 'arm64', 'arm64/v8': 'arm64' }
 
-/** Only what this host can run. */
+/** Refuses platforms that this host cannot run. */
 export const checkPlatform = (at: At, text: string): void => {
   const [, system = '', architecture = system] = /^(?:([^/]*)\/)?(.*)$/s.exec(text.toLowerCase()) ?? []
   const isOurs =
@@ -63,7 +63,7 @@ export const checkPlatform = (at: At, text: string): void => {
 
 const platform = `linux/${ownArchitecture}`
 
-/** What every definition may ask about platforms: in FROM at once, in a stage after an ARG of that name. */
+/** Predefined variables about platforms. FROM may use them directly, a stage after an ARG with the name. */
 export const platformArgs: Readonly<Record<string, string>> = {
   TARGETPLATFORM: platform,
   TARGETOS: 'linux',

@@ -1,10 +1,10 @@
-// The patterns of `${name#pattern}` and the like: `*` and `?`, as in a shell. Whoever wrote them decides neither how long a
-// match takes nor how much memory.
+// Shell patterns (`*` and `?`) of `${name#pattern}` and similar forms. Time and memory of a match are limited, because the
+// patterns come from strangers.
 
-/** Called with what a match takes; throws when it is too much. */
+/** Called with the number of steps of a match. Throws when the steps exceed their limit. */
 type Spend = (steps: number) => void
 
-/** The lengths of the beginnings of a text that a pattern matches, in order. */
+/** The lengths of all prefixes of the text after `from` that the pattern matches, the shortest first. */
 const lengthsMatched = (text: string, from: number, pattern: string, spend: Spend): number[] => {
   const found: number[] = []
   let places = new Set([0])
@@ -25,7 +25,7 @@ const lengthsMatched = (text: string, from: number, pattern: string, spend: Spen
 
 const reversed = (text: string) => [...text].reverse().join('')
 
-/** Without the shortest or longest beginning that a pattern matches. */
+/** The text without the shortest or longest prefix that the pattern matches. */
 export const withoutStart = (text: string, pattern: string, isLongest: boolean, spend: Spend): string => {
   const lengths = lengthsMatched(text, 0, pattern, spend)
   return text.slice((isLongest ? lengths.at(-1) : lengths[0]) ?? 0)
@@ -34,7 +34,7 @@ export const withoutStart = (text: string, pattern: string, isLongest: boolean, 
 export const withoutEnd = (text: string, pattern: string, isLongest: boolean, spend: Spend): string =>
   reversed(withoutStart(reversed(text), reversed(pattern), isLongest, spend))
 
-/** With something else in place of the first match, or of all. */
+/** The text with `by` in place of the first match, or of all matches. */
 export const replaced = (text: string, pattern: string, by: string, isAll: boolean, spend: Spend): string => {
   let result = ''
   for (let at = 0; at < text.length; ) {

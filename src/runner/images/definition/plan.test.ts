@@ -24,7 +24,7 @@ const refusal = (text: string) => {
   return assert.fail(`not refused: ${text}`)
 }
 
-/** A refusal has the line, the instruction on it where there is one, and what to write instead. */
+/** An error names the line, its instruction if it has one, and what to write instead. */
 const checkComplete = (said: string, text: string) => {
   const [, line, name, instead = ''] =
     /^Line (\d+) of the definition(?: \(([A-Z]+)\))?: [^;]+; (.+)\.$/s.exec(said) ?? []
@@ -36,7 +36,7 @@ const checkComplete = (said: string, text: string) => {
 }
 
 suite('definitions of images', () => {
-  test('FROM alone is the image as it is', () => {
+  test('a definition with only FROM is the unchanged image', () => {
     const plan = lastOf('FROM alpine:3.20\n')
     assert.deepEqual([plan.from, plan.on(base)], [{ image: 'alpine:3.20' }, { steps: [], config: base }])
   })
@@ -56,7 +56,7 @@ suite('definitions of images', () => {
     })
   })
 
-  test('parts of variables are put in as a shell would', () => {
+  test('patterns and defaults of variables are expanded as in a shell', () => {
     const { env } = configFrom(
       'ARG TAG=v1.2.3-rc1',
       // biome-ignore lint/suspicious/noTemplateCurlyInString: variables of the definition.
@@ -68,7 +68,7 @@ suite('definitions of images', () => {
     })
   })
 
-  test('WORKDIR goes on from the last, USER and the command lines replace', () => {
+  test('a relative WORKDIR continues the last one; USER, CMD and ENTRYPOINT replace earlier values', () => {
     const config = configFrom('ENV D=sub', 'WORKDIR app', 'WORKDIR $D/../x', 'USER app:staff', 'CMD echo "$HOME"')
     assert.deepEqual(
       [config.workdir, config.user, config.cmd],
@@ -77,14 +77,14 @@ suite('definitions of images', () => {
     assert.equal(configFrom('WORKDIR /new dir').workdir, '/new dir')
   })
 
-  test('a new ENTRYPOINT forgets the CMD of the image, not the one beside it', () => {
+  test('a new ENTRYPOINT clears the CMD of the base image, but not a CMD of the same definition', () => {
     assert.deepEqual(configFrom('ENTRYPOINT ["/a", "b"]').cmd, [])
     const { entrypoint, cmd } = configFrom('CMD ["c"]', 'ENTRYPOINT ["/a", "b"]')
     assert.deepEqual([entrypoint, cmd], [['/a', 'b'], ['c']])
     assert.deepEqual(configFrom('ENTRYPOINT [not json]').entrypoint, ['/bin/sh', '-c', '[not json]'])
   })
 
-  test('RUN is a step with what is true at its line', () => {
+  test('each RUN step has the user, directory and variables at its line', () => {
     const { steps } = lastOf(
       'ARG base=debian\nFROM $base:12 AS build\nARG base\nENV A=1\nRUN one $A && \\\n# a comment\n\n  two\nUSER app\nWORKDIR /w\nENV A=2\nRUN ["three", "$A"]',
     ).on(base)
@@ -101,7 +101,7 @@ suite('definitions of images', () => {
     ])
   })
 
-  test('COPY and ADD say which files, where to, whose and how', () => {
+  test('COPY and ADD are parsed: sources, destination, owner, mode and other flags', () => {
     const copies = (...lines: string[]) =>
       lastOf(['FROM x', ...lines].join('\n'), true)
         .on(base)
@@ -148,7 +148,7 @@ suite('definitions of images', () => {
       ['COPY --checksum=x a b', /--checksum is not supported; write ADD --checksum/],
       ['COPY --chmod=u+x a b', /octal number/],
       ['COPY --chown=a:b:c a b', /write --chown=USER or/],
-      // Each of which is read with all variables that there are.
+      // Reading a flag looks up all variables, so the number of flags is limited.
       [`COPY ${'--link '.repeat(30_000)}a b`, /it has more than 30 flags/],
       ['COPY https://x/y.tar /', /it takes nothing from other places.*write ADD/],
       ['ADD ftp://x/y /', /it takes http:.* only/],
@@ -182,14 +182,14 @@ suite('definitions of images', () => {
       )
   })
 
-  test('directives, line ends of Windows, and what says nothing about files', () => {
+  test('directives, Windows line ends and instructions that change no files are accepted', () => {
     const plan = lastOf(
       '# escape=`\r\nFROM x\r\nENV A=1 `\r\n  B=2\r\nLABEL a=b\r\nEXPOSE 80\r\nVOLUME /d\r\nHEALTHCHECK NONE\r\n',
     )
     assert.deepEqual(plan.on(base).config.env, { PATH: '/bin', A: '1', B: '2' })
   })
 
-  test('what is not supported is refused by its name and line', () => {
+  test('an unsupported instruction or flag is refused, and the error names it and its line', () => {
     const refused = {
       '': /^Line 1 .*there is no FROM/,
       'RUN x\nFROM y': /^Line 1 .*only ARG may come before FROM/,
@@ -237,7 +237,7 @@ suite('definitions of images', () => {
       'FROM scratch\nWORKDIR ""': /write WORKDIR VALUE/,
       [`FROM x\n${'#'.repeat(300_000)}`]: /longer than 256 KiB/,
       [`FROM x\n${'USER a\n'.repeat(1001)}`]: /more than 1000 instructions/,
-      // Each of which would hold the runner, or take all of its memory.
+      // Without limits, each of these would block the runner or use all of its memory.
       [`FROM x\nARG a=${'x'.repeat(1000)}\nARG b=${'$a'.repeat(1000)}\nENV c=$b`]:
         /Line 4.* too long with its variables/,
       [`ARG a=${'x'.repeat(1000)}\nARG b=${'$a'.repeat(1000)}\nFROM $b$b`]: /too long with its variables/,

@@ -1,5 +1,5 @@
-// What a definition asks for: its stages, in the order in which they have to be built, and what becomes of the image that each
-// begins with. A stage that the last one does not need is not built. What is not supported is refused by its line.
+// Plans the build of a definition: its stages in build order, and the steps and the configuration of each stage. A stage that
+// the last stage does not need is not built. An unsupported instruction is refused, and the error names its line.
 import type { ContainerConfig } from '../manifest.ts'
 import { type Instruction, instructionsOf, refuse } from './instructions.ts'
 import { baseOf, checkPlatform, type Origin, originOf, platformArgs } from './origins.ts'
@@ -17,14 +17,14 @@ export type Stage = {
   name?: string | undefined
   line: number
   from: Origin | 'scratch'
-  /** What its lines take files from, but for triggers of the image that it begins with. */
+  /** Stages and images from which the stage's lines copy files. ONBUILD triggers of its base image are not included. */
   takesFrom: readonly Origin[]
-  /** What becomes of an image that says this of itself. */
+  /** The steps and the resulting configuration, for a base image with the configuration `base`. */
   on(base: ContainerConfig): { steps: BuildStep[]; config: ContainerConfig }
 }
 
 export type Plan = {
-  /** Stages in order: each after those that it needs; the last one is the image. */
+  /** Each stage comes after the stages that it needs. The last stage becomes the image. */
   stages: readonly [...Stage[], Stage]
 }
 
@@ -36,15 +36,15 @@ type Written = {
   body: Instruction[]
 }
 
-/** What a build has at the same time of each: a sandbox of its own. */
+/** Most stages of a definition. A build has a sandbox for each stage at the same time. */
 const mostStages = 20
 
 export const emptyConfig = (): ContainerConfig => ({ entrypoint: [], cmd: [], env: {}, user: '', workdir: '' })
 
-/** A number that is also a name, a path and a mode: stands for what only an image of a registry will say. */
+/** Placeholder for values that are unknown until the base image is downloaded. Valid as number, name, path and mode. */
 const anything = '755'
 
-/** `hasFiles`: some came with it, for COPY and ADD. `snapshots`: names that are no images of registries. */
+/** `hasFiles`: files came with the definition, for COPY and ADD. `snapshots`: names that FROM takes for snapshots. */
 export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<string> = new Set()): Plan => {
   const { instructions, escapedBy } = instructionsOf(text)
   const start = instructions.findIndex(({ name }) => name === 'FROM')
@@ -123,10 +123,10 @@ const readFrom = (
 
 type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: BuildStep[]; config: ContainerConfig }
 
-/** The last stage, after all stages that it needs. Mistakes in them are reported before any download. */
+/** The last stage and all stages that it needs, in build order. Mistakes in them are reported before any download. */
 const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: Origin[] })[] => {
   const order: (Written & { takesFrom: Origin[] })[] = []
-  /** `unset`: what stands for a variable that only an image of a registry may set. */
+  /** `unset`: placeholder for a variable that the base image of the registry may set. */
   const configs = new Map<number, { config: ContainerConfig; unset: string | undefined }>()
   const onTheWay: number[] = []
   const visit = (index: number): { config: ContainerConfig; unset: string | undefined } => {
@@ -160,7 +160,7 @@ const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: 
 
 const imagesOf = (origin: Origin) => ('image' in origin ? [origin.image] : [])
 
-/** What a step takes files from, besides those of the definition. */
+/** Stages and images from which a step takes files. */
 export const originsOf = (step: BuildStep): Origin[] => {
   if ('copy' in step) return step.copy.from === undefined ? [] : [step.copy.from]
   if (!('argv' in step)) return []

@@ -17,24 +17,24 @@ export type RunStep = {
   env: Record<string, string>
   user: string
   workdir: string
-  /** Absent: none. */
+  /** Mounts of the line. Absent: none. */
   mounts?: Mount[]
-  /** It runs without a network. */
+  /** The command runs without a network. */
   isOffline?: true
-  /** A program that is written into the sandbox first; it is then what runs. */
+  /** Text of a script. It is written into the sandbox and run in place of `argv`. */
   script?: string
 }
 
-/** WORKDIR makes its directory. */
+/** A WORKDIR line, which creates its directory. */
 export type DirectoryStep = { line: number; directory: string }
 
 export type BuildStep = RunStep | CopyStep | DirectoryStep
 
-/** What the lines of a stage may refer to. */
+/** Values and origins that the lines of a stage may refer to. */
 export type Surroundings = {
   globals: Variables
   reading: Omit<Reading, 'variables'>
-  /** Some files came with the definition, for COPY and ADD. */
+  /** True if files came with the definition, so that COPY and ADD have a source. */
   hasFiles: boolean
   originOf: (at: At, text: string) => Origin
 }
@@ -45,11 +45,11 @@ type State = Surroundings & {
   steps: BuildStep[]
   /** Characters in the variables of all steps so far. */
   stepCharacters: number
-  /** CMD is forgotten with a new ENTRYPOINT, but not one of the same definition. */
+  /** CMD was set by this definition. A new ENTRYPOINT clears only a CMD that comes from the base image. */
   hasOwnCmd: boolean
 }
 
-/** More than a command could be given; what a variable is made of counts each time it is put in. */
+/** Most characters that variables may expand to. A value counts each time that it is inserted. */
 export const mostExpanded = 1024 * 1024
 /** Most variables, arguments and environment together: each step has a copy. */
 const mostVariables = 1000
@@ -57,7 +57,7 @@ const mostVariables = 1000
 const mostStepCharacters = 4 * 1024 * 1024
 const mostTriggers = 100
 
-/** Said about a container that is run in another way than ours; without effect on files. */
+/** Instructions that are accepted and ignored: they change no files, and sandboxes do not use them. */
 const withoutEffect = ['LABEL', 'EXPOSE', 'MAINTAINER', 'STOPSIGNAL', 'HEALTHCHECK', 'VOLUME']
 
 export const checkKnown = ({ line, name }: Instruction): void => {
@@ -65,7 +65,7 @@ export const checkKnown = ({ line, name }: Instruction): void => {
     refuse({ line }, `${name} is no instruction`, noInstruction)
 }
 
-/** `start` is the line of its FROM, where the triggers of the base run. */
+/** `start` is the line of the stage's FROM. The ONBUILD triggers of the base image run at this line. */
 export const runStage = (
   start: number,
   body: readonly Instruction[],
@@ -79,7 +79,7 @@ export const runStage = (
   return { steps: state.steps, config: state.config }
 }
 
-/** Instructions after which the image may say too much of itself. */
+/** Instructions that may make the image's configuration too large. */
 const sayMore = ['ENV', 'CMD', 'ENTRYPOINT', 'SHELL', 'ONBUILD']
 
 const perform = (instruction: Instruction, state: State) => {
@@ -109,7 +109,7 @@ const triggerIn = (line: number, text: string): Instruction => {
   return trigger
 }
 
-/** What `read` answers; what is wrong with the text is a refusal of its line. */
+/** Returns the result of `read`. A WordError becomes a refusal that names the line. */
 const refusing = <T>(at: At, read: () => T): T => {
   try {
     return read()
@@ -132,7 +132,7 @@ const variablesIn = ({ config, args }: State, at: At): Record<string, string> =>
     : { ...args, ...config.env }
 }
 
-/** The variables of one more step, which gets a copy of them. */
+/** A copy of the variables for one more step. Throws if all copies together are too long. */
 const stepVariablesIn = (state: State, at: At): Record<string, string> => {
   const variables = variablesIn(state, at)
   for (const text of Object.entries(variables).flat()) state.stepCharacters += text.length
@@ -163,7 +163,7 @@ const pairsIn = (instruction: Instruction, reading: Reading): [string, string][]
   })
 }
 
-/** Without a value it is what ARG before FROM said, or nothing. */
+/** Names and values of an ARG line. An ARG without a value takes the value of the ARG before FROM, if there is one. */
 export const argsIn = (instruction: Instruction, reading: Reading, globals: Variables) => {
   const found = words(instruction, reading)
   if (found.length === 0) refuse(instruction, 'it takes a name', 'write ARG NAME or ARG NAME=value')
@@ -177,7 +177,7 @@ export const argsIn = (instruction: Instruction, reading: Reading, globals: Vari
 
 const standardShell = ['/bin/sh', '-c']
 
-/** A JSON list as it is, anything else for the shell. */
+/** The command of a line: a JSON list is run directly, any other text is passed to the shell. */
 const commandIn = ({ rest }: Pick<Instruction, 'rest'>, { config }: State): string[] =>
   jsonListIn(rest) ?? [...(config.shell ?? standardShell), rest]
 
@@ -192,7 +192,7 @@ type Verb = (instruction: Instruction, state: State) => void
 
 const copy: Verb = (instruction, state) => {
   const { line, name } = instruction
-  // Once: it is a copy of all variables, and each flag and each file is read with it.
+  // Computed once, because it copies all variables, and each flag and each file name needs it.
   const reading = readingIn(state, instruction)
   const step = copyIn(instruction, {
     wordsIn: (rest, splits) => words({ line, name, rest }, reading, splits),
@@ -209,7 +209,7 @@ const copy: Verb = (instruction, state) => {
   state.steps.push(step)
 }
 
-/** How a RUN with here-documents is run: a lone one is a script, others are for the shell. */
+/** The command of a RUN with here-documents. A line that is only a here-document runs the document. */
 const withDocuments = ({ rest, documents }: Instruction, state: State): Pick<RunStep, 'argv' | 'script'> => {
   const [first] = documents
   if (first === undefined) return { argv: commandIn({ rest }, state) }

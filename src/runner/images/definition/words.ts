@@ -1,24 +1,24 @@
-// Quotes, escapes and variables in the words of an instruction, as a shell would take them but without running anything.
+// Expands quotes, escapes and variables in the words of an instruction, by the rules of a shell. Nothing is executed.
 import { replaced, withoutEnd, withoutStart } from './patterns.ts'
 
 export type Variables = Readonly<Record<string, string | undefined>>
 
-/** How the words of an instruction are read. */
+/** Variables, escape character and limits for reading the words of an instruction. */
 export type Reading = {
   variables: Variables
   escapedBy: string
   /**
-   * How many characters of variables may still be put in, as each may be made of many others; steps of matching patterns
-   * count as well.
+   * Characters that may still be inserted for variables. The limit exists because a variable may be made of many others.
+   * Steps of pattern matching count too.
    */
   allowance: { left: number }
-  /** The value of a variable that is not set. Default: empty. */
+  /** Value used for a variable that is not set. Default: empty. */
   unset?: string
 }
 
 export class WordError extends Error {
   override readonly name = 'WordError'
-  /** What to write, so that it can be read. */
+  /** Advice for the user: what to write instead. */
   readonly instead: string
 
   constructor(why: string, instead: string) {
@@ -27,7 +27,7 @@ export class WordError extends Error {
   }
 }
 
-/** Variables within variables. */
+/** Deepest nesting of variables within variables. */
 const deepest = 20
 
 const operators = ['##', '#', '%%', '%', '//', '/', ':-', ':+', ':?', '-', '+', '?']
@@ -43,7 +43,7 @@ class WordReader {
     this.#reading = reading
   }
 
-  /** The words from here on, or all of it as one word. Within braces it ends before the character that ends the part. */
+  /** Reads the remaining text, as words or as one word. Within braces, stops before one of the characters in `ends`. */
   words(splits: boolean, ends = ''): string[] {
     const { escapedBy } = this.#reading
     const words: string[] = []
@@ -76,7 +76,7 @@ class WordReader {
     return words
   }
 
-  /** Reads the lines of a here-document, in which quotes mean nothing. */
+  /** Reads the lines of a here-document. Quotes have no meaning in them. */
   lines(): string {
     let result = ''
     while (this.#at < this.#text.length) {
@@ -90,7 +90,7 @@ class WordReader {
     return result
   }
 
-  /** The value of what stands behind a `$`. */
+  /** The value of the variable whose name follows a `$`. */
   #variable(): string {
     const value = this.#text[this.#at] === '{' ? this.#braced() : this.#plain()
     this.#spend(value.length)
@@ -131,7 +131,7 @@ class WordReader {
     if (name === '' || (operator === '' && ![undefined, '}'].includes(this.#text[this.#at])))
       throw new WordError(
         '"${" does not begin a variable',
-        // biome-ignore lint/suspicious/noTemplateCurlyInString: how a variable is written.
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: the text shows the syntax of a variable.
         'write one such as ${NAME} or ${NAME:-value}, or \\$ for the character',
       )
     const replaces = operator.startsWith('/')
@@ -158,7 +158,7 @@ class WordReader {
       case '+':
         return isThere ? word : ''
       case '?':
-        // Within another that is not used it does not matter either, but nobody writes that.
+        // A shell would ignore this error inside the unused word of an outer variable. That is rare, so it is an error here.
         if (!isThere) throw new WordError(`${name}: ${word || 'it is not set'}`, `write ARG ${name}=VALUE before`)
         return value as string
       case '#':
@@ -177,11 +177,11 @@ class WordReader {
 }
 
 /**
- * The words of a text, or all of it as one word. A variable is put in as it is: spaces in it part
- * nothing. Throws a WordError.
+ * The words of a text, or the whole text as one word. Spaces inside the value of a variable do not split words.
+ * Throws a WordError.
  */
 export const wordsOf = (text: string, reading: Reading, splits = true): string[] =>
   new WordReader(text, reading).words(splits)
 
-/** A text of several lines with its variables. Quotes stay; a backslash before `$` takes its meaning away. */
+/** Expands the variables of a text of several lines. Quotes stay. A `$` after a backslash is a plain character. */
 export const linesWith = (text: string, reading: Reading): string => new WordReader(text, reading).lines()

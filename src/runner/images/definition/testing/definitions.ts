@@ -1,5 +1,5 @@
-// How people write Dockerfiles, in our own words. `definitions.txt` has them, each below a line with its name, and with what a
-// refusal says where there is one.
+// Reads the typical Dockerfiles in `definitions.txt`. A line with a name comes before each Dockerfile. If the Dockerfile has to
+// be refused, the line also has the expected error.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
