@@ -24,7 +24,7 @@ suite('alcove status', () => {
     const bytes = { images: 3.1 * GiB, layers: 0.8 * GiB, lines: 0 }
     runner.say({ type: 'alive', imageStorage: { bytes, givenBack: {} } })
     const isKept = async () =>
-      (await app.database.sql`select image_storage from runners`)[0]?.['image_storage'] !== null
+      (await app.database.sql`select image_storage from runners where id = 'local'`)[0]?.['image_storage'] !== null
     while (!(await isKept())) await new Promise(setImmediate)
     const { text } = await app.as('admin').get('/metrics')
     assert.deepEqual(imageLines(imageBytesIn(text)), [
