@@ -147,6 +147,11 @@ const commands: readonly (readonly [command: string, answer: RegExp])[] = [
   ['ps aux | head -1', /^USER/],
   ['test -w ~ && touch ~/.local/bin/mine && echo can write', /^can write$/],
   ['echo "$PATH"', /^\/home\/daytona\/\.local\/bin:/],
+  // `~/.local/bin` is in the PATH once, and a PATH of the caller's own comes before everything.
+  ...['sh -lc', 'bash -lc', 'zsh -lc'].flatMap((shell): [string, RegExp][] => [
+    [`${shell} 'echo "$PATH" | tr : "\\n" | grep -c /.local/bin'`, /^1$/],
+    [`PATH=/opt/venv/bin:/usr/bin:/bin ${shell} 'echo "$PATH"'`, /^\/opt\/venv\/bin:\/usr\/bin:\/bin(:|$)/],
+  ]),
   ['openssl version', /^OpenSSL 3/],
   ['sudo -n true && echo may', /^may$/],
   ['sudo -n whoami', /^root$/],

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { nodePackages } from './node-packages.ts'
-import { defaultRecipe, type Recipe, recipeHash, uv, uvStep } from './recipe.ts'
+import { defaultRecipe, keepPathStep, type Recipe, recipeHash, uv, uvStep } from './recipe.ts'
 
 const sources = { suite: 'bookworm', lines: ['deb http://mirror.example/debian bookworm main'] }
 const recipe = defaultRecipe(sources)
@@ -25,4 +29,22 @@ test('a changed package, version, checksum, step, mirror or user is another imag
 
 test('the recipe names no path of the machine that builds', () => {
   assert.ok(!JSON.stringify(recipe).includes(import.meta.dirname.split('/').slice(0, 3).join('/')))
+})
+
+test('the caller’s PATH stays first after `.profile` of a new user', () => {
+  const root = mkdtempSync(join(tmpdir(), 'alcove-profile-'))
+  try {
+    const skeleton = join(root, 'etc/skel')
+    for (const path of [skeleton, join(root, 'bin'), join(root, '.local/bin')]) mkdirSync(path, { recursive: true })
+    copyFileSync('/etc/skel/.profile', join(skeleton, '.profile'))
+    assert.ok(recipe.steps.includes(keepPathStep))
+    execFileSync('sh', ['-ec', keepPathStep, 'step', root])
+    const env = { HOME: root, PATH: '/own/bin:/usr/bin:/bin' }
+    for (const shell of ['sh', 'bash']) {
+      const path = execFileSync(shell, ['-c', `. ${skeleton}/.profile; echo "$PATH"`], { env, encoding: 'utf8' })
+      assert.equal(path, `/own/bin:/usr/bin:/bin:${root}/bin\n`)
+    }
+  } finally {
+    rmSync(root, { recursive: true, force: true })
+  }
 })

@@ -72,6 +72,13 @@ export const uvStep = ({ version, sha256 }: typeof uv): string =>
     'rm -f "$1/tmp/uv.txt" "$1/tmp/ca.crt"',
   ].join('; ')
 
+/**
+ * Debian's `.profile` puts the user's directories before the PATH that the caller chose. `~/.local/bin` is in the PATH of the
+ * image already, and `~/bin` goes to the end.
+ */
+export const keepPathStep =
+  'sed -i -e \'/-d .$HOME\\/\\.local\\/bin/,/^fi/d\' -e \'s|=.$HOME/bin:$PATH.|="$PATH:$HOME/bin"|\' "$1/etc/skel/.profile"'
+
 const addUser = [
   `chroot "$1" useradd --create-home --home-dir ${home} --shell /bin/bash --uid 1000 --user-group ${user}`,
   `chroot "$1" install -d -o ${user} -g ${user} ${home}/.local ${home}/.local/bin`,
@@ -101,6 +108,7 @@ export const defaultRecipe = (sources: AptSources = sourcesOfThisHost()): Recipe
   packages,
   nodePackages: nodePackages(),
   steps: [
+    keepPathStep,
     ...addUser,
     configurePip,
     // The tests of NumPy, pandas and SymPy are 5,000 files. dpkg cannot leave them out, since their packages compile them.
