@@ -6,7 +6,7 @@ import type { RunStep } from '../images/definition/plan.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import type { BuildAgent, Workplace } from './workplace.ts'
 
-/** Longest end of a failed step's output that an error sentence quotes. */
+/** Longest end of a failed step's output that an error sentence quotes, in bytes. */
 const longestTail = 1200
 
 type Running = { signal: AbortSignal; onText: (text: string) => void }
@@ -38,7 +38,7 @@ export const runCommandOf = async (place: Workplace, step: RunStep, { signal, on
     let tail = Buffer.alloc(0)
     for await (const { data } of command) {
       onText(decoder.write(data))
-      tail = Buffer.concat([tail, data]).subarray(-longestTail)
+      tail = Buffer.concat([tail, data]).subarray(-longestTail - 1)
     }
     onText(decoder.end())
     const { exitCode } = await command.exit
@@ -63,8 +63,20 @@ const startAs = async (
   }
 }
 
+/** The whole lines at the end. A single line that is too long is cut. */
+export const lastLines = (output: Buffer): string => {
+  if (output.length <= longestTail) return output.toString('utf8').trim()
+  // The byte before the quoted ones shows whether the first line is whole.
+  const tail = output.subarray(-longestTail - 1)
+  const whole = tail
+    .subarray(tail.indexOf('\n') + 1)
+    .toString('utf8')
+    .trim()
+  return whole === '' || !tail.includes('\n') ? tail.subarray(1).toString('utf8').trim() : whole
+}
+
 const saidBefore = (tail: Buffer): string => {
-  const text = tail.toString('utf8').trim()
+  const text = lastLines(tail)
   return text === '' ? '' : `\n${text}`
 }
 
