@@ -60,7 +60,7 @@ const createCommandLine = (): Command => {
     .enablePositionalOptions()
     .hook('preSubcommand', handOn)
     .version(ownVersion(), '--version', 'print the version')
-    .addOption(namedData('the data directory of the server; as well behind the name of a command'))
+    .addOption(namedData('the data directory of the server; may also follow the command’s name'))
     .showHelpAfterError('(alcove --help lists everything)')
 
   program
@@ -73,8 +73,12 @@ const createCommandLine = (): Command => {
     .option('--host <address>', 'address to listen on; 0.0.0.0 for every one', '127.0.0.1')
     .option('--public-host <name>', 'the name or address under which clients reach this machine')
     .action(async (options) => {
-      const [{ runUp }, config] = await Promise.all([import('#src/up/up.ts'), upSettings()])
-      await runUp(options, config)
+      const [{ runUp }, { lackOfDefault }, config] = await Promise.all([
+        import('#src/up/up.ts'),
+        import('#src/runner/images/lack.ts'),
+        upSettings(),
+      ])
+      await runUp({ ...options, lackOfImage: lackOfDefault }, config)
     })
 
   program
@@ -117,7 +121,7 @@ const createCommandLine = (): Command => {
   const runner = program
     .command('runner')
     .description(
-      'one more runner for a server: start it, on a data directory of its own, or say what is to become of one',
+      'runners: start one more for a server, with a data directory of its own, or add, list, drain and remove them',
     )
     .enablePositionalOptions()
     .hook('preSubcommand', handOn)

@@ -1,13 +1,16 @@
 // `alcove images renew`: asks the runner of a data directory to build the default image anew, and shows how it goes.
 import { setTimeout as delay } from 'node:timers/promises'
-import { RenewalFiles, type RenewalState } from '#src/runner/images/renewal-files.ts'
+import { lackOfDefault } from '#src/runner/images/lack.ts'
+import { RenewalFiles } from '#src/runner/images/renewal-files.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { findDataDirectory } from '#src/up/data-directory.ts'
+import { createDisplay } from '#src/up/display.ts'
 import { findRunningUp } from '#src/up/state-file.ts'
 
 const lookEveryMs = 300
 
-const progressOf = ({ step, percent }: NonNullable<RenewalState['renewal']>) =>
+/** Such as `unpacking the base system: 14 %`. */
+export const progressOf = ({ step, percent }: { step?: string; percent?: number }) =>
   step === undefined ? 'begins' : `${step}${percent === undefined ? '' : `: ${percent} %`}`
 
 export const renewImages = async (directory: string): Promise<void> => {
@@ -23,7 +26,7 @@ export const renewImages = async (directory: string): Promise<void> => {
     if (code === 'ENOENT') throw new Complaint('the server has no default image yet; try again once it is ready')
     throw error
   }
-  let shown = ''
+  const display = createDisplay(process.stdout)
   for (;;) {
     const { renewal, madeAt } = files.read()
     if (renewal?.request === request) {
@@ -32,13 +35,12 @@ export const renewImages = async (directory: string): Promise<void> => {
           `the default image could not be renewed, so the one of ${madeAt} stays in use: ${renewal.reason}`,
         )
       if (renewal.state === 'done') break
-      const line = progressOf(renewal)
-      if (line !== shown) console.log(line)
-      shown = line
+      display.progress({ step: renewal.step ?? 'begins', percent: renewal.percent ?? 0 })
     }
     if (!findRunningUp(data.stateFile)) throw new Complaint('the server ended meanwhile; the old image stays in use')
     await delay(lookEveryMs)
   }
+  display.endProgress()
   console.log('New sandboxes have the new image. Those that are there keep theirs.')
 }
 
@@ -47,7 +49,8 @@ export const describeDefaultImage = (runnerDirectory: string): string | undefine
   try {
     const { madeAt, renewal } = new RenewalFiles(runnerDirectory).read()
     if (madeAt === undefined) return undefined
-    const of = `of ${madeAt.slice(0, 10)}`
+    const lack = lackOfDefault(runnerDirectory)
+    const of = `of ${madeAt.slice(0, 10)}${lack === undefined ? '' : `, ${lack}`}`
     if (renewal?.state === 'running') return `${of}; it is being renewed: ${progressOf(renewal)}`
     if (renewal?.state !== 'failed') return of
     const [reason = ''] = (renewal.reason ?? '').split('\n')

@@ -4,7 +4,7 @@ import { asSize } from '#src/runner/images/limits.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, findUpState, isJoinedRunner, type ProgramState, type UpState } from '#src/up/state-file.ts'
-import { describeDefaultImage } from './images.ts'
+import { describeDefaultImage, progressOf } from './images.ts'
 
 type Status = {
   running: boolean
@@ -71,8 +71,8 @@ const whyEnded = ({ stateFile }: DataDirectory): Pick<Status, 'ended'> => {
   return isRefused ? { ended: `its server, ${last.url}, does not take its token any more` } : {}
 }
 
-const defaultImageOf = ({ runner }: DataDirectory): Pick<Status, 'defaultImage'> => {
-  const defaultImage = describeDefaultImage(runner)
+const defaultImageOf = ({ runner }: DataDirectory, { makingImage: making }: UpState): Pick<Status, 'defaultImage'> => {
+  const defaultImage = making ? `is being made: ${progressOf(making)}` : describeDefaultImage(runner)
   return defaultImage === undefined ? {} : { defaultImage }
 }
 
@@ -86,7 +86,7 @@ export const readStatus = async (directory: string): Promise<Status> => {
     pid: up.pid,
     programs: up.programs.map((program) => ({ ...program, alive: isAlive(program) })),
     ...(await findInMetrics(data, up)),
-    ...defaultImageOf(data),
+    ...defaultImageOf(data, up),
   }
 }
 

@@ -2,9 +2,38 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import { suite, test } from 'node:test'
+import { createDisplay } from './display.ts'
 
 suite('the output of up for people', () => {
+  test('a log gets a line for each step and each quarter, and one every 30 s while nothing changes', (context) => {
+    context.mock.timers.enable({ apis: ['setInterval'] })
+    let text = ''
+    const output = new Writable({
+      write: (chunk, _encoding, done) => {
+        text += chunk
+        done()
+      },
+    })
+    const { progress, endProgress } = createDisplay(output)
+    const told = () => {
+      const since = text
+      text = ''
+      return since
+    }
+    for (let percent = 1; percent < 30; percent++) progress({ step: 'unpacking', percent })
+    assert.equal(told(), 'unpacking: 1 %\nunpacking: 26 %\n')
+    context.mock.timers.tick(30_000)
+    context.mock.timers.tick(30_000)
+    assert.equal(told(), 'unpacking: 29 %\nunpacking: 29 %\n')
+    progress({ step: 'ready', percent: 100 })
+    endProgress()
+    assert.equal(told(), 'ready: 100 %\n')
+    context.mock.timers.tick(60_000)
+    assert.equal(told(), '')
+  })
+
   test('output to a full disk does not end the supervisor', () => {
     const script = `
       const { createDisplay } = await import(${JSON.stringify(join(import.meta.dirname, 'display.ts'))})

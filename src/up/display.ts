@@ -9,6 +9,9 @@ export type Display = {
   endProgress: () => void
 }
 
+/** In a log, a step that takes long is told again after this time. */
+const tellAgainMs = 30_000
+
 type Output = { write: (text: string) => unknown; isTTY?: boolean }
 
 /** Everything goes to standard error, except the final result that scripts may read. */
@@ -17,10 +20,21 @@ export const createDisplay = (output: Output & NodeJS.WritableStream = process.s
   for (const stream of new Set<NodeJS.WritableStream>([output, process.stdout])) stream.on('error', () => {})
   let bar: SingleBar | undefined
   let told: { step: string; percent: number } | undefined
+  let again: NodeJS.Timeout | undefined
   const endProgress = () => {
     bar?.stop()
+    clearInterval(again)
     bar = undefined
     told = undefined
+    again = undefined
+  }
+  let last: { step: string; percent: number } | undefined
+  const tell = () => {
+    if (last === undefined) return
+    output.write(`${last.step}: ${last.percent} %\n`)
+    told = last
+    clearInterval(again)
+    again = setInterval(tell, tellAgainMs).unref()
   }
   return {
     endProgress,
@@ -33,11 +47,11 @@ export const createDisplay = (output: Output & NodeJS.WritableStream = process.s
       if (output.isTTY) {
         bar ??= startBar(output)
         bar.update(whole, { step })
-      } else if (told?.step !== step || whole >= told.percent + 25) {
-        output.write(`${step}: ${whole} %\n`)
-        told = { step, percent: whole }
+      } else {
+        last = { step, percent: whole }
+        if (told?.step !== step || whole >= told.percent + 25) tell()
       }
-      if (whole === 100 && bar) endProgress()
+      if (whole === 100) endProgress()
     },
   }
 }

@@ -2,6 +2,7 @@
 // atomic rename; other subcommands read it. It is valid only while that process lives.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
+import type { Progress } from '#src/wire/runner-link.ts'
 
 export type ProgramState = ProcessIdentity & {
   name: string
@@ -14,7 +15,14 @@ export type ProgramState = ProcessIdentity & {
   lastEnd?: string
 }
 
-export type UpState = ProcessIdentity & { host: string; port: number; url: string; programs: ProgramState[] }
+export type UpState = ProcessIdentity & {
+  host: string
+  port: number
+  url: string
+  programs: ProgramState[]
+  /** How far the default image is, while it is made for the first time. */
+  makingImage?: Progress
+}
 
 export const writeUpState = (path: string, state: UpState): void => {
   writeFileSync(`${path}.new`, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o644 })

@@ -19,6 +19,7 @@ import {
 import { orDiskComplaint } from './disk-complaint.ts'
 import { createDisplay, type Display, welcome } from './display.ts'
 import { takeOverFormerNames } from './former-names.ts'
+import { MakingImage } from './making-image.ts'
 import { buildNativePrograms } from './native-programs.ts'
 import { endOrphans } from './orphans.ts'
 import { checkPortsAreFree } from './ports.ts'
@@ -29,7 +30,14 @@ import { findRunningUp, upStateWriter, writeUpState } from './state-file.ts'
 import { Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
 
-type UpOptions = { data: string; host: string; port: number; publicHost?: string | undefined }
+type UpOptions = {
+  /** What the default image lacks, from the runner's directory. */
+  lackOfImage: (runnerDirectory: string) => string | undefined
+  data: string
+  host: string
+  port: number
+  publicHost?: string | undefined
+}
 
 /** Programs have this long to end by themselves. All together, `up` stops within 5 s. */
 const graceMs = 4000
@@ -72,6 +80,8 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
           seconds: (performance.now() - startedAt) / 1000,
         }),
       )
+      const lack = options.lackOfImage(data.runner)
+      if (lack !== undefined) display.say(`The default image ${lack}`)
       display.say(`Stopping (${await stopAsked}) …`)
     }
   } finally {
@@ -123,13 +133,14 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
   const database = Promise.withResolvers<string>()
   if (config.databaseUrl) database.resolve(config.databaseUrl)
   const gaveUp = Promise.withResolvers<never>()
+  const making = new MakingImage(display.progress, () => save())
   const parts = {
     data,
     config,
     addresses,
     port: options.port,
     databaseUrl: database.promise,
-    onProgress: display.progress,
+    onProgress: making.take,
     secrets: {
       firstKey,
       proxyKey: readSecret(data, 'proxy.key', newServiceKey).value,
@@ -160,6 +171,7 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
     port: options.port,
     url: addresses.publicUrl,
     programs: all.map((program) => program.state),
+    ...making.state,
   })
   const write = upStateWriter(data.stateFile, display.say)
   const save = () => write(current())

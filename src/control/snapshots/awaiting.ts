@@ -8,17 +8,21 @@ import { statesInMaking } from './lifecycle.ts'
 import { findSnapshotByIdOrName, type Snapshot } from './store.ts'
 
 const lookEveryMs = 250
+/** The name under which runners keep the image that the server brings along. */
+const defaultImage = 'default'
 /** Creates that may wait at the same time, per organization and in total. Other creates are refused without waiting. */
 const waiters = new Budget({ each: 32, all: 256 })
 
 const isInMaking = ({ state }: Pick<Snapshot, 'state'>): boolean => statesInMaking.includes(state)
 
 /** Throws if the snapshot is still being made. */
-export const checkMade = (snapshot: Pick<Snapshot, 'name' | 'state'>): void => {
+export const checkMade = (snapshot: Pick<Snapshot, 'name' | 'state' | 'image'>): void => {
   if (!isInMaking(snapshot)) return
   throw new Problem(
     'snapshot_in_making',
-    `The snapshot "${snapshot.name}" is ${snapshot.state}. Try again in a moment.`,
+    snapshot.image === defaultImage
+      ? 'The default image is being made, which takes a few minutes at the first start. Try again in a moment.'
+      : `The snapshot "${snapshot.name}" is ${snapshot.state}. Try again in a moment.`,
   )
 }
 

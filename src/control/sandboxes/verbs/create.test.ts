@@ -174,7 +174,11 @@ suite('POST /sandbox', () => {
     const before = await app.as('member').post('/sandbox', {})
     assert.deepEqual(
       [before.status, before.body.message, before.headers['retry-after']],
-      [503, 'The snapshot "default" is pulling. Try again in a moment.', '5'],
+      [
+        503,
+        'The default image is being made, which takes a few minutes at the first start. Try again in a moment.',
+        '5',
+      ],
     )
     const ready = await app.as('nobody').get('/health/ready')
     assert.deepEqual([ready.status, ready.headers['retry-after']], [503, '5'])

@@ -1,0 +1,12 @@
+// What the default image lacks because it was out of reach when the image was made, as the end of a sentence for the operator.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Generations } from './generations.ts'
+
+/** Looks at the image itself, because another server of this host may have built it. Undefined: nothing, or there is no image. */
+export const lackOfDefault = (runnerDirectory: string): string | undefined => {
+  const generations = new Generations(join(runnerDirectory, 'images'))
+  const image = generations.current()
+  if (image === undefined || existsSync(join(generations.rootfsOf(image), 'usr/local/bin/uv'))) return undefined
+  return 'has no uv, because PyPI could not be reached; to try again: alcove images renew'
+}

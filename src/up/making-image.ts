@@ -1,0 +1,25 @@
+// How far the default image is at the first start, for the terminal of `up` and for `alcove status`.
+import type { Progress } from '#src/wire/runner-link.ts'
+
+export class MakingImage {
+  readonly #show: (progress: Progress) => void
+  readonly #onChange: () => void
+  #progress: Progress | undefined
+
+  constructor(show: (progress: Progress) => void, onChange: () => void) {
+    this.#show = show
+    this.#onChange = onChange
+  }
+
+  readonly take = (progress: Progress): void => {
+    this.#show(progress)
+    const before = this.#progress
+    this.#progress = progress.percent === 100 ? undefined : progress
+    if (before?.step !== this.#progress?.step || before?.percent !== this.#progress?.percent) this.#onChange()
+  }
+
+  /** What the state file says of it. */
+  get state(): { makingImage?: Progress } {
+    return this.#progress === undefined ? {} : { makingImage: this.#progress }
+  }
+}
