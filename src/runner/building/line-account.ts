@@ -1,4 +1,4 @@
-// Disk use of kept lines: the bytes that each line adds, and their base images, each counted once.
+// What kept lines take of the disk at most: all bytes of each, and the images below them, which are counted once.
 
 type OnBase = { base: string }
 

@@ -223,6 +223,18 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([third.cached, third.output], [[], 'two'])
   })
 
+  test('of an address is kept also in a stage that builds on another stage', async () => {
+    registry.onRequest = (path, answer) =>
+      path === '/file' ? { status: 200, type: 'text/plain', body: Buffer.from('one') } : answer
+    const definition = [
+      ...[`FROM ${from} AS one`, stamp('/a'), 'FROM one AS two', 'ENV B=1', 'FROM two'],
+      ...[`ADD http://${registry.host}/file /file`, stamp('/b')],
+    ]
+    const first = await build(definition, 'cat /a /b')
+    const second = await build(definition, 'cat /a /b')
+    assert.deepEqual([second.cached, second.output], [[2, 6, 7], first.output])
+  })
+
   test('is kept by what it was made of, also where an address answers otherwise in the middle of a build', async () => {
     let answers = ['zero']
     registry.onRequest = (path, answer) => {
@@ -335,6 +347,18 @@ suite('a line that has not changed', { skip }, () => {
     const again = storage().bytes.lines
     await open({ ...roomy, freeShare: 2 })
     assert.deepEqual([storage().bytes.lines, storage().givenBack.lines], [0, { pressure: again }])
+  })
+
+  test('counts with all that it keeps of the disk, also where each line replaces the bytes of an earlier one', async () => {
+    const MiB = 2 ** 20
+    const write = (path: string) => `head -c ${4 * MiB} /dev/urandom > /${path}; sync`
+    const replacing = ['1', '2', '3'].map((n) => `RUN ${write('f')}; echo ${n}`)
+    const outlivingOneLine = ['1', '2', '3'].map((n) => `RUN rm -f /g${Number(n) - 2}; ${write(`g${n}`)}`)
+    await build([`FROM ${from}`, ...replacing, 'RUN rm /f', ...outlivingOneLine])
+    await lines.sweep()
+    const [base] = store.listBelowLines()
+    const { bytes } = lines.usage()
+    assert.ok(bytes - (base?.sizeBytes ?? 0) >= 6 * 4 * MiB, `${bytes} bytes`)
   })
 
   test('is evicted at the bounds of its organization, of all, and when the pool is nearly full; images never', async () => {

@@ -150,7 +150,7 @@ export class LineCache {
     return this.#host.capabilities.hardDiskLimit
   }
 
-  /** `bytes` includes the images below the lines, `addedBytes` does not. */
+  /** Upper bounds. `bytes` includes the images below the lines, `addedBytes` does not. */
   usage(): { lines: number; bytes: number; addedBytes: number } {
     return { lines: this.#lines.size, bytes: this.#bytes, addedBytes: this.#addedToImages }
   }
@@ -268,15 +268,14 @@ export class LineCache {
     return Math.min(this.#limits.freeBytes, wholeBytes * this.#limits.freeShare) - freeBytes
   }
 
-  /** Bytes that each line adds to the line that it builds on. */
-  async #addedBytes(): Promise<Map<Line, number>> {
+  /**
+   * All bytes of each line's disk, without the image below. What lines share is counted for each of them: the kernel does not say
+   * how much two disks share, and a line may replace every byte of the line before it.
+   */
+  async #sizes(): Promise<Map<Line, number>> {
     const templates = await this.#host.templates()
     const sizes = new Map(templates.map(({ image, sizeBytes = 0 }) => [image, sizeBytes]))
-    const added = (line: Line) => {
-      const below = this.#find(line.owner, line.before)
-      return Math.max(0, (sizes.get(line.name) ?? 0) - (below ? (sizes.get(below.name) ?? 0) : 0))
-    }
-    return new Map([...this.#lines.values()].map((line) => [line, added(line)]))
+    return new Map([...this.#lines.values()].map((line) => [line, sizes.get(line.name) ?? 0]))
   }
 
   async #sweepLines(): Promise<void> {
@@ -287,11 +286,11 @@ export class LineCache {
     }
     const { most, mostOfOrganization, share, shareOfOrganization, keptMs } = this.#limits
     const { wholeBytes } = await this.#host.room()
-    const added = await this.#addedBytes()
+    const sizes = await this.#sizes()
     let missing = await this.#missingBytes()
     const all = new LineAccount(this.#baseSizes())
     const owners = new Map<string, LineAccount>()
-    for (const [line, bytes] of added) {
+    for (const [line, bytes] of sizes) {
       all.add(line, bytes)
       const own = owners.get(line.owner) ?? new LineAccount(this.#baseSizes())
       owners.set(line.owner, own)
@@ -310,15 +309,16 @@ export class LineCache {
       this.#lines.delete(place)
       this.#busy.add(place)
       await this.#host.removeTemplate(line.name).finally(() => this.#busy.delete(place))
-      const bytes = added.get(line) ?? 0
-      added.delete(line)
+      const bytes = sizes.get(line) ?? 0
+      sizes.delete(line)
       this.#givenBack?.add('lines', isOld ? 'age' : 'pressure', bytes)
+      // At most this comes free. If less does, the next call of `relieve` evicts more.
       missing -= bytes
       all.remove(line, bytes)
       own.remove(line, bytes)
     }
     this.#bytes = all.bytes
-    this.#addedToImages = [...added.values()].reduce((sum, bytes) => sum + bytes, 0)
+    this.#addedToImages = [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
   }
 
   /** The longest unused lines first. In one chain, the end comes first. */
