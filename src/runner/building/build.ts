@@ -71,14 +71,21 @@ export class Build {
   }
 
   async destroyPlaces(): Promise<void> {
-    for (const place of this.#places.values()) await place.destroy()
+    await runAll([...this.#places.values()].map((place) => () => place.destroy()))
   }
 
   async clear(): Promise<void> {
-    await this.destroyPlaces()
-    for (const template of this.#templates) await this.#parts.host.removeTemplate(template)
-    for (const base of this.#survey.bases) await this.#request.removeBase(base)
-    this.#survey.release()
+    const { host } = this.#parts
+    const steps = [
+      () => this.destroyPlaces(),
+      ...this.#templates.map((template) => () => host.removeTemplate(template)),
+      ...this.#survey.bases.map((base) => () => this.#request.removeBase(base)),
+    ]
+    try {
+      await runAll(steps)
+    } finally {
+      this.#survey.release()
+    }
   }
 
   /** The first failure ends the other stages, and is the one that is reported. When this settles, all stages have ended. */
@@ -143,6 +150,7 @@ export class Build {
     const from = await this.#diskOf(looked)
     if (plan.stages.length > 1) log.add(`Stage ${stage.index}, from line ${stage.line}\n`)
     const place = await this.#lanes.run(() => this.#open(keyOf({ stage: stage.index }), from), { signal: this.#signal })
+    if (looked.kept === 0) looked.keptKey = this.#survey.keptKeyBefore(looked)
     let key = looked.kept === 0 ? this.#survey.keyBefore(looked) : looked.keys[looked.kept - 1]
     for (const step of steps.slice(looked.kept)) {
       const fetched = await this.#performIn(place, step, log)
@@ -296,6 +304,13 @@ export class Build {
         `The stages of the definition have ${asSize(bytes)} and may have ${asSize(most)}.`,
       )
   }
+}
+
+/** Runs all, one after the other, also when one fails. Then the first failure is thrown. */
+const runAll = async (steps: readonly (() => Promise<void>)[]): Promise<void> => {
+  const failures: unknown[] = []
+  for (const step of steps) await step().catch((error: unknown) => failures.push(error))
+  if (failures.length > 0) throw failures[0]
 }
 
 const isToRun = ({ steps, kept }: Looked): boolean => kept < steps.length

@@ -159,6 +159,13 @@ export class Survey {
     return from !== 'scratch' && 'stage' in from ? this.#lastKey(from.stage) : firstKey
   }
 
+  /** Key of the last line that is kept below a stage, once the stage below has run. */
+  keptKeyBefore({ stage: { from } }: Looked): string | undefined {
+    if (from === 'scratch' || !('stage' in from)) return undefined
+    const below = this.get(from.stage)
+    return below.steps.length === 0 ? this.keptKeyBefore(below) : below.keptKey
+  }
+
   #lastKey(index: number): string | undefined {
     const looked = this.get(index)
     return looked.steps.length === 0 ? this.keyBefore(looked) : looked.lastKey
