@@ -30,6 +30,7 @@ export const renewImages = async (directory: string): Promise<void> => {
   for (;;) {
     const { renewal, madeAt } = files.read()
     if (renewal?.request === request) {
+      if (renewal.state !== 'running') display.endProgress()
       if (renewal.state === 'failed')
         throw new Complaint(
           `the default image could not be renewed, so the one of ${madeAt} stays in use: ${renewal.reason}`,
@@ -37,10 +38,12 @@ export const renewImages = async (directory: string): Promise<void> => {
       if (renewal.state === 'done') break
       display.progress({ step: renewal.step ?? 'begins', percent: renewal.percent ?? 0 })
     }
-    if (!findRunningUp(data.stateFile)) throw new Complaint('the server ended meanwhile; the old image stays in use')
+    if (!findRunningUp(data.stateFile)) {
+      display.endProgress()
+      throw new Complaint('the server ended meanwhile; the old image stays in use')
+    }
     await delay(lookEveryMs)
   }
-  display.endProgress()
   console.log('New sandboxes have the new image. Those that are there keep theirs.')
 }
 
