@@ -1,5 +1,5 @@
-// Ten patterns of docs/reference/dockerfiles.md, built for real: on the default image, which mmdebstrap has made, and on an image
-// of a registry on loopback. Nothing is fetched from anywhere else.
+// Builds ten patterns of docs/reference/dockerfiles.md: on the real default image, and on an image of a registry on loopback.
+// No test downloads anything from another host.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, suite, test } from 'node:test'
@@ -224,7 +224,7 @@ suite('ten patterns of Dockerfiles', { skip: noBusybox }, () => {
     assert.deepEqual([body['state'], body['errorReason']], ['active', null])
   }
 
-  test('are built, and their sandboxes say what they should', async () => {
+  test('ten Dockerfiles are built, and commands in their sandboxes print the expected output', async () => {
     assert.equal(patterns.length, 10)
     const inTable = new Set(definitions.map(({ name }) => name))
     for (const { name } of patterns) assert.ok(inTable.has(name), name)
@@ -247,7 +247,7 @@ suite('ten patterns of Dockerfiles', { skip: noBusybox }, () => {
     )
   })
 
-  test('are built again with another last line: those before it are cached, and the log says so', async () => {
+  test('a rebuild with a new last line uses the cache for all earlier lines, and the log says so', async () => {
     const [{ lines }] = patterns as [Pattern]
     await made('again', [...lines, 'RUN echo last > /tmp/last'])
     const { url } = (await alcove.api('GET', '/snapshots/again/build-logs-url')).body

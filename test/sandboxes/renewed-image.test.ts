@@ -1,5 +1,5 @@
-// The default image is renewed while sandboxes are there. The server takes the new image from the machine's cache, since it was
-// made for the tests within a week; else it builds it.
+// Renews the default image while sandboxes exist. If the machine's cache has an image that the tests made within a week, the
+// server uses it as the new image; otherwise the server builds one.
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
@@ -20,7 +20,7 @@ suite('a renewed default image', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('new sandboxes have the new one, old ones keep theirs, and status says its day', {
+  test('new sandboxes use the new image, old sandboxes keep theirs, and status shows the day of the image', {
     timeout: 900_000,
   }, async () => {
     const images = join(alcove.data, 'runner/images')

@@ -38,7 +38,7 @@ suite('sudo', () => {
     }
   })
 
-  test('exit codes and deaths by a signal are those of the command', async () => {
+  test('sudo exits with the exit code of its command, or dies by the same signal', async () => {
     const codes = {
       'sudo true': 0,
       'sudo sh -c "exit 7"': 7,
@@ -52,7 +52,7 @@ suite('sudo', () => {
     assert.equal(await box.run(script), '-10')
   })
 
-  test('signals to sudo reach the command, which decides what they mean', async () => {
+  test('signals to sudo are forwarded to the command, which may handle them', async () => {
     const command = `trap "echo got $0; exit 3" $0; echo ready; while :; do sleep 0.01; done`
     for (const name of ['TERM', 'INT', 'HUP', 'QUIT', 'USR1', 'USR2']) {
       // A shell that is not interactive starts jobs with INT and QUIT ignored, so Python starts this one.
@@ -66,7 +66,7 @@ print(p.stdout.read().strip(), p.wait())`
     }
   })
 
-  test('stopping sudo stops the command, and both go on', async () => {
+  test('stopping sudo stops its command, and SIGCONT continues both', async () => {
     const script = `
 import os, signal, subprocess, time
 p = subprocess.Popen(['sudo', 'sh', '-c', 'echo $$; exec sleep 3601'], stdout=subprocess.PIPE, text=True, process_group=0)
@@ -103,14 +103,14 @@ print(p.wait())`
     )
   })
 
-  test('the directory is the caller’s, one included that the caller could not enter again', async () => {
+  test('the command runs in the caller’s directory, even if the caller could not enter it again', async () => {
     assert.equal(await box.run('mkdir -p /tmp/here && cd /tmp/here && sudo pwd'), '/tmp/here')
     assert.equal(await box.run('mkdir -p /tmp/shut && cd /tmp/shut && chmod 0 . && sudo pwd'), '/tmp/shut')
     assert.equal(await box.run('cd /tmp && sudo -D /etc pwd && sudo -i pwd'), '/etc\n/root')
     assert.match((await box.try('sudo -D /nosuch pwd 2>&1')).result, /unable to change directory to \/nosuch/)
   })
 
-  test('the environment is made anew by the rules of sudo', async () => {
+  test('the command gets a fresh environment by the rules of sudo', async () => {
     const given =
       'LANG=C.UTF-8 LC_TIME=a/b OWN=1 HTTP_PROXY=http://proxy PATH=/tmp/own:$PATH LD_LIBRARY_PATH=/tmp TERM=dumb'
     const lines = (await box.run(`env ${given} sudo env`)).split('\n').sort()
@@ -161,7 +161,7 @@ print(p.wait())`
     }
   })
 
-  test('what only asks is answered, and what is not offered is refused', async () => {
+  test('options that only query (such as -l and -v) work, and unsupported options are refused', async () => {
     assert.match(await box.run('sudo -l'), /^User daytona may run .*\n +\(ALL : ALL\) NOPASSWD: ALL$/)
     assert.equal(await box.run('sudo -v; sudo -nv; sudo -k; sudo -K; sudo -S -p "" -k whoami </dev/null'), 'root')
     assert.match(await box.run('sudo -h; sudo --version'), /^usage: sudo -h[\s\S]*Sudo version/)
@@ -183,12 +183,12 @@ print(p.wait())`
     }
   })
 
-  test('a hundred at once all run', async () => {
+  test('a hundred sudo commands at the same time all run', async () => {
     const said = await box.run('for i in $(seq 100); do sudo sh -c "echo $i" & done; wait', { timeout: 60 })
     assert.equal(new Set(said.split('\n')).size, 100)
   })
 
-  test('nothing runs on when its call times out or sudo is killed, whatever the command ignores', async () => {
+  test('a command ends when its call times out or sudo is killed, even if it ignores signals', async () => {
     const stubborn = (name: string) => `sudo sh -c 'trap "" HUP TERM; (setsid sleep ${name} &); sleep ${name}'`
     assert.equal((await box.toolbox('POST', '/process/execute', { command: stubborn('3611'), timeout: 1 })).status, 408)
     await isGone('sleep 361[1]')
@@ -202,7 +202,7 @@ print(p.wait())`
     await box.run('sudo pkill -f "sleep 361[34]"')
   })
 
-  test('a session that is removed takes its commands along', async () => {
+  test('removing a session ends the sudo commands in it', async () => {
     await box.toolbox('POST', '/process/session', { sessionId: 'gone' })
     const command = `sudo sh -c 'trap "" TERM HUP; sleep 3615'`
     await box.toolbox('POST', '/process/session/gone/exec', { command, runAsync: true })
@@ -211,7 +211,7 @@ print(p.wait())`
     assert.equal((await box.try('pgrep -f "sleep 361[5]"')).exitCode, 1)
   })
 
-  test('a session runs it like any command', async () => {
+  test('a session runs sudo like any other command', async () => {
     await box.toolbox('POST', '/process/session', { sessionId: 'one' })
     const { body } = await box.toolbox('POST', '/process/session/one/exec', {
       command: 'cd /tmp; sudo sh -c "id -un; pwd; exit 4"',
@@ -231,7 +231,7 @@ print(p.wait())`
     await box.run('sudo apt-get remove -y own', { timeout: 120 })
   })
 
-  test('Debian’s own sudo may be installed beside it', async () => {
+  test('Debian’s own sudo package may be installed too', async () => {
     const control =
       'Package: sudo\\nVersion: 99\\nArchitecture: all\\nMaintainer: a <a@example.com>\\nDescription: as Debian has it\\n'
     const fresh = await createBox(alcove)
@@ -247,13 +247,13 @@ print(p.wait())`
     }
   })
 
-  test('another user may not, and is told so', async () => {
+  test('sudo refuses users other than the default user, with an error message', async () => {
     const { exitCode, result } = await box.try('sudo -u nobody sh -c "sudo id" 2>&1')
     assert.equal(exitCode, 1)
     assert.match(result, /^nobody is not allowed to run sudo on \S+\.$/m)
   })
 
-  test('leaves no file of its own on a disk, and is in a fork all the same', async () => {
+  test('sudo leaves no file on the disk of a sandbox, and works in a fork', async () => {
     await box.run('sudo touch /usr/bin/witness')
     const onDisk = (name: string) => {
       const wanted = [join(alcove.data, 'runner'), '-path', `*${box.id}*`, '-name', name]
@@ -273,7 +273,7 @@ print(p.wait())`
   })
 })
 
-suite('whoever speaks to the agent as sudo does', () => {
+suite('programs that use sudo’s socket of the agent directly', () => {
   let alcove: Platform
   let box: Box
   before(async () => {
@@ -326,7 +326,7 @@ for _ in range(300):
     s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
-    // A directory that is none is the only thing forgiven.
+    // A request with an unusable directory is accepted. All other invalid requests are refused.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
   })
@@ -354,7 +354,7 @@ END`,
     assert.equal(await box.run('sudo whoami', { timeout: 60 }), 'root')
   })
 
-  test('who is not allowed hears so before anything is read, also while others are served', async () => {
+  test('a user without permission is refused before the request is read, even while others are served', async () => {
     const said = await python(
       `${words}
 s = knock(); print(answer(s))
@@ -364,7 +364,7 @@ s = knock(); send(s, 0, request([b'/bin/true']), [0, 1, 2]); print(answer(s))`,
     assert.equal(said, "b'\\x07\\x01'\nb'\\x07\\x01'")
   })
 
-  test('a command without its sudo ends: half a message, a message that is none, a closed connection', async () => {
+  test('a half message, an invalid message or a closed connection from sudo ends its command', async () => {
     for (const rest of [
       "s.send(b'\\x02')",
       "s.send(b'\\xff\\xff')",
@@ -381,7 +381,7 @@ while s.recv(10): pass`)
     }
   })
 
-  test('a terminal of the caller’s own session is not taken from it', async () => {
+  test('the caller’s terminal stays the terminal of the caller’s session', async () => {
     const said = await python(`${words}
 import pty
 pid, master = pty.fork()
@@ -413,7 +413,7 @@ suite('sudo in a terminal', () => {
   })
 
   let count = 0
-  /** A shell in a terminal, and what has been typed and shown there. */
+  /** A shell in a terminal, with methods to type text and to read the output. */
   const open = async () => {
     const screen = new Screen()
     const pty = await sandbox.process.createPty({ id: `sudo-${++count}`, cols: 100, rows: 30, onData: screen.take })
@@ -426,7 +426,7 @@ suite('sudo in a terminal', () => {
     return { pty, screen, type }
   }
 
-  test('the command has a terminal of its own with the size of the caller’s, which follows it', async () => {
+  test('the command has its own terminal, which follows the size of the caller’s terminal', async () => {
     const { pty, type } = await open()
     await type(
       'sudo sh -c "tty; stty size; id -un; stat -c %U \\$(tty); : </dev/tty && echo con""trolled"\n',
@@ -487,7 +487,7 @@ suite('sudo in a terminal', () => {
     await pty.kill()
   })
 
-  test('a terminal that is killed takes the command along', async () => {
+  test('killing a terminal ends the sudo command in it', async () => {
     const { pty, type } = await open()
     await type('sudo sh -c "trap \'\' HUP TERM; echo run\\$((3)); sleep 3621; sleep 3621"\n', /run3/)
     await pty.kill()
@@ -499,7 +499,7 @@ suite('sudo in a terminal', () => {
 })
 
 suite('where the operator forbids sudo', () => {
-  test('there is none, and nobody listens for it', async () => {
+  test('sandboxes have no sudo, and the agent has no socket for it', async () => {
     await using alcove = await platform({ own: true, env: { ALCOVE_SUDO: 'false' } })
     await using box = await createBox(alcove)
     assert.equal((await box.try('command -v sudo')).exitCode, 1)

@@ -50,7 +50,7 @@ suite('ADD of a repository', { skip }, () => {
     git('checkout', '--quiet', '-b', 'nested')
     writeFileSync(join(work, '.gitmodules'), '[submodule "x"]\n\tpath = x\n\turl = https://127.0.0.1:1/x.git\n')
     commit('nested')
-    // Seven levels of ten directories that are all the same one: ten million files in eight objects.
+    // Seven levels of ten entries that all name the same directory: ten million files in eight git objects.
     let object = git('hash-object', '-w', 'run.sh')
     for (let level = 0; level < 7; level++) {
       const kind = level === 0 ? '100644 blob' : '040000 tree'
@@ -114,7 +114,7 @@ suite('ADD of a repository', { skip }, () => {
     return { image, log }
   }
 
-  test('has the files of a branch, tag or commit, or of a directory in it, without hooks or filters', async () => {
+  test('ADD copies the files of a branch, tag or commit, or of one directory, without hooks or filters', async () => {
     const { image } = await build(
       `ADD ${at}#main /main`,
       `ADD --checksum=${commits['first']} ${at}#v1 /tagged`,
@@ -133,7 +133,7 @@ suite('ADD of a repository', { skip }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('is kept by its commit: a branch that has moved runs what follows again', async () => {
+  test('an ADD line is cached by its commit: after a branch has moved, the lines that follow run again', async () => {
     const lines = [`ADD ${at}#main /main`, 'RUN cat /main/run.sh > /copied']
     await build(...lines)
     assert.match((await build(...lines)).log, /Line 2: cached: ADD .*\nLine 3: cached: RUN/)
@@ -142,7 +142,7 @@ suite('ADD of a repository', { skip }, () => {
     git('--git-dir', bare, 'update-ref', 'refs/heads/main', commits['second'] as string)
   })
 
-  test('that is not there, not what was promised, or not allowed says what to do', async () => {
+  test('a repository that is missing, has another checksum or is not allowed fails with advice', async () => {
     for (const [line, message] of [
       [`ADD ${at}#none /x`, /^Line 2: There is no none in the repository, .*write a branch, a tag or a whole commit/],
       [`ADD ${at}#main:none /x`, /^Line 2: There is no directory none in the repository/],

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { BuildLog } from './build-log.ts'
 
 suite('what is said of a build', () => {
-  test('is told in order and in few pieces, the last before it ends', () => {
+  test('the log is sent in order and in few pieces, and the last piece is sent before the log ends', () => {
     const told: string[] = []
     {
       using log = new BuildLog((text) => told.push(text))
@@ -13,7 +13,7 @@ suite('what is said of a build', () => {
     assert.deepEqual(told, ['one\ntwo\n'])
   })
 
-  test('has a bound: beyond it the beginning and the end are told, and how much is missing between', () => {
+  test('a log that is too long keeps its beginning and end, and says how much is missing between them', () => {
     const told: string[] = []
     {
       using log = new BuildLog((text) => told.push(text))
@@ -26,7 +26,7 @@ suite('what is said of a build', () => {
     assert.match(text, /^y+\n\[log truncated: \d+ characters were left out here\]\ny+\nerror: no such file\n$/)
   })
 
-  test('within the bound nothing is left out, although the last of it comes late', () => {
+  test('a log within the limit is complete, even if its last piece comes late', () => {
     const told: string[] = []
     {
       using log = new BuildLog((text) => told.push(text))

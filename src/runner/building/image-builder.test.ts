@@ -83,7 +83,7 @@ suite('a definition with RUN', { skip }, () => {
     )
   }
 
-  test('its files are in every sandbox made from it, and what it says of them is said', async () => {
+  test('every sandbox of a built image has its files, and the image has the configuration of its definition', async () => {
     const lines = [
       'ENV A=1',
       'RUN echo "$A $FROM_IMAGE" > /root/made; mkdir -m 777 /open',
@@ -111,7 +111,7 @@ suite('a definition with RUN', { skip }, () => {
     await leavesNothing('built')
   })
 
-  test('it says what disk its sandboxes need at least; with less none starts, and each is told why', async () => {
+  test('an image reports the smallest disk for its sandboxes; a start with less fails with the reason', async () => {
     const known = await bring(wanted('large', ['RUN dd if=/dev/zero of=/big bs=1M count=80']))
     const least = known.leastDiskBytes ?? 0
     assert.ok(least > 70 * 2 ** 20 && least < 80 * 2 ** 20, `${least} bytes`)
@@ -124,7 +124,7 @@ suite('a definition with RUN', { skip }, () => {
     assert.equal(await images.remove('large'), true)
   })
 
-  test('a step that fails is named with its line, its exit code and its last words', async () => {
+  test('the error of a failed step has its line, its exit code and the end of its output', async () => {
     const failing = wanted('failing', ['RUN echo kept > /a', 'RUN echo no such thing >&2; exit 3'])
     await assert.rejects(bring(failing), { name: 'ImageFailed', message: 'Line 3: exit code 3\nno such thing' })
     await leavesNothing('failing')
@@ -133,13 +133,13 @@ suite('a definition with RUN', { skip }, () => {
     await leavesNothing('failing')
   })
 
-  test('what fills the disk fails alone', async () => {
+  test('a build that fills its disk fails, and leaves nothing', async () => {
     const filling = wanted('filling', ['RUN dd if=/dev/zero of=/big bs=1M count=400 conv=fsync'], 0.125)
     await assert.rejects(bring(filling), /Line 2: exit code 1.*(No space left|quota exceeded)/s)
     await leavesNothing('filling')
   })
 
-  test('what is given up, or takes too long, ends and leaves nothing', async () => {
+  test('a build that is cancelled or takes too long ends and leaves nothing', async () => {
     const controller = new AbortController()
     const asked = images.bring(wanted('slow', ['RUN sleep 600']), {
       signal: controller.signal,
@@ -153,7 +153,7 @@ suite('a definition with RUN', { skip }, () => {
     await open()
   })
 
-  test('nothing that a step leaves running holds up a COPY beyond its time, or beyond its being given up', async () => {
+  test('programs that a step leaves running cannot block a COPY beyond its timeout or its cancellation', async () => {
     const files = { organizationId: 'o', hash: 'a'.repeat(32) }
     const contexts = new ContextStore(new DirectoryStore(join(box.directory, 'contexts')))
     const tar = tarOf(['go', ...Array.from({ length: 96 }, (_, at) => `big${at}`)].map(fileOfMiB))
@@ -178,7 +178,7 @@ suite('a definition with RUN', { skip }, () => {
     await leavesNothing('stopped')
   })
 
-  test('a runner that is killed in the middle leaves nothing, and the next one builds it anew', async () => {
+  test('a runner that is killed during a build leaves nothing, and the next runner builds the image again', async () => {
     const assignment = wanted('killed', ['RUN echo one > /one', 'RUN sleep 1; echo two > /two'])
     for (const at of ['line 2', 'line 3']) {
       await box.close()

@@ -79,7 +79,7 @@ const startKeeper = (lanes: ImageKeeperParts['lanes'] = {}) => {
 }
 
 suite('the keeper of images', () => {
-  test('brings what should be here, once, and says again what it has said with every list', async () => {
+  test('a wanted image is brought once, and every list from control makes the keeper report it again', async () => {
     using kept = startKeeper()
     kept.keeper.take(wanted('tool'))
     kept.keeper.takeAll([wanted('tool')])
@@ -90,7 +90,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.reports, Array(2).fill({ image: 'tool', state: 'present', sizeBytes: 7 }))
   })
 
-  test('what is here already costs nothing', async () => {
+  test('an image that is already here is reported without being brought', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', { digest: 'sha256:abc' })
     kept.keeper.takeAll([wanted('tool')])
@@ -99,7 +99,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.reports, [{ image: 'tool', state: 'present', digest: 'sha256:abc' }])
   })
 
-  test('what fails is an error with its reason: said again with a list, tried again when asked anew', async () => {
+  test('a failure is reported with its reason; a list repeats the report, and a new request tries again', async () => {
     using kept = startKeeper()
     kept.images.before = () => {
       throw new Error('There is no such image.')
@@ -132,7 +132,7 @@ suite('the keeper of images', () => {
     assert.equal(kept.said().at(-1), 'never absent')
   })
 
-  test('one that control knows to be here is said to be once, and made anew only when it is told what of', async () => {
+  test('an image listed without a source is reported once; a lost image is brought only from a source', async () => {
     using kept = startKeeper()
     const { source: _, ...known } = wanted('tool')
     kept.images.here.set('tool', { sizeBytes: 7 })
@@ -141,7 +141,7 @@ suite('the keeper of images', () => {
       await kept.settled()
     }
     assert.deepEqual(kept.said(), ['tool present'])
-    // Asked for anew, with all that it takes, it is said again.
+    // A new request with the image's source makes the keeper report the image again.
     kept.keeper.take(wanted('tool'))
     await kept.reported(2)
     kept.keeper.takeAll([known])
@@ -155,7 +155,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.images.asked, ['bring lost'])
   })
 
-  test('one that is not wanted any more while it is on its way is cut short, and then it is gone', async () => {
+  test('an image that is no longer wanted while it is brought is cancelled, and reported as absent', async () => {
     using kept = startKeeper()
     kept.images.before = (signal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
@@ -166,7 +166,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.said(), ['tool absent'])
   })
 
-  test('one that is wanted again meanwhile is brought after all', async () => {
+  test('an image that is wanted again during its cancellation is brought', async () => {
     using kept = startKeeper()
     const { promise, resolve } = Promise.withResolvers<void>()
     kept.images.before = () => promise
@@ -179,7 +179,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.said(), ['tool present'])
   })
 
-  test('no more than some at one time, and progress at most once a second', async () => {
+  test('few images are brought at the same time, and progress is reported at most once a second', async () => {
     using kept = startKeeper({ long: 2 })
     const { promise, resolve } = Promise.withResolvers<void>()
     kept.images.before = () => promise
@@ -211,7 +211,7 @@ suite('slow builds and pulls', () => {
   }
   const ofOne = (image: string) => wanted(image, { organizationId: 'one' })
 
-  test('of one organization leave a lane to the others, who keep their order', async () => {
+  test('slow builds of one organization leave a lane to other organizations, whose order is kept', async () => {
     using kept = opened()
     for (const image of ['a', 'b', 'c', 'd']) kept.keeper.take(ofOne(image))
     for (const image of ['x', 'y']) kept.keeper.take(wanted(image, { organizationId: 'two' }))
@@ -222,7 +222,7 @@ suite('slow builds and pulls', () => {
     assert.deepEqual(kept.images.asked.slice(3).sort(), ['bring c', 'remove a'])
   })
 
-  test('hold up no snapshot of a sandbox, no removal, and no word of what is here', async () => {
+  test('slow builds delay no snapshot of a sandbox, no removal, and no report of present images', async () => {
     using kept = opened()
     for (const image of ['gone', 'here']) kept.images.here.set(image, {})
     for (const image of ['a', 'b', 'x', 'y', 'z']) kept.keeper.take(wanted(image, { organizationId: image }))
@@ -234,7 +234,7 @@ suite('slow builds and pulls', () => {
     assert.deepEqual(kept.said().sort(), ['disk present', 'gone absent', 'here present'])
   })
 
-  test('that wait and are not wanted any more are gone at once, and nothing is brought for them', async () => {
+  test('a waiting build that is no longer wanted is absent at once, and never starts', async () => {
     using kept = opened()
     for (const image of ['a', 'b', 'x', 'y']) kept.keeper.take(wanted(image, { organizationId: image }))
     kept.keeper.take(wanted('y', { target: 'absent' }))
@@ -285,7 +285,7 @@ suite('all images', () => {
   const bringing = { signal: new AbortController().signal, onProgress: () => undefined }
   const ofBox = (image: string) => wanted(image, { source: { kind: 'sandbox', sandboxId: 'box' } })
 
-  test('two that are made of sandboxes at the same time are both known, whichever is read last', async () => {
+  test('two images made of sandboxes at the same time are both listed, whichever is read last', async () => {
     const { images: opening, host, templates } = open()
     const images = await opening
     const wait = Promise.withResolvers<void>()
@@ -306,7 +306,7 @@ suite('all images', () => {
     assert.deepEqual([...templates], [])
   })
 
-  test('one that was made, but could not be said to be, is removed all the same', async () => {
+  test('an image that was made although its snapshot call failed can be removed', async () => {
     const { images: opening, host, templates } = open()
     const images = await opening
     const { snapshot } = host
@@ -319,7 +319,7 @@ suite('all images', () => {
     assert.deepEqual([...templates], [])
   })
 
-  test('one that was made of a sandbox is not made again of what its disk is now', async () => {
+  test('a lost image of a sandbox is not made again from the changed disk', async () => {
     const { images: opening, templates } = open()
     const images = await opening
     const source = { kind: 'sandbox', sandboxId: 'box', isMade: true } as const
@@ -330,7 +330,7 @@ suite('all images', () => {
     assert.deepEqual([...templates], [])
   })
 
-  test('one made of a sandbox has its size with that of the image below, and what that says', async () => {
+  test('an image of a sandbox has the configuration of its base image, and its size includes the base', async () => {
     const images = await open().images
     const made = await images.bring(wanted('mine', { source: { kind: 'sandbox', sandboxId: 'box' } }), bringing)
     assert.deepEqual([made.sizeBytes, made.config?.user, made.digest], [105, 'tool', undefined])
@@ -339,7 +339,7 @@ suite('all images', () => {
     assert.equal(images.find('mine'), undefined)
   })
 
-  test('one from elsewhere has its digest, and stays while a disk lies above it', async () => {
+  test('a pulled image has its digest, and is not removed while a disk lies over it', async () => {
     const { images: opening, removed } = open()
     const images = await opening
     assert.deepEqual(await images.bring(wanted('tool'), bringing), { digest: 'sha256:tool' })

@@ -108,7 +108,7 @@ suite('a line that has not changed', { skip }, () => {
     return { output, cached, log }
   }
 
-  test('is not run again, also when another follows it, and the log says so', async () => {
+  test('an unchanged line is not run again, even if a line is added after it, and the log says so', async () => {
     const definition = [`FROM ${from}`, stamp('/a'), 'WORKDIR /srv', stamp('b')]
     const first = await build(definition, 'cat /a /srv/b')
     assert.deepEqual(first.cached, [])
@@ -121,7 +121,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([whole.cached, whole.output], [[2, 3, 4], first.output])
   })
 
-  test('is never taken from another organization, and nothing is kept for an image of nobody', async () => {
+  test('a kept line is used only by its own organization, and builds without an organization keep none', async () => {
     const definition = [`FROM ${from}`, stamp('/a')]
     const first = await build(definition, 'cat /a')
     const other = await build(definition, 'cat /a', { organizationId: 'two' })
@@ -133,7 +133,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.equal(lines.usage().lines, 2)
   })
 
-  test('depends on bytes, names and modes of the files that it copies or binds, and not on their times', async () => {
+  test('the cache depends on bytes, names and modes of copied and bound files, but not on their times', async () => {
     const file = (content: string, changes: Partial<TarEntry> = {}): TarEntry[] => [
       { path: 'd', type: '5' },
       { path: 'd/f', content, mode: 0o644, ...changes },
@@ -149,7 +149,7 @@ suite('a line that has not changed', { skip }, () => {
     }
   })
 
-  test('depends on what the tag of its image stands for, and on the image that it copies from', async () => {
+  test('the cache depends on the digest of the base image’s tag, and on the image that a line copies from', async () => {
     const tools = registry.put('tools:1', makeImage({ layers: [tarOf([{ path: 'tool', content: 'one' }])] }))
     const definition = [`FROM ${from}`, stamp('/a'), `COPY --from=${tools} /tool /tool`]
     await build(definition)
@@ -164,7 +164,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual((await build(definition)).cached, [2, 3])
   })
 
-  test('stands for its stage: a stage that is only copied from by kept lines is not built', async () => {
+  test('a stage is not built if all lines that copy from it are kept', async () => {
     const stages = (...last: string[]) => [
       `FROM ${from} AS build`,
       'ARG V=1',
@@ -179,7 +179,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[3, 4, 6], first.output])
     assert.doesNotMatch(second.log, /Stage 0/)
     assert.match(second.log, /^\[build\] Line 3: cached: RUN cat/m)
-    // Another line takes from it again: it goes on from its kept disk.
+    // A new line copies from the stage, so the stage continues from its kept disk.
     const again = await build(stages('COPY --from=build /a /again'), 'cat /out /again')
     assert.deepEqual([again.cached, again.output], [[3, 4, 6], `${first.output}\n${first.output}`])
     const changed = await build(
@@ -190,7 +190,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.notEqual(changed.output, first.output)
   })
 
-  test('stands for a stage that others build on, with or without lines of their own', async () => {
+  test('a kept line replaces a stage that other stages build on, whether or not they add lines', async () => {
     const stages = (...last: string[]) => [
       `FROM ${from} AS one`,
       stamp('/a'),
@@ -206,7 +206,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([third.cached, third.output], [[2], first.output])
   })
 
-  test('of an address is kept by what came from it, and asked for again', async () => {
+  test('an ADD of an address is cached by the downloaded content, and the address is downloaded each time', async () => {
     let [content, asked] = ['one', 0]
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer
@@ -223,7 +223,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([third.cached, third.output], [[], 'two'])
   })
 
-  test('of an address is kept also in a stage that builds on another stage', async () => {
+  test('an ADD of an address is cached even in a stage that builds on another stage', async () => {
     registry.onRequest = (path, answer) =>
       path === '/file' ? { status: 200, type: 'text/plain', body: Buffer.from('one') } : answer
     const definition = [
@@ -235,7 +235,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[2, 6, 7], first.output])
   })
 
-  test('is kept by what it was made of, also where an address answers otherwise in the middle of a build', async () => {
+  test('a line is cached by its real inputs, even if the content of an address changes during a build', async () => {
     let answers = ['zero']
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer
@@ -263,7 +263,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([again.cached, again.output], [[2, 3, 5, 7, 8], 'two'])
   })
 
-  test('has a secret by its id only; a cache of an earlier line is there again', async () => {
+  test('a secret counts only by its id; after cached lines the cache mount has its files again', async () => {
     const definition = [
       `FROM ${from}`,
       'RUN --mount=type=cache,target=/cache echo kept > /cache/x',
@@ -285,7 +285,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([stranger.cached, stranger.output], [[], ''])
   })
 
-  test('that fails is not kept, and those before it are', async () => {
+  test('a failed line is not kept, but the lines before it are kept', async () => {
     const failing = await wantedOf([`FROM ${from}`, stamp('/a'), 'RUN echo half > /half; exit 3'], {
       organizationId: 'one',
     })
@@ -294,7 +294,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([cached, output], [[2], '0'])
   })
 
-  test('is found by the next runner; one that was killed while it kept a line leaves a whole one or none', async () => {
+  test('the next runner finds kept lines; a runner killed while keeping one leaves it complete or absent', async () => {
     const definition = [`FROM ${from}`, stamp('/a'), 'RUN sleep 1; echo two > /two']
     await box.close()
     const killable = fork(join(import.meta.dirname, '../testing/killable-builder-program.ts'), [
@@ -314,7 +314,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual((await build(definition)).cached, [2, 3])
   })
 
-  test('whose image is lost counts for nothing', async () => {
+  test('a kept line whose base image is lost is removed, and is run again', async () => {
     const definition = [`FROM ${from}`, stamp('/a')]
     await build(definition)
     for (const { image: base } of store.listBelowLines()) await store.remove(base)
@@ -327,7 +327,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual((await build(definition)).cached, [])
   })
 
-  test('counts with its bytes, and with the reason when it is given back', async () => {
+  test('the storage figures have the bytes of kept lines, and evicted bytes by reason', async () => {
     const definition = [`FROM ${from}`, 'RUN head -c 5000000 /dev/urandom > /a']
     const storage = () => imageStorageOf(store, images, lines, givenBack)
     const wanted = await wantedOf(definition, { organizationId: 'one' })
@@ -349,7 +349,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([storage().bytes.lines, storage().givenBack.lines], [0, { pressure: again }])
   })
 
-  test('counts with all that it keeps of the disk, also where each line replaces the bytes of an earlier one', async () => {
+  test('kept lines count with all their disk space, even if a line replaces files of an earlier line', async () => {
     const MiB = 2 ** 20
     const write = (path: string) => `head -c ${4 * MiB} /dev/urandom > /${path}; sync`
     const replacing = ['1', '2', '3'].map((n) => `RUN ${write('f')}; echo ${n}`)
@@ -361,7 +361,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.ok(bytes - (base?.sizeBytes ?? 0) >= 6 * 4 * MiB, `${bytes} bytes`)
   })
 
-  test('is evicted at the bounds of its organization, of all, and when the pool is nearly full; images never', async () => {
+  test('lines are evicted at the limits (per organization, total, full pool); images are never evicted', async () => {
     const many = (...more: string[]) => [`FROM ${from}`, stamp('/a'), stamp('/b'), ...more]
     const kept = await wantedOf([...many(), 'RUN echo > /kept'], { organizationId: 'one' })
     await bring(kept)
@@ -375,7 +375,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual((await build(many(), 'true', { organizationId: 'two' })).cached, [2, 3])
     await open({ ...roomy, freeShare: 2 })
     assert.deepEqual([lines.usage().lines, store.listBelowLines()], [0, []])
-    // And nothing new is kept then.
+    // No new line is kept while the pool is nearly full.
     await build(many())
     assert.equal(lines.usage().lines, 0)
     const { sandboxId } = await box.started({ image: kept.image, isNew: true, user: 'root' })

@@ -19,7 +19,7 @@ const others = (...all: string[][]) =>
 suite('the key of a line', () => {
   const run = 'RUN make'
 
-  test('has its command, and user, directory, shell and variables as they are at the line', () => {
+  test('the key depends on the command, and on user, directory, shell and variables at the line', () => {
     others(
       ...[[run], ['RUN make all'], ['RUN ["make"]'], ['USER app', run], ['WORKDIR /a', run], ['WORKDIR /b', run]],
       ...[
@@ -33,12 +33,12 @@ suite('the key of a line', () => {
     same(['ARG A=1', 'ENV B=$A', run], ['ARG A=1', 'ENV B=1', run])
   })
 
-  test('does not have its place, comments, or what says nothing about files', () => {
+  test('the key does not depend on line numbers, comments, or instructions that change no files', () => {
     same([run], ['', '# said', run], ['LABEL a=b', 'EXPOSE 80', run], ['CMD ["x"]', 'ENTRYPOINT ["y"]', run])
     same([run], ['HEALTHCHECK NONE', 'VOLUME /v', 'STOPSIGNAL SIGINT', run])
   })
 
-  test('has what a COPY says of names, owners and modes, and what the files are', () => {
+  test('the key of a COPY depends on its names, owners and modes, and on the files', () => {
     others(
       ...[['COPY a /to'], ['COPY b /to'], ['COPY a /other'], ['COPY a /to/'], ['ADD a /to']],
       ...[['COPY --chown=app a /to'], ['COPY --chown=1:2 a /to'], ['COPY --chmod=700 a /to']],
@@ -48,7 +48,7 @@ suite('the key of a line', () => {
     assert.notEqual(keyOf([run], { files: 'one' }), keyOf([run], { files: 'two' }))
   })
 
-  test('has where an ADD fetches from and its checksum', () => {
+  test('the key of an ADD depends on its address and its checksum', () => {
     const sums = ['0', '1'].map((digit) => `sha256:${digit.repeat(64)}`)
     others(
       ['ADD http://a.test/x /x'],
@@ -57,7 +57,7 @@ suite('the key of a line', () => {
     )
   })
 
-  test('has mounts, and a secret by its id', () => {
+  test('the key depends on mounts, and on the id of a secret', () => {
     others(
       ...[[run], ['RUN --mount=type=cache,target=/c make'], ['RUN --mount=type=cache,target=/d make']],
       ...[['RUN --mount=type=cache,id=x,target=/c make'], ['RUN --mount=target=/c make']],
@@ -66,11 +66,11 @@ suite('the key of a line', () => {
     )
   })
 
-  test('depends on all lines before it', () => {
+  test('the key depends on all earlier lines', () => {
     others(['RUN a', 'RUN b'], ['RUN b', 'RUN a'], ['RUN c', 'RUN b'], ['RUN b'])
   })
 
-  test('cannot be made to look like another by where one text ends and the next begins', () => {
+  test('moving characters from one text of a line to the next changes the key', () => {
     others(['ENV A=1 B=2', run], ['ENV A=1\\ B=2', run], ['ENV A="1,B:2"', run])
     assert.notEqual(
       keyAfter('a', { line: 1, directory: 'b' }, ['c', 'd']),

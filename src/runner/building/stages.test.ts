@@ -47,7 +47,7 @@ suite('a definition in stages', { skip }, () => {
   })
 
   const contexts = () => new ContextStore(new DirectoryStore(join(box.directory, 'contexts')))
-  /** Brings the image of a definition; answers its name and what was said of it. */
+  /** Builds the image of a definition. Returns its name and the log of the build. */
   const build = async (lines: string[], entries?: TarEntry[], snapshots: Record<string, string> = {}) => {
     count += 1
     const image = `built-${count}`
@@ -71,7 +71,7 @@ suite('a definition in stages', { skip }, () => {
     })
     return { image, log, config: known.config }
   }
-  /** What a command says in a sandbox of the image that these lines make. */
+  /** Output of a command in a sandbox of the image that these lines build. */
   const said = async (lines: string[], command: string, entries?: TarEntry[]) => {
     const { image } = await build(lines, entries)
     const { sandboxId } = await box.started({ image, isNew: true, user: 'root' })
@@ -89,7 +89,7 @@ suite('a definition in stages', { skip }, () => {
     )
   }
 
-  test('may make files of large users that it names, give them away, and end as one', async (t) => {
+  test('a definition may create and chown files of users with large ids, and set such a user as its USER', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const lines = [
       `FROM ${from} AS first`,
@@ -106,7 +106,7 @@ suite('a definition in stages', { skip }, () => {
     assert.deepEqual(output.split('\n'), ['2000000 95607', '1000660000 0', '1000660000 0', '1000660000 0'])
   })
 
-  test('takes files from a stage and from an image, builds on a stage, and leaves out what it does not need', async () => {
+  test('a stage copies files from a stage and an image, and builds on a stage; unneeded stages are not built', async () => {
     const lines = [
       'ARG VERSION=7',
       `FROM --platform=$BUILDPLATFORM ${from} AS deps`,
@@ -137,7 +137,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('every user of a definition may use sudo, and no copy takes it along', async () => {
+  test('every user of a definition may use sudo, and COPY does not copy the sudo program', async () => {
     const lines = [
       `FROM ${from} AS first`,
       'USER app',
@@ -173,7 +173,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('the first stage that fails ends the others, and is the one that is told', async () => {
+  test('the first stage that fails ends the others, and its error is reported', async () => {
     const failing = [`FROM ${from} AS slow`, 'RUN sleep 600', `FROM ${from} AS bad`, 'RUN echo sorry; exit 3']
     await assert.rejects(build([...failing, `FROM ${from}`, 'COPY --from=slow /x /x', 'COPY --from=bad /x /x']), {
       name: 'ImageFailed',
@@ -187,7 +187,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a user has the group that USER says, or group 0 where nobody knows the number', async () => {
+  test('commands have the group that USER names; an unknown numeric user has group 0', async () => {
     const { image, config } = await build([
       `FROM ${from}`,
       'USER 4242',
@@ -203,7 +203,7 @@ suite('a definition in stages', { skip }, () => {
     await images.remove(image)
   })
 
-  test('FROM scratch has what is copied into it and nothing else', async () => {
+  test('an image of FROM scratch has only the files that are copied into it', async () => {
     const { image, config } = await build([
       `FROM ${from} AS b`,
       'RUN echo x > /x',
@@ -223,7 +223,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a cache is there for the next line and not in the image; binds and tmpfs are there for one line', async () => {
+  test('a cache mount lasts for later lines and is not in the image; binds and tmpfs last for one line', async () => {
     const output = await said(
       [
         `FROM ${from} AS other`,
@@ -249,7 +249,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('here-documents are scripts, input and files; SHELL and ONBUILD hold for what builds on a stage', async () => {
+  test('here-documents are scripts, input and files; stages inherit SHELL and ONBUILD of the stage below', async () => {
     const output = await said(
       [
         `FROM ${from} AS base`,
@@ -288,7 +288,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a definition builds on a snapshot: its disk, what it says of itself, and no longer than it needs it', async () => {
+  test('a definition may build on a snapshot: it gets its disk and configuration, and then releases it', async () => {
     const below = await build([
       `FROM ${from}`,
       'ENV A=1',
@@ -327,7 +327,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('.dockerignore, --exclude and --parents say which files are copied and where', async () => {
+  test('.dockerignore, --exclude and --parents decide which files are copied, and to which paths', async () => {
     const file = (path: string): TarEntry => ({ path, content: path })
     const names = [
       '.dockerignore',
@@ -357,7 +357,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('ADD fetches from addresses, checks what came, and unpacks archives that came along', async () => {
+  test('ADD downloads addresses, verifies checksums, and unpacks local archives', async () => {
     const content = Buffer.from('from the web\n')
     const digest = createHash('sha256').update(content).digest('hex')
     registry.onRequest = (path, answer) => {
@@ -398,7 +398,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a link in a stage leads nowhere but within it, and what fails says its line and leaves nothing', async () => {
+  test('links in a stage never lead out of it; a failed COPY names its line and leaves nothing', async () => {
     for (const [lines, message] of [
       [[`FROM ${from} AS a`, 'RUN exit 3', `FROM ${from}`, 'COPY --from=a /x /x'], /^Line 2: exit code 3$/],
       [[`FROM ${from} AS a`, `FROM ${from}`, 'COPY --from=a /none /x'], /^Line 3: there is no \/none in stage 0$/],
