@@ -1,53 +1,29 @@
 // The images that were fetched to this runner. Each has a small record that names the directory of its files. The record is
 // written last and removed first, so a kill at any moment leaves an image whole or absent.
 import { randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
-import { chown, type FileHandle, mkdir, rename, rm, statfs, writeFile } from 'node:fs/promises'
+import { type FileHandle, mkdir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freeBytes } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
-import type { ImageConfig, ImageSource, Progress } from '#src/wire/runner-link.ts'
-import { groupLargeIds, uidBase } from '../oci/ids.ts'
+import type { Progress } from '#src/wire/runner-link.ts'
+import { groupLargeIds } from '../oci/ids.ts'
 import { Blobs, keptNameOf } from './blobs.ts'
-import { emptyConfig } from './definition/plan.ts'
-import { createDownloadLines } from './download-lines.ts'
-import {
-  type Fetched,
-  type Fetching,
-  fetchFromFile,
-  fetchFromRegistry,
-  fileWithin,
-  type Resolved,
-  resolveReference,
-} from './fetch.ts'
-import { namesBelow } from './files.ts'
-import { builtInImage } from './generations.ts'
 import { GivenBack } from './given-back.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
+import { builtInBelow, ImageMaker, type LibrarySource, type Made, type Making, type Said } from './image-maker.ts'
+import { asBrought, type Brought, ImageRecords, imageNameShape, type StoredImage } from './image-records.ts'
 import { Interrupted } from './interrupted.ts'
 import { asSize, type ImageLimits } from './limits.ts'
-import { type ContainerConfig, type Described, imageConfigOf, ownArchitecture } from './manifest.ts'
-import { mirrored } from './mirrors.ts'
-import { formatReference, originOf, parseReference, type Reference } from './reference.ts'
+import { type ContainerConfig, imageConfigOf } from './manifest.ts'
+import { parseReference } from './reference.ts'
 import { fetchRepository, type Repository, type RepositoryFile } from './repository.ts'
 import { SharedWork } from './shared-work.ts'
-import { checkIsPublic, checkMayAsk, type RegistrySettings, Skopeo } from './skopeo.ts'
+import { checkMayAsk, type RegistrySettings } from './skopeo.ts'
 import { Trees } from './trees.ts'
-import { tooLarge, unpackLayers } from './unpack.ts'
 import { fetchWebFile, type Fetching as WebFetching, type WebFile } from './web-file.ts'
-
-export type Brought = {
-  image: string
-  /** Digest of a pulled image, because its tag may move later. */
-  digest?: string
-  /** Size of the unpacked files. Images of one origin with the same layers share them. */
-  sizeBytes: number
-  architecture: string
-  config: ImageConfig
-}
 
 /**
  * The base image of a definition that is being built. It is not listed until the build is complete; after a restart it is
@@ -60,13 +36,6 @@ export type Base = {
   /** Names the files: what has the same name has the same files. */
   files: string
 }
-
-/** `scratch`: no files. `image`: the files of another image on this host. `built-in`: the files of the built-in image. */
-export type LibrarySource =
-  | ImageSource
-  | { kind: 'scratch' }
-  | { kind: 'image'; image: string }
-  | { kind: 'built-in'; image: string }
 
 export type BringRequest = {
   /** A name that is never reused, so an image with this name is the right one, wherever it came from. */
@@ -98,67 +67,17 @@ type LibraryParts = {
   givenBack?: GivenBack | undefined
 }
 
-type StoredImage = Brought & {
-  organizationId?: string
-  /** The record is the base of a definition that is being built. */
-  isUnfinished?: true
-  /** It only lies below kept lines of definitions, and is no image of anybody. */
-  isBelowLines?: true
-  tree: string
-  layers: string[]
-  /** Users of its files that not every sandbox has. Absent: none. */
-  largeIds?: readonly number[]
-  /** Origin of both. Absent: an older runner fetched the image and keeps no layers for it. */
-  origin?: string
-}
-
-/** An image without its own name yet. */
-type Made = Omit<StoredImage, 'image' | 'config'> & { config: ContainerConfig }
-
-/** The origin and layers of an image's files, and the function that fetches them. */
-type Wanted = { origin: string; described: Described; layers: string[]; fetch: () => Promise<Fetched> }
-
-type Said = { progress: Progress } | { line: string }
-
-type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void }
-
-export const imageNameShape = /^[a-z0-9][a-z0-9._-]{0,127}$/i
-const recordName = 'image.json'
 /** Kept layers leave the host so many times what images have to leave it. */
 const spareForLayers = 4
 const GiB = 1024 ** 3
 /** Interrupted downloads are kept for a day, so they are looked at this often. */
 const sweepEveryMs = 3600_000
 
-/** Origin of the operator's files: a caller who may name one of them may name them all. */
-const originOfFiles = 'files'
-const originOfNothing = 'scratch'
-
-/** Stands for the files of a built-in image, which are in no tree: `built-in`, or `built-in.2` for `default.2`. */
-const builtInTree = (image: string) => image.replace(builtInImage, 'built-in')
-const builtInBelow = (tree: string) =>
-  /^built-in(\.\d+)?$/.test(tree) ? tree.replace('built-in', builtInImage) : undefined
-
-const nothingOf = (origin: string) => ({
-  ...{ origin, sizeBytes: 0, layers: [] as string[], architecture: ownArchitecture, config: emptyConfig() },
-})
-
 const withIds = (own: readonly number[], wanted: readonly number[]): Pick<StoredImage, 'largeIds'> => {
   const all = [...new Set([...own, ...wanted])]
   const largeIds = groupLargeIds(all) === undefined ? own : all
   return largeIds.length === 0 ? {} : { largeIds }
 }
-
-const asBrought = ({
-  organizationId: _organizationId,
-  isUnfinished: _isUnfinished,
-  isBelowLines: _isBelowLines,
-  tree: _tree,
-  layers: _layers,
-  origin: _origin,
-  largeIds: _largeIds,
-  ...brought
-}: StoredImage): Brought => brought
 
 /** Delays a failure until its caller may hear of it (`notBefore`), without holding a lane meanwhile. */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
@@ -172,16 +91,14 @@ const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Pr
 
 export class Library {
   readonly #parts: LibraryParts
-  readonly #records: string
+  readonly #records: ImageRecords
   readonly #scratch: string
   readonly #trees: Trees
   readonly #blobs: Blobs
   readonly #interrupted: Interrupted
-  readonly #skopeo: Skopeo
+  readonly #maker: ImageMaker
   readonly #sharing = new SharedWork<Said, Made>()
   readonly #lanes: FairQueue
-  /** Images are unpacked one at a time: unpacking keeps the disk busy and is limited by the space left on it. */
-  readonly #unpacking = new FairQueue({ atOnce: 1 })
   readonly #recording = new FairQueue({ atOnce: 1 })
   #waiting = 0
   /** A removal of unused files that is under way. New images wait for it. */
@@ -196,12 +113,13 @@ export class Library {
   constructor(parts: LibraryParts) {
     this.#parts = parts
     this.#givenBack = parts.givenBack ?? new GivenBack()
-    this.#records = join(parts.poolDir, 'images')
+    this.#records = new ImageRecords(join(parts.poolDir, 'images'))
     this.#scratch = join(parts.poolDir, 'image-work')
     this.#trees = new Trees(join(parts.poolDir, 'image-trees'))
     this.#blobs = new Blobs(join(parts.poolDir, 'image-layers'))
     this.#interrupted = new Interrupted(join(parts.poolDir, 'image-downloads'))
-    this.#skopeo = new Skopeo({ ...parts.registries, tellAfterMs: parts.limits.answerTimeoutMs })
+    const [records, trees, blobs, interrupted] = [this.#records, this.#trees, this.#blobs, this.#interrupted]
+    this.#maker = new ImageMaker({ ...parts, records, trees, blobs, interrupted })
     this.#lanes = new FairQueue({ atOnce: parts.limits.atOnce })
   }
 
@@ -219,18 +137,17 @@ export class Library {
     await this.#interrupted.open(this.#scratch, this.#blobs)
     // Programs of a killed runner die with it, but may still write a file meanwhile, so the removal is retried.
     await removeTree(this.#scratch, { tries: 10 })
-    await mkdir(this.#records, { recursive: true, mode: 0o711 })
     await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
     await this.#trees.open()
-    const isTorn = (name: string) => name.startsWith('.') || this.#read(name)?.isUnfinished
-    const torn = (await namesBelow(this.#records)).filter(isTorn)
-    for (const name of torn) await rm(join(this.#records, name), { recursive: true, force: true })
+    await this.#records.open()
     await this.#trees.removeTorn()
     await this.#sweep()
   }
 
   list(): string[] {
-    return this.#all().flatMap(({ image, isUnfinished, isBelowLines }) => (isUnfinished || isBelowLines ? [] : [image]))
+    return this.#records
+      .all()
+      .flatMap(({ image, isUnfinished, isBelowLines }) => (isUnfinished || isBelowLines ? [] : [image]))
   }
 
   /** Bytes of the files of all images, those below kept lines included, and of kept layers. No file is read for it. */
@@ -247,29 +164,31 @@ export class Library {
 
   /** What `keepBelowLines` has recorded, with the bytes that its files take. */
   listBelowLines(): { image: string; sizeBytes: number }[] {
-    return this.#all().flatMap(({ image, sizeBytes, isBelowLines }) => (isBelowLines ? [{ image, sizeBytes }] : []))
+    return this.#records
+      .all()
+      .flatMap(({ image, sizeBytes, isBelowLines }) => (isBelowLines ? [{ image, sizeBytes }] : []))
   }
 
   find(image: string): Brought | undefined {
-    const record = this.#read(image)
+    const record = this.#records.read(image)
     return record === undefined || record.isUnfinished ? undefined : asBrought(record)
   }
 
   rootfsOf(image: string): string | undefined {
-    const record = this.#read(image)
+    const record = this.#records.read(image)
     if (record === undefined) return undefined
     const below = builtInBelow(record.tree)
-    return below === undefined ? this.#trees.rootfsOf(record.tree) : join(this.#records, below, 'rootfs')
+    return below === undefined ? this.#trees.rootfsOf(record.tree) : join(this.#records.directory, below, 'rootfs')
   }
 
   /** The built-in images whose files other images have. */
   builtInUsed(): string[] {
-    return this.#all().flatMap(({ tree }) => builtInBelow(tree) ?? [])
+    return this.#records.all().flatMap(({ tree }) => builtInBelow(tree) ?? [])
   }
 
   /** Ids of users of its files, and of those that its definition names, that not every sandbox has. */
   largeIdsOf(image: string): readonly number[] {
-    return this.#read(image)?.largeIds ?? []
+    return this.#records.read(image)?.largeIds ?? []
   }
 
   /** Fetches an image. Safe to repeat, also concurrently: a present image is returned, and equal work is done once. */
@@ -293,7 +212,7 @@ export class Library {
   /** Keeps the files of an image that is here under another name, which is not listed. Fine where it is kept already. */
   async keepBelowLines(image: string, source: { kind: 'image' | 'built-in'; image: string }): Promise<void> {
     await this.open()
-    if (this.#read(image) !== undefined) return
+    if (this.#records.read(image) !== undefined) return
     const request: BringRequest = { image, source, maxGiB: Number.MAX_SAFE_INTEGER / GiB }
     await this.#bring(request, (made) => this.#record(request, made, { isBelowLines: true }))
   }
@@ -307,9 +226,8 @@ export class Library {
     try {
       await mkdir(scratch, { mode: 0o700 })
       const making: Making = { maxBytes: Math.floor(maxGiB * GiB), signal, say: () => {} }
-      const fetching = this.#fetching(scratch, making)
       const resolved = await tellingEvenly(signal, () =>
-        this.#lanes.run(() => this.#resolveAtMirrors(reference, fetching, () => {}), { signal }),
+        this.#lanes.run(() => this.#maker.resolve(reference, making, scratch), { signal }),
       )
       return resolved.digest
     } finally {
@@ -393,13 +311,7 @@ export class Library {
   async remove(image: string): Promise<void> {
     if (!imageNameShape.test(image)) return
     await this.open()
-    const going = join(this.#records, `.old-${randomBytes(4).toString('hex')}`)
-    try {
-      if (this.#read(image) !== undefined) await rename(join(this.#records, image), going)
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    }
-    await rm(going, { recursive: true, force: true })
+    await this.#records.remove(image)
     await this.#sweep()
   }
 
@@ -409,7 +321,7 @@ export class Library {
     await mkdir(scratch, { mode: 0o700 })
     const held: string[] = []
     try {
-      const made = await this.#make(source, making, scratch, (tree) => {
+      const made = await this.#maker.make(source, making, scratch, (tree) => {
         this.#trees.hold(tree)
         held.push(tree)
       })
@@ -422,153 +334,12 @@ export class Library {
     }
   }
 
-  async #make(source: LibrarySource, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
-    switch (source.kind) {
-      case 'registry':
-        return this.#fromRegistry(source.reference, making, scratch, hold)
-      case 'file':
-        return this.#fromFile(source.path, making, scratch, hold)
-      case 'scratch':
-        return this.#fromNothing(scratch, hold)
-      case 'image':
-        return this.#fromOther(source.image, hold)
-      case 'built-in':
-        return { ...nothingOf('built-in'), tree: builtInTree(source.image) }
-      case 'definition':
-        throw new ImageFailed('unsupported', 'A definition is not built here.')
-      case 'sandbox':
-        throw new ImageFailed('unsupported', 'An image is not made from a sandbox here.')
-    }
-  }
-
-  async #fromNothing(scratch: string, hold: (tree: string) => void): Promise<Made> {
-    const name = this.#trees.nameOf(originOfNothing, [])
-    hold(name)
-    const make = async () => {
-      const rootfs = join(scratch, 'nothing')
-      await mkdir(rootfs, { mode: 0o755 })
-      await chown(rootfs, uidBase, uidBase)
-      return this.#trees.add(name, { rootfs, largeIds: [] })
-    }
-    const { sizeBytes } = this.#trees.find(name) ?? (await this.#unpacking.run(make))
-    const origin = originOfNothing
-    return { tree: name, origin, sizeBytes, layers: [], architecture: ownArchitecture, config: emptyConfig() }
-  }
-
-  #fromOther(image: string, hold: (tree: string) => void): Made {
-    const record = this.#read(image)
-    if (record === undefined) throw new ImageFailed('not-found', 'The image that the definition builds on is gone.')
-    const { tree, sizeBytes, layers, origin = '', digest, largeIds = [] } = record
-    hold(tree)
-    const own = { ...nothingOf(origin), tree, sizeBytes, layers, largeIds }
-    return digest === undefined ? own : { ...own, digest }
-  }
-
-  async #fromRegistry(text: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
-    const { say } = making
-    const reference = parseReference(text)
-    checkMayAsk(reference, this.#parts.registries)
-    say({ progress: { step: 'asking the registry', percent: 0 } })
-    const origin = originOf(reference)
-    const resolved = await this.#resolveAtMirrors(reference, this.#fetching(scratch, making), (line) => say({ line }))
-    const { digest, described, manifest } = resolved
-    say({ line: `${formatReference(reference)} is ${digest}` })
-    const fetch = async () => {
-      const blobs = this.#blobs.of(origin)
-      const download = { origin, layers: manifest.layers.map((layer) => layer.digest) }
-      return this.#interrupted.saving(scratch, download, blobs, async () => {
-        const missing = await blobs.missing(manifest.layers)
-        const bytes = missing.reduce((sum, { size }) => sum + size, 0)
-        const here = manifest.layers.length - missing.length
-        const rest = here === 0 ? '' : `; ${here} more are here already`
-        say({ line: `downloading ${missing.length} layers, ${asSize(bytes)}${rest}` })
-        const lineAt = createDownloadLines({ layers: missing.length, bytes })
-        const onBytes = (came: number, complete: number) => {
-          const percent = Math.min(70, Math.floor((came / Math.max(bytes, 1)) * 70))
-          say({ progress: { step: 'downloading', percent } })
-          const line = lineAt(came, complete)
-          if (line !== undefined) say({ line })
-        }
-        return fetchFromRegistry(this.#skopeo, blobs, resolved, { ...this.#fetching(scratch, making), onBytes })
-      })
-    }
-    const layers = manifest.layers.map((layer) => layer.digest)
-    return { digest, ...(await this.#unpacked({ origin, described, layers, fetch }, making, scratch, hold)) }
-  }
-
-  /** What it answers is downloaded from where it was found. */
-  async #resolveAtMirrors(reference: Reference, fetching: Fetching, onLine: (line: string) => void): Promise<Resolved> {
-    const { registries, log } = this.#parts
-    for (const mirror of mirrored(reference, registries.mirrors ?? [])) {
-      try {
-        checkIsPublic(mirror, registries)
-        onLine(`asking the mirror ${mirror.registry}`)
-        return await resolveReference(this.#skopeo, mirror, fetching)
-      } catch (error) {
-        if (fetching.signal.aborted) throw error
-        const isMissing = error instanceof ImageFailed && error.failure === 'not-found'
-        if (!isMissing) log.warn({ err: error, mirror: mirror.registry }, 'a mirror of a registry cannot be used')
-        onLine(`it ${isMissing ? 'does not have the image' : 'cannot be used'}; asking ${reference.registry}`)
-      }
-    }
-    return resolveReference(this.#skopeo, reference, fetching)
-  }
-
-  async #fromFile(path: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
-    const file = await fileWithin(this.#parts.filesDir, path)
-    making.say({ progress: { step: 'reading the file', percent: 0 } })
-    const fetching = this.#fetching(scratch, making)
-    const origin = originOfFiles
-    const fetched = await fetchFromFile(this.#skopeo, this.#blobs.of(origin), file, fetching)
-    const layers = fetched.parts.slice(1).map(({ digest }) => digest)
-    const { described } = fetched
-    return this.#unpacked({ origin, described, layers, fetch: async () => fetched }, making, scratch, hold)
-  }
-
-  /** Returns the tree of these layers: an existing one, or a new one that is fetched and unpacked. */
-  async #unpacked(
-    { origin, described: { diffIds, config }, layers, fetch }: Wanted,
-    making: Making,
-    scratch: string,
-    hold: (tree: string) => void,
-  ): Promise<Made> {
-    const { say, signal, maxBytes } = making
-    const name = this.#trees.nameOf(origin, diffIds)
-    hold(name)
-    let tree = this.#trees.find(name)
-    if (tree === undefined) {
-      const { manifest, parts } = await fetch()
-      // The layers as they are stored here; some may have been recompressed during the download.
-      layers = parts.slice(1).map(({ digest }) => digest)
-      tree = await this.#unpacking.run(async () => {
-        signal.throwIfAborted()
-        say({ progress: { step: 'unpacking', percent: 70 } })
-        const packed = parts.reduce((sum, { size }) => sum + size, 1)
-        const onWritten = (bytes: number) =>
-          say({ progress: { step: 'unpacking', percent: 70 + Math.min(29, Math.floor((bytes / packed) * 10)) } })
-        const { limits } = this.#parts
-        const unpacking = { scratch, manifest, parts, mostBytes: maxBytes, limits, signal, onWritten }
-        return this.#trees.add(name, await unpackLayers(this.#blobs.of(origin), unpacking))
-      })
-      say({ line: `unpacked, ${asSize(tree.sizeBytes)}` })
-    } else say({ line: `its files are here already, ${asSize(tree.sizeBytes)}` })
-    if (tree.sizeBytes > maxBytes) throw tooLarge(maxBytes)
-    const { sizeBytes, largeIds = [] } = tree
-    return { tree: name, origin, sizeBytes, layers, largeIds, architecture: ownArchitecture, config }
-  }
-
-  #fetching(scratch: string, { maxBytes, signal, say }: Making): Fetching {
-    const onBytes = (bytes: number) =>
-      say({ progress: { step: 'downloading', percent: Math.min(70, Math.floor((bytes / maxBytes) * 70)) } })
-    return { scratch, mostBytes: maxBytes, limits: this.#parts.limits, signal, onBytes }
-  }
-
   /** Throws if the images of an organization, with one more, exceed its share of the disk. */
   async #checkShare(organizationId: string | undefined, more?: Pick<StoredImage, 'tree' | 'sizeBytes'>): Promise<void> {
     if (organizationId === undefined) return
     const { blocks, bsize } = await statfs(this.#parts.poolDir)
     const share = blocks * bsize * this.#parts.limits.shareOfOrganization
-    const images = this.#all().filter((image) => image.organizationId === organizationId)
+    const images = this.#records.all().filter((image) => image.organizationId === organizationId)
     // Images with the same files count once.
     const sizes = new Map([...images, ...(more ? [more] : [])].map(({ tree, sizeBytes }) => [tree, sizeBytes]))
     const held = [...sizes.values()].reduce((sum, size) => sum + size, 0)
@@ -593,52 +364,14 @@ export class Library {
       ...withIds(made.largeIds ?? [], wantedIds),
       config: imageConfigOf(config),
     }
-    await this.#write(record)
-    return asBrought(this.#read(image) as StoredImage)
+    await this.#records.add(record)
+    return asBrought(this.#records.read(image) as StoredImage)
   }
 
   /** Marks a base as a complete image, after its definition has been built. */
   async complete(image: string, config: ContainerConfig): Promise<void> {
-    const { isUnfinished: _, ...record } = this.#read(image) as StoredImage
-    const path = join(this.#records, image, recordName)
-    const text = JSON.stringify({ ...record, config: imageConfigOf(config) }, null, 2)
-    await writeFile(`${path}.new`, text, { flush: true })
-    await rename(`${path}.new`, path)
-  }
-
-  async #write(record: StoredImage): Promise<void> {
-    const { image } = record
-    const unfinished = join(this.#records, `.new-${randomBytes(4).toString('hex')}`)
-    try {
-      await mkdir(unfinished, { mode: 0o700 })
-      await writeFile(join(unfinished, recordName), JSON.stringify(record, null, 2), { flush: true })
-      await rename(unfinished, join(this.#records, image)).catch((error: unknown) => {
-        // Another call for the same name was faster.
-        if (this.#read(image) === undefined) throw error
-      })
-    } finally {
-      await rm(unfinished, { recursive: true, force: true })
-    }
-  }
-
-  #read(image: string): StoredImage | undefined {
-    if (!imageNameShape.test(image)) return undefined
-    try {
-      const record = JSON.parse(readFileSync(join(this.#records, image, recordName), 'utf8')) as Partial<StoredImage>
-      return record.tree === undefined ? undefined : (record as StoredImage)
-    } catch {
-      return undefined
-    }
-  }
-
-  #all(): StoredImage[] {
-    try {
-      return readdirSync(this.#records)
-        .sort()
-        .flatMap((name) => this.#read(name) ?? [])
-    } catch {
-      return []
-    }
+    const { isUnfinished: _, ...record } = this.#records.read(image) as StoredImage
+    await this.#records.replace({ ...record, config: imageConfigOf(config) })
   }
 
   /**
@@ -667,7 +400,7 @@ export class Library {
    * interrupted downloads have their bound also then.
    */
   async #sweepNow() {
-    const unusedBytes = await this.#trees.sweep(() => new Set(this.#all().map(({ tree }) => tree)))
+    const unusedBytes = await this.#trees.sweep(() => new Set(this.#records.all().map(({ tree }) => tree)))
     this.#givenBack.add('images', 'unused', unusedBytes)
     this.#stored = { ...this.#stored, images: this.#bytesOfTrees() }
     const spareBytes = await this.#spareBytes()
@@ -678,9 +411,11 @@ export class Library {
       return
     }
     const used = new Set(
-      this.#all().flatMap(({ origin, layers }) =>
-        origin === undefined ? [] : layers.map((digest) => keptNameOf({ origin, digest })),
-      ),
+      this.#records
+        .all()
+        .flatMap(({ origin, layers }) =>
+          origin === undefined ? [] : layers.map((digest) => keptNameOf({ origin, digest })),
+        ),
     )
     const kept = await this.#blobs.sweep(
       ({ name }) => used.has(name),
@@ -700,7 +435,7 @@ export class Library {
 
   /** Images with the same files count once. */
   #bytesOfTrees(): number {
-    const sizes = new Map(this.#all().map(({ tree, sizeBytes }) => [tree, sizeBytes]))
+    const sizes = new Map(this.#records.all().map(({ tree, sizeBytes }) => [tree, sizeBytes]))
     return [...sizes.values()].reduce((sum, size) => sum + size, 0)
   }
 }

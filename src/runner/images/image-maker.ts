@@ -1,0 +1,229 @@
+// Makes the files of an image from its source: a registry, a file of the operator, nothing, or another image of this runner.
+import { chown, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Logger } from '#src/kit/log.ts'
+import { FairQueue } from '#src/kit/queue.ts'
+import type { ImageSource, Progress } from '#src/wire/runner-link.ts'
+import { uidBase } from '../oci/ids.ts'
+import type { Blobs } from './blobs.ts'
+import { emptyConfig } from './definition/plan.ts'
+import { createDownloadLines } from './download-lines.ts'
+import {
+  type Fetched,
+  type Fetching,
+  fetchFromFile,
+  fetchFromRegistry,
+  fileWithin,
+  type Resolved,
+  resolveReference,
+} from './fetch.ts'
+import { builtInImage } from './generations.ts'
+import { ImageFailed } from './image-failed.ts'
+import type { ImageRecords, StoredImage } from './image-records.ts'
+import type { Interrupted } from './interrupted.ts'
+import { asSize, type ImageLimits } from './limits.ts'
+import { type ContainerConfig, type Described, ownArchitecture } from './manifest.ts'
+import { mirrored } from './mirrors.ts'
+import { formatReference, originOf, parseReference, type Reference } from './reference.ts'
+import { checkIsPublic, checkMayAsk, type RegistrySettings, Skopeo } from './skopeo.ts'
+import type { Trees } from './trees.ts'
+import { tooLarge, unpackLayers } from './unpack.ts'
+
+/** `scratch`: no files. `image`: the files of another image on this host. `built-in`: the files of the built-in image. */
+export type LibrarySource =
+  | ImageSource
+  | { kind: 'scratch' }
+  | { kind: 'image'; image: string }
+  | { kind: 'built-in'; image: string }
+
+/** An image without its own name yet. */
+export type Made = Omit<StoredImage, 'image' | 'config'> & { config: ContainerConfig }
+
+/** The origin and layers of an image's files, and the function that fetches them. */
+type Layers = { origin: string; described: Described; layers: string[]; fetch: () => Promise<Fetched> }
+
+export type Said = { progress: Progress } | { line: string }
+
+/** `maxBytes`: of the unpacked files. `say` is called with each step, and with each line that the caller may read. */
+export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void }
+
+/** Origin of the operator's files: a caller who may name one of them may name them all. */
+const originOfFiles = 'files'
+const originOfNothing = 'scratch'
+
+/** Stands for the files of a built-in image, which are in no tree: `built-in`, or `built-in.2` for `default.2`. */
+const builtInTree = (image: string) => image.replace(builtInImage, 'built-in')
+export const builtInBelow = (tree: string) =>
+  /^built-in(\.\d+)?$/.test(tree) ? tree.replace('built-in', builtInImage) : undefined
+
+const nothingOf = (origin: string) => ({
+  ...{ origin, sizeBytes: 0, layers: [] as string[], architecture: ownArchitecture, config: emptyConfig() },
+})
+
+type MakerParts = {
+  records: ImageRecords
+  trees: Trees
+  blobs: Blobs
+  interrupted: Interrupted
+  registries: RegistrySettings
+  /** Directory where operators put image files. */
+  filesDir: string | undefined
+  limits: ImageLimits
+  log: Logger
+}
+
+export class ImageMaker {
+  readonly #parts: MakerParts
+  readonly #skopeo: Skopeo
+  /** Images are unpacked one at a time: unpacking keeps the disk busy and is limited by the space left on it. */
+  readonly #unpacking = new FairQueue({ atOnce: 1 })
+
+  constructor(parts: MakerParts) {
+    this.#parts = parts
+    this.#skopeo = new Skopeo({ ...parts.registries, tellAfterMs: parts.limits.answerTimeoutMs })
+  }
+
+  /** Makes the files of an image below `scratch`. `hold` is called with the name of each tree before the tree is used. */
+  async make(source: LibrarySource, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
+    switch (source.kind) {
+      case 'registry':
+        return this.#fromRegistry(source.reference, making, scratch, hold)
+      case 'file':
+        return this.#fromFile(source.path, making, scratch, hold)
+      case 'scratch':
+        return this.#fromNothing(scratch, hold)
+      case 'image':
+        return this.#fromOther(source.image, hold)
+      case 'built-in':
+        return { ...nothingOf('built-in'), tree: builtInTree(source.image) }
+      case 'definition':
+        throw new ImageFailed('unsupported', 'A definition is not built here.')
+      case 'sandbox':
+        throw new ImageFailed('unsupported', 'An image is not made from a sandbox here.')
+    }
+  }
+
+  async #fromNothing(scratch: string, hold: (tree: string) => void): Promise<Made> {
+    const name = this.#parts.trees.nameOf(originOfNothing, [])
+    hold(name)
+    const make = async () => {
+      const rootfs = join(scratch, 'nothing')
+      await mkdir(rootfs, { mode: 0o755 })
+      await chown(rootfs, uidBase, uidBase)
+      return this.#parts.trees.add(name, { rootfs, largeIds: [] })
+    }
+    const { sizeBytes } = this.#parts.trees.find(name) ?? (await this.#unpacking.run(make))
+    const origin = originOfNothing
+    return { tree: name, origin, sizeBytes, layers: [], architecture: ownArchitecture, config: emptyConfig() }
+  }
+
+  #fromOther(image: string, hold: (tree: string) => void): Made {
+    const record = this.#parts.records.read(image)
+    if (record === undefined) throw new ImageFailed('not-found', 'The image that the definition builds on is gone.')
+    const { tree, sizeBytes, layers, origin = '', digest, largeIds = [] } = record
+    hold(tree)
+    const own = { ...nothingOf(origin), tree, sizeBytes, layers, largeIds }
+    return digest === undefined ? own : { ...own, digest }
+  }
+
+  async #fromRegistry(text: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
+    const { say } = making
+    const reference = parseReference(text)
+    checkMayAsk(reference, this.#parts.registries)
+    say({ progress: { step: 'asking the registry', percent: 0 } })
+    const origin = originOf(reference)
+    const resolved = await this.resolve(reference, making, scratch)
+    const { digest, described, manifest } = resolved
+    say({ line: `${formatReference(reference)} is ${digest}` })
+    const fetch = async () => {
+      const blobs = this.#parts.blobs.of(origin)
+      const download = { origin, layers: manifest.layers.map((layer) => layer.digest) }
+      return this.#parts.interrupted.saving(scratch, download, blobs, async () => {
+        const missing = await blobs.missing(manifest.layers)
+        const bytes = missing.reduce((sum, { size }) => sum + size, 0)
+        const here = manifest.layers.length - missing.length
+        const rest = here === 0 ? '' : `; ${here} more are here already`
+        say({ line: `downloading ${missing.length} layers, ${asSize(bytes)}${rest}` })
+        const lineAt = createDownloadLines({ layers: missing.length, bytes })
+        const onBytes = (came: number, complete: number) => {
+          const percent = Math.min(70, Math.floor((came / Math.max(bytes, 1)) * 70))
+          say({ progress: { step: 'downloading', percent } })
+          const line = lineAt(came, complete)
+          if (line !== undefined) say({ line })
+        }
+        return fetchFromRegistry(this.#skopeo, blobs, resolved, { ...this.#fetching(scratch, making), onBytes })
+      })
+    }
+    const layers = manifest.layers.map((layer) => layer.digest)
+    return { digest, ...(await this.#unpacked({ origin, described, layers, fetch }, making, scratch, hold)) }
+  }
+
+  /** Finds the image that a name stands for now, at the first mirror that has it. It is downloaded from where it was found. */
+  async resolve(reference: Reference, making: Making, scratch: string): Promise<Resolved> {
+    const fetching = this.#fetching(scratch, making)
+    const { registries, log } = this.#parts
+    for (const mirror of mirrored(reference, registries.mirrors ?? [])) {
+      try {
+        checkIsPublic(mirror, registries)
+        making.say({ line: `asking the mirror ${mirror.registry}` })
+        return await resolveReference(this.#skopeo, mirror, fetching)
+      } catch (error) {
+        if (fetching.signal.aborted) throw error
+        const isMissing = error instanceof ImageFailed && error.failure === 'not-found'
+        if (!isMissing) log.warn({ err: error, mirror: mirror.registry }, 'a mirror of a registry cannot be used')
+        const why = isMissing ? 'does not have the image' : 'cannot be used'
+        making.say({ line: `it ${why}; asking ${reference.registry}` })
+      }
+    }
+    return resolveReference(this.#skopeo, reference, fetching)
+  }
+
+  async #fromFile(path: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
+    const file = await fileWithin(this.#parts.filesDir, path)
+    making.say({ progress: { step: 'reading the file', percent: 0 } })
+    const fetching = this.#fetching(scratch, making)
+    const origin = originOfFiles
+    const fetched = await fetchFromFile(this.#skopeo, this.#parts.blobs.of(origin), file, fetching)
+    const layers = fetched.parts.slice(1).map(({ digest }) => digest)
+    const { described } = fetched
+    return this.#unpacked({ origin, described, layers, fetch: async () => fetched }, making, scratch, hold)
+  }
+
+  /** Returns the tree of these layers: an existing one, or a new one that is fetched and unpacked. */
+  async #unpacked(
+    { origin, described: { diffIds, config }, layers, fetch }: Layers,
+    making: Making,
+    scratch: string,
+    hold: (tree: string) => void,
+  ): Promise<Made> {
+    const { say, signal, maxBytes } = making
+    const name = this.#parts.trees.nameOf(origin, diffIds)
+    hold(name)
+    let tree = this.#parts.trees.find(name)
+    if (tree === undefined) {
+      const { manifest, parts } = await fetch()
+      // The layers as they are stored here; some may have been recompressed during the download.
+      layers = parts.slice(1).map(({ digest }) => digest)
+      tree = await this.#unpacking.run(async () => {
+        signal.throwIfAborted()
+        say({ progress: { step: 'unpacking', percent: 70 } })
+        const packed = parts.reduce((sum, { size }) => sum + size, 1)
+        const onWritten = (bytes: number) =>
+          say({ progress: { step: 'unpacking', percent: 70 + Math.min(29, Math.floor((bytes / packed) * 10)) } })
+        const { limits } = this.#parts
+        const unpacking = { scratch, manifest, parts, mostBytes: maxBytes, limits, signal, onWritten }
+        return this.#parts.trees.add(name, await unpackLayers(this.#parts.blobs.of(origin), unpacking))
+      })
+      say({ line: `unpacked, ${asSize(tree.sizeBytes)}` })
+    } else say({ line: `its files are here already, ${asSize(tree.sizeBytes)}` })
+    if (tree.sizeBytes > maxBytes) throw tooLarge(maxBytes)
+    const { sizeBytes, largeIds = [] } = tree
+    return { tree: name, origin, sizeBytes, layers, largeIds, architecture: ownArchitecture, config }
+  }
+
+  #fetching(scratch: string, { maxBytes, signal, say }: Making): Fetching {
+    const onBytes = (bytes: number) =>
+      say({ progress: { step: 'downloading', percent: Math.min(70, Math.floor((bytes / maxBytes) * 70)) } })
+    return { scratch, mostBytes: maxBytes, limits: this.#parts.limits, signal, onBytes }
+  }
+}

@@ -1,0 +1,116 @@
+// Each image has a small record: where its files are, and what it says of itself. A record is written as a whole or not at all, also
+// in a power cut.
+import { randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ImageConfig } from '#src/wire/runner-link.ts'
+import { namesBelow } from './files.ts'
+
+export type Brought = {
+  image: string
+  /** Digest of a pulled image, because its tag may move later. */
+  digest?: string
+  /** Size of the unpacked files. Images of one origin with the same layers share them. */
+  sizeBytes: number
+  architecture: string
+  config: ImageConfig
+}
+
+export type StoredImage = Brought & {
+  organizationId?: string
+  /** The record is the base of a definition that is being built. */
+  isUnfinished?: true
+  /** It only lies below kept lines of definitions, and is no image of anybody. */
+  isBelowLines?: true
+  tree: string
+  layers: string[]
+  /** Users of its files that not every sandbox has. Absent: none. */
+  largeIds?: readonly number[]
+  /** Origin of both. Absent: an older runner fetched the image and keeps no layers for it. */
+  origin?: string
+}
+
+export const imageNameShape = /^[a-z0-9][a-z0-9._-]{0,127}$/i
+const recordName = 'image.json'
+
+export const asBrought = ({
+  organizationId: _organizationId,
+  isUnfinished: _isUnfinished,
+  isBelowLines: _isBelowLines,
+  tree: _tree,
+  layers: _layers,
+  origin: _origin,
+  largeIds: _largeIds,
+  ...brought
+}: StoredImage): Brought => brought
+
+export class ImageRecords {
+  /** Each image has a directory with its name below this one. */
+  readonly directory: string
+
+  constructor(directory: string) {
+    this.directory = directory
+  }
+
+  /** Makes the directory, and removes what a killed process left: halves of records, and bases of unfinished definitions. */
+  async open(): Promise<void> {
+    await mkdir(this.directory, { recursive: true, mode: 0o711 })
+    const isTorn = (name: string) => name.startsWith('.') || this.read(name)?.isUnfinished
+    const torn = (await namesBelow(this.directory)).filter(isTorn)
+    for (const name of torn) await rm(join(this.directory, name), { recursive: true, force: true })
+  }
+
+  read(image: string): StoredImage | undefined {
+    if (!imageNameShape.test(image)) return undefined
+    try {
+      const record = JSON.parse(readFileSync(join(this.directory, image, recordName), 'utf8')) as Partial<StoredImage>
+      return record.tree === undefined ? undefined : (record as StoredImage)
+    } catch {
+      return undefined
+    }
+  }
+
+  all(): StoredImage[] {
+    try {
+      return readdirSync(this.directory)
+        .sort()
+        .flatMap((name) => this.read(name) ?? [])
+    } catch {
+      return []
+    }
+  }
+
+  /** Adds a record as a whole. If another call for the same name was faster, that record stays. */
+  async add(record: StoredImage): Promise<void> {
+    const { image } = record
+    const unfinished = join(this.directory, `.new-${randomBytes(4).toString('hex')}`)
+    try {
+      await mkdir(unfinished, { mode: 0o700 })
+      await writeFile(join(unfinished, recordName), JSON.stringify(record, null, 2), { flush: true })
+      await rename(unfinished, join(this.directory, image)).catch((error: unknown) => {
+        if (this.read(image) === undefined) throw error
+      })
+    } finally {
+      await rm(unfinished, { recursive: true, force: true })
+    }
+  }
+
+  /** Puts a record in the place of the present one. */
+  async replace(record: StoredImage): Promise<void> {
+    const path = join(this.directory, record.image, recordName)
+    await writeFile(`${path}.new`, JSON.stringify(record, null, 2), { flush: true })
+    await rename(`${path}.new`, path)
+  }
+
+  /** Removes a record, if there is one. */
+  async remove(image: string): Promise<void> {
+    const removed = join(this.directory, `.old-${randomBytes(4).toString('hex')}`)
+    try {
+      if (this.read(image) !== undefined) await rename(join(this.directory, image), removed)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    }
+    await rm(removed, { recursive: true, force: true })
+  }
+}
