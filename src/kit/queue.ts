@@ -19,7 +19,7 @@ type QueuedPiece = { place: number; begin: () => void }
 
 export class FairQueue<Owner = string> {
   readonly #limits: Limits<Owner>
-  /** Number of running pieces by owner. */
+  /** How many pieces of work run now, for each owner. */
   readonly #running = new Map<Owner | undefined, number>()
   /** Waiting pieces by owner, oldest first. */
   readonly #waiting = new Map<Owner | undefined, Set<QueuedPiece>>()

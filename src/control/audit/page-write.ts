@@ -10,7 +10,7 @@ import { type Origin, originOf } from './subject.ts'
 type PageWrite = {
   organizationId: string
   user: { id: string; email: string }
-  /** The action of the endpoint that does the same. */
+  /** The action of the API endpoint that makes the same change as the page. */
   action: string
   /** Ids that the caller has verified. */
   params: Record<string, string>

@@ -109,9 +109,11 @@ export const deleteLinksOf = async (sql: Sql, userId: string): Promise<void> => 
 type NewLink = { userId: string; email: string; state: 'pending' | 'linked'; createdAt: Date; expiresAt: Date }
 
 /**
- * Inserts a link, or renews one that is not linked. A pending link of the same user that has not expired stays as it is. Per
- * provider and user only the newest link waits, so that no provider can hide the links of others behind many of its own. Expired
- * links are deleted.
+ * Inserts the link of an account, or overwrites the pending or rejected link that the account already has. A link in state
+ * `linked` is never overwritten. A pending link that has not expired is not overwritten by a pending link to the same user.
+ *
+ * For each provider and user only the newest pending link is kept, so that no provider can hide the links of others behind many
+ * of its own. Expired pending links are deleted.
  */
 export const putLink = async (sql: Sql, { provider, subject }: Account, link: NewLink): Promise<void> => {
   const { userId, email, state, createdAt, expiresAt } = link

@@ -1,4 +1,4 @@
-// A keeper above a simulated host, and the reports that it has sent.
+// Starts a keeper for tests. It acts on a simulated host in place of a real one, and all reports that it sends are collected.
 import { silentLog } from '#src/kit/log.ts'
 import { Keeper, type KeeperParts } from '#src/runner/keeping/keeper.ts'
 import type { Report } from '#src/wire/runner-link.ts'

@@ -67,7 +67,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.equal((await get(app, id)).state, 'stopped')
   })
 
-  test('200 once for the same Idempotency-Key; 422 for another body', async () => {
+  test('200 with the same child for each call with one Idempotency-Key; 422 for another body', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const parent = await create(app)
