@@ -50,7 +50,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.match(runner.asked.at(-1)?.image ?? '', /^snap-/)
   })
 
-  test('200 once for the same Idempotency-Key, at the same moment and later; 422 for another name', async () => {
+  test('200 with the same snapshot for each call with one Idempotency-Key; 422 for another name', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')
