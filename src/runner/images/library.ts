@@ -79,6 +79,12 @@ const withIds = (own: readonly number[], wanted: readonly number[]): Pick<Stored
   return largeIds.length === 0 ? {} : { largeIds }
 }
 
+/** Bytes of the files of these images. Images with the same files count once. */
+const bytesOfTrees = (images: readonly Pick<StoredImage, 'tree' | 'sizeBytes'>[]): number => {
+  const sizes = new Map(images.map(({ tree, sizeBytes }) => [tree, sizeBytes]))
+  return [...sizes.values()].reduce((sum, size) => sum + size, 0)
+}
+
 /** Delays a failure until its caller may hear of it (`notBefore`), without holding a lane meanwhile. */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
   try {
@@ -340,9 +346,7 @@ export class Library {
     const { blocks, bsize } = await statfs(this.#parts.poolDir)
     const share = blocks * bsize * this.#parts.limits.shareOfOrganization
     const images = this.#records.all().filter((image) => image.organizationId === organizationId)
-    // Images with the same files count once.
-    const sizes = new Map([...images, ...(more ? [more] : [])].map(({ tree, sizeBytes }) => [tree, sizeBytes]))
-    const held = [...sizes.values()].reduce((sum, size) => sum + size, 0)
+    const held = bytesOfTrees([...images, ...(more ? [more] : [])])
     if (held < share) return
     throw new ImageFailed(
       'no-room',
@@ -402,7 +406,7 @@ export class Library {
   async #sweepNow() {
     const unusedBytes = await this.#trees.sweep(() => new Set(this.#records.all().map(({ tree }) => tree)))
     this.#givenBack.add('images', 'unused', unusedBytes)
-    this.#stored = { ...this.#stored, images: this.#bytesOfTrees() }
+    this.#stored = { ...this.#stored, images: bytesOfTrees(this.#records.all()) }
     const spareBytes = await this.#spareBytes()
     const stored = await this.#blobs.bytes()
     const most = Math.max(0, Math.min(this.#parts.limits.keptLayersBytes, stored + spareBytes))
@@ -431,11 +435,5 @@ export class Library {
   async #spareBytes(): Promise<number> {
     const { keepFreeBytes } = this.#parts.limits
     return (await freeBytes(this.#parts.poolDir)) - keepFreeBytes * spareForLayers
-  }
-
-  /** Images with the same files count once. */
-  #bytesOfTrees(): number {
-    const sizes = new Map(this.#records.all().map(({ tree, sizeBytes }) => [tree, sizeBytes]))
-    return [...sizes.values()].reduce((sum, size) => sum + size, 0)
   }
 }
