@@ -72,7 +72,7 @@ suite('control as a server', () => {
     assert.deepEqual([preflight.statusCode, preflight.json().error], [404, 'Not Found'])
   })
 
-  test('connections cut under running calls make them 503 at worst, and the next ones succeed', async () => {
+  test('if connections are cut while calls run, those calls get 503 at worst, and later calls succeed', async () => {
     await using app = await startControl()
     const knife = openDatabase(app.url, { max: 1 })
     const cut = () => knife.sql`

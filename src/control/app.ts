@@ -1,4 +1,4 @@
-// Control, put together once and by hand. Nothing here decides anything.
+// Creates the parts of control and connects them. This file has no logic of its own.
 import fastifyCors from '@fastify/cors'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Connections } from '#src/http/connections.ts'

@@ -28,7 +28,7 @@ suite('the settings of control', () => {
     assert.ok(!JSON.stringify(settings).includes(good.ALCOVE_RUNNER_KEY))
   })
 
-  test('the newest encryption key writes, and older ones still read', () => {
+  test('the newest encryption key encrypts, and older keys can still decrypt', () => {
     const older = newEncryptionKey()
     const before = createEncryption([readEncryptionKey(older)!]).encrypt('a', 'text')
     const { encryption } = loadConfig({ ...good, ALCOVE_OLDER_ENCRYPTION_KEYS: `${newEncryptionKey()},${older}` })
@@ -48,7 +48,7 @@ suite('the settings of control', () => {
     }
   })
 
-  test('rate limits are a number of calls and of seconds; there are none and no proxies by default', () => {
+  test('a rate limit is a number of calls per number of seconds; by default there are no limits, no proxies', () => {
     assert.deepEqual([loadConfig(good).settings.rateLimits, loadConfig(good).settings.trustedProxies], [{}, 0])
     const told = { ALCOVE_RATE_LIMIT_SANDBOX_CREATE: '10/60', ALCOVE_TRUSTED_PROXIES: '2' }
     const { rateLimits, trustedProxies } = loadConfig({ ...good, ...told }).settings
@@ -84,7 +84,7 @@ suite('the settings of control', () => {
     for (const wrong of ['0', '-1', '1.5', 'ever', '1000']) assert.throws(() => hoursOf(wrong), /ALCOVE_METER_HOURS/)
   })
 
-  test('mail goes to the log unless server and sender are named; half is a complaint without the password', () => {
+  test('mail is logged unless server and sender are set; one alone is an error without the password', () => {
     const { smtp } = loadConfig({ ...good, ALCOVE_SMTP_URL: 'smtps://me:x@mail.test', ALCOVE_MAIL_FROM: 'a@b.c' })
     assert.deepEqual([smtp?.host, smtp?.port, smtp?.from], ['mail.test', 465, 'a@b.c'])
     assert.equal(loadConfig(good).smtp, undefined)
@@ -94,7 +94,7 @@ suite('the settings of control', () => {
     )
   })
 
-  test('webhooks are sent by ourselves by default, or by Svix with its token', () => {
+  test('webhooks are sent by control by default, or by Svix if its token is set', () => {
     const choose = (more: Record<string, string>) => loadConfig({ ...good, ...more }).settings.webhooks
     assert.deepEqual(choose({}), { kind: 'embedded' })
     assert.deepEqual(choose({ ALCOVE_WEBHOOK_PROVIDER: 'none' }), { kind: 'none' })
@@ -106,7 +106,7 @@ suite('the settings of control', () => {
     assert.throws(() => choose({ ALCOVE_WEBHOOK_PROVIDER: 'other' }), /ALCOVE_WEBHOOK_PROVIDER is not usable/)
   })
 
-  test('all complaints come at once', () => {
+  test('all invalid settings are reported together', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_LISTEN: 'nowhere', ALCOVE_PUBLIC_URL: 'localhost' }),
       ({ message }: Error) => {

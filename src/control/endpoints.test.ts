@@ -182,7 +182,7 @@ suite('endpoints', () => {
       ),
     ]
 
-    test('bounds every text, list and map that it takes', () => {
+    test('every endpoint bounds the texts, lists and maps that it takes', () => {
       assert.deepEqual(findUnbounded(app.app.routes), anyValue)
     })
 

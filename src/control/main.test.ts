@@ -70,7 +70,7 @@ suite('the program control', () => {
     assert.deepEqual(await exit, [0, null])
   })
 
-  test('logs and prints which database it cannot reach, without its password, and ends with 1', async () => {
+  test('control logs and prints which database it cannot reach, without the password, and exits with 1', async () => {
     const port = await freePort()
     const child = start({ ...settings(1), ALCOVE_DATABASE_URL: `postgres://me:hidden@127.0.0.1:${port}/alcove` })
     await using _ended = ending(child)

@@ -1,4 +1,4 @@
-// The parts from which the rooms of control are built: made once in app.ts and passed to each room.
+// The parts from which the modules of control are built: made once in app.ts and passed to each module.
 
 import type { Clock } from '#src/kit/clock.ts'
 import type { Logger } from '#src/kit/log.ts'

@@ -57,7 +57,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.viewer, organizations.ours))).status, 200)
     }))
 
-  test('404 for a key of another organization, by whatever name it asks; 401 for no key', () =>
+  test('404 for a key of another organization, by id or by name; 401 without a valid key', () =>
     withBox(async (app, id) => {
       assert.equal((await ask(app, id, bearer(keys.stranger))).status, 404)
       assert.equal((await ask(app, 'box', bearer(keys.stranger))).status, 404)
@@ -70,7 +70,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await app.as('proxy').post('/proxy/access', none)).status, 401)
     }))
 
-  test('404 for an id that is gone, although another sandbox of a former version has it for its name', () =>
+  test('404 for the id of a deleted sandbox, even if an older database has another sandbox with that name', () =>
     withBox(async (app, id) => {
       const other = (await app.as('member').post('/sandbox', { name: 'other' })).body
       await app.database.sql`
@@ -101,7 +101,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, 'box', 80, [bearer('of-the-app'), ...twice.slice(1)])).body.isBearerOurs, false)
     }))
 
-  test('200 for the preview token of this very sandbox and 401 for that of another', () =>
+  test('200 for the sandbox’s own preview token, 401 for the preview token of another sandbox', () =>
     withBox(async (app, id) => {
       const tokenOf = async (name: string) =>
         (await app.as('member').get(`/sandbox/${name}/ports/80/preview-url`)).body.token as string
@@ -113,7 +113,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, { kind: 'preview-header', token: '' })).status, 401)
     }))
 
-  test('401 for the preview token of before the last start', () =>
+  test('401 for a preview token from before the last start of the sandbox', () =>
     withBox(async (app, id) => {
       const tokenNow = async () =>
         (await app.as('member').get('/sandbox/box/ports/80/preview-url')).body.token as string
@@ -149,7 +149,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.member))).body.warnsVisitors, false)
     }))
 
-  test('200 names the host names for servers inside; the label in them can change', () =>
+  test('200 has the host name for servers inside the sandbox, which follows the label `preview-host`', () =>
     withBox(async (app, id) => {
       const hostInside = async () => (await askPort(app, id, 80, [bearer(keys.member)])).body.hostInside
       assert.equal(await hostInside(), undefined)
@@ -162,7 +162,7 @@ suite('POST /proxy/access', () => {
       }
     }))
 
-  test('200 for a signed preview at its port until it expires, and longer for visitors it let in before', () =>
+  test('200 for a signed preview URL at its port until it expires; visitors let in before may stay', () =>
     withBox(async (app, id) => {
       const signed = await app.as('member').get('/sandbox/box/ports/3000/signed-preview-url?expiresInSeconds=90')
       const { token } = signed.body
@@ -176,7 +176,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, token, 3000, [], { wasLetIn: true })).status, 200)
     }))
 
-  test('200 for a signed preview of the toolbox until it is ended; 401 there for a public sandbox', () =>
+  test('200 for a signed URL of the toolbox until it is ended; 401 for the toolbox of a public sandbox', () =>
     withBox(async (app, id) => {
       const signed = '/sandbox/box/ports/2280/signed-preview-url'
       const { token } = (await app.as('member').get(signed)).body
@@ -228,7 +228,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, sign(await keyNow(), 'GET', '/x', '0'))).status, 200)
     }))
 
-  test('200 for a key until it expires, also for visitors it let in before', () =>
+  test('200 for a key until it expires; callers who were let in before may stay', () =>
     withBox(async (app, id) => {
       const expiresAt = new Date(app.clock.now().getTime() + 60_000).toISOString()
       const made = await app.as('owner').post('/api-keys', { name: 'short', permissions: [], expiresAt })
@@ -257,7 +257,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.member))).status, 502)
     }))
 
-  test('200 counts as activity if requested, written at most every 10 s', () =>
+  test('200 counts as activity if the gate asks so; activity is written at most every 10 s', () =>
     withBox(async (app, id) => {
       const last = async () => Date.parse((await app.as('member').get(`/sandbox/${id}`)).body.lastActivityAt)
       const start = await last()
@@ -272,7 +272,7 @@ suite('POST /proxy/access', () => {
       app.clock.advance({ seconds: 1 })
       await ask(app, id, bearer(keys.member), true)
       assert.equal(await last(), start + 40_000)
-      // A clock that was ahead is believed no more.
+      // The clock is set back: an activity time in the future is replaced.
       app.clock.advance({ hours: -1 })
       await ask(app, id, bearer(keys.member), true)
       assert.equal(await last(), start + 40_000 - 3_600_000)

@@ -147,7 +147,7 @@ const hasOurBearer = async ({ callers }: RunningParts, credentials: readonly Cre
 
 type AccessDetails = Pick<Access, 'runnerAddress' | 'openedBy' | 'isBearerOurs' | 'warnsVisitors'>
 
-/** The answer to a gate. */
+/** The reply to a gate that asks about access to a sandbox. */
 export const accessOf = (
   { tickets }: Pick<GateParts, 'tickets'>,
   row: SandboxRow,

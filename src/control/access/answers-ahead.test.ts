@@ -35,7 +35,7 @@ const asked = (sandboxId: string, headers: Record<string, string>) =>
   keyOfQuestion(questionOf(headers, readTarget(`/toolbox/${sandboxId}/process/execute`, 'POST')))
 
 suite('GET /proxy/link', () => {
-  test('a gate gets the answer to its future question before the caller of a create is answered', async () => {
+  test('a gate gets the access answer for a new sandbox before the reply to the create is sent', async () => {
     await using app = await startControl(waits)
     await using _runner = await connectRunner(app)
     await using proxy = await link(app, keys.proxy)
@@ -53,7 +53,7 @@ suite('GET /proxy/link', () => {
     assert.ok(!JSON.stringify(proxy.told).includes(keys.owner), 'no key goes over the link')
   })
 
-  test('a gate gets answers about forks and restarted sandboxes too, for the organization that was named', async () => {
+  test('a gate gets access answers ahead for forks and restarted sandboxes, with the caller’s organization', async () => {
     await using app = await startControl(waits)
     await using _runner = await connectRunner(app)
     const { body: made } = await app.as('owner').post('/sandbox', {})
@@ -74,7 +74,7 @@ suite('GET /proxy/link', () => {
     )
   })
 
-  test('a gate gets no answer about a sandbox that does not run yet', async () => {
+  test('a gate gets no access answer ahead for a sandbox that does not run yet', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))

@@ -29,5 +29,5 @@ export class GateLinks {
   }
 }
 
-/** The parts that rooms need to answer gates. */
+/** The parts of control, with those that are needed to answer gates. */
 export type GateParts = RunningParts & { gates: GateLinks; tickets: Tickets }

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { previewTemplate, previewUrl } from './preview-template.ts'
 
-suite('where a preview is seen', () => {
+suite('the URL of a preview', () => {
   test('a preview has its own host name below the name of the gate', () => {
     assert.equal(previewUrl('https://proxy.example', 'box', 3000), 'https://3000-box.proxy.example')
     assert.equal(previewUrl('http://proxy.example:4601', 'box', 3000), 'http://3000-box.proxy.example:4601')
   })
 
-  test('below localhost, where the gate is reached on this machine only', () => {
+  test('a preview is below localhost if the gate is reached on this machine only', () => {
     assert.equal(previewTemplate('http://127.0.0.1:4601'), 'http://{{PORT}}-{{sandboxId}}.localhost:4601')
     assert.equal(previewTemplate('http://localhost:4601'), 'http://{{PORT}}-{{sandboxId}}.localhost:4601')
   })

@@ -78,7 +78,7 @@ suite('previews', () => {
       assert.equal((await sign()).status, 200)
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url/:token/expire: 200 ends it at once; 404 for any other', () =>
+  test('POST /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url/:token/expire: 200 ends the URL at once; 404 for an unknown one', () =>
     withBox(async (app) => {
       const { token } = (await app.as('member').get('/sandbox/box/ports/80/signed-preview-url')).body
       const path = (port: number, given: string) => `/sandbox/box/ports/${port}/signed-preview-url/${given}/expire`
@@ -97,7 +97,7 @@ suite('previews', () => {
       assert.equal((await app.as('member').post(path(80, token))).status, 404)
     }))
 
-  test('no token of a signed address is stored, and none outlives its sandbox', () =>
+  test('the token of a signed URL is not stored and does not outlive its sandbox', () =>
     withBox(async (app) => {
       const { token } = (await app.as('member').get('/sandbox/box/ports/80/signed-preview-url')).body
       const rows = await app.database.sql`select * from signed_previews`

@@ -34,7 +34,7 @@ const withBox = async (check: (app: TestControl, id: string) => Promise<void>) =
 
 const bearer = { kind: 'bearer', token: keys.member }
 
-suite('the ticket of an answer to a gate', () => {
+suite('the ticket in a reply to a gate', () => {
   const ticketOf = async (app: TestControl, sandboxIdOrName: string, credential: object, more = {}) => {
     const question = { sandboxIdOrName, credentials: [credential], countsAsActivity: false, ...more }
     const { body } = await app.as('proxy').post('/proxy/access', question)
@@ -83,7 +83,7 @@ suite('the ticket of an answer to a gate', () => {
     }))
 })
 
-suite('a ticket that is signed', () => {
+suite('signing a ticket', () => {
   test('a ticket is reused for the same sandbox during half of its time; then a new one is signed', async () => {
     await using app = await startControl()
     const tickets = await Tickets.open(app.parts)
@@ -134,7 +134,7 @@ suite('the keys of tickets', () => {
     sides.clock.advance({ hours: 24 })
     await tickets.renew()
     assert.notEqual(keyIdOf(tickets.sign(box)), keyIdOf(former))
-    // The other process still signs with the former key, until it looks as well.
+    // The other process still signs with the former key, until it reads the keys again.
     assert.equal(keyIdOf(other.sign(box)), keyIdOf(former))
     assert.ok(readBy(other.sign(box), await tickets.listKeys()))
     await other.renew()

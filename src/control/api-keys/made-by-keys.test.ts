@@ -185,7 +185,7 @@ suite('other credentials that a key has made end with it', () => {
 })
 
 suite('a key that expires gives nobody access that outlives it', () => {
-  test('403 at every endpoint that would, also for its operator; none of them is reached', async () => {
+  test('403 at every endpoint that gives lasting access, also for an operator’s key; no handler runs', async () => {
     await using app = await startControl()
     const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
     const { body } = await app.as('admin').post('/api-keys', {
@@ -209,7 +209,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     }
   })
 
-  test('its user cannot invite with it, and can with a key that does not expire', async () => {
+  test('a user cannot invite with a key that expires, but can with a key that does not', async () => {
     await using app = await startControl()
     const { value } = await make(app, 'lasting')
     const invitations = `/organizations/${organizations.ours}/invitations`
@@ -220,7 +220,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     assert.equal((await invite(value)).status, 201)
   })
 
-  /** Credentials that these endpoints answer end with the key; the tests above try each of them. */
+  /** The credentials that these endpoints return end with the key. The tests above try each of them. */
   const endsWithTheKey = [
     'POST /api-keys',
     'GET /object-storage/push-access',
@@ -282,7 +282,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     'POST /organizations/invitations/:invitationId/decline',
   ]
 
-  test('every change of runners, regions, providers, invitations, members, roles, accounts has its row', async () => {
+  test('every endpoint that changes who has access is marked `givesAccess` or listed in `givesNone`', async () => {
     await using app = await startControl()
     const isOfAccess = ({ path, needs }: { path: string; needs: string }) =>
       needs !== 'runner' &&

@@ -39,13 +39,13 @@ suite('POST /api-keys', () => {
     assert.deepEqual([me.status, me.body.id], [200, userId('owner')])
   })
 
-  test('201 without an expiry answers null for it', async () => {
+  test('201 without an expiry returns null as the expiry', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').post('/api-keys', { name: 'forever', permissions: [], expiresAt: null })
     assert.deepEqual([reply.status, reply.body.expiresAt], [201, null])
   })
 
-  test('409 for a name that the caller has in this organization, and only there', async () => {
+  test('409 for a name that the caller already uses in this organization; 201 in another organization', async () => {
     await using app = await startControl()
     const make = async (who: 'owner' | 'stranger') =>
       (await app.as(who).post('/api-keys', { name: 'twice', permissions: [] })).status
@@ -142,8 +142,8 @@ suite('names of keys', () => {
   })
 })
 
-suite('how many keys', () => {
-  test('a user may have 500, also when they are asked for at once', async () => {
+suite('the number of keys', () => {
+  test('a user may have 500 keys, even if more are requested at the same time', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into api_keys (organization_id, user_id, name, hash, masked_value, permissions)
@@ -157,7 +157,7 @@ suite('how many keys', () => {
     assert.equal(statuses.filter((status) => status === 403).length, 11)
   })
 
-  test('an organization may have 10,000, and its owners list them all in one answer', async () => {
+  test('an organization may have 10,000 keys, and its owners can list them all in one answer', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await sql`insert into users (id, name, email) select 'many-' || n, 'x', n || '@x.test' from generate_series(1, 20) n`
@@ -214,14 +214,14 @@ suite('GET /api-keys', () => {
 })
 
 suite('GET /api-keys/current', () => {
-  test('200 answers the key of this very request', async () => {
+  test('200 returns the key with which the request was made', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').get('/api-keys/current')
     assert.deepEqual([reply.status, reply.body.name, reply.body.permissions], [200, 'owner', allPermissions])
     assert.deepEqual(Object.keys(reply.body).sort(), listed)
   })
 
-  test('its last use is noted, at most every ten seconds', async () => {
+  test('the last use of a key is recorded, at most every ten seconds', async () => {
     await using app = await startControl()
     const lastUse = async () => (await app.as('owner').get('/api-keys/current')).body.lastUsedAt as string | null
     const noted = async (expected: string) => {
@@ -262,7 +262,7 @@ suite('GET /api-keys/{name}', () => {
 })
 
 suite('DELETE /api-keys/{name}', () => {
-  test('204 ends the key with the next request, and only that one', async () => {
+  test('204 ends the key with the next request; other keys still work', async () => {
     await using app = await startControl()
     const value = await makeKey(app, 'doomed', [])
     const reply = await app.as('owner').delete('/api-keys/doomed')

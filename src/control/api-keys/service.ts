@@ -32,7 +32,7 @@ const keysPerUser = 500
 /** Limit of an organization, so that all its keys fit in one answer. */
 const keysPerOrganization = 10_000
 
-/** These names cannot be reached: `GET /api-keys/current` means another key, and URL parsers remove dots. */
+/** These names cannot be used in a path: `GET /api-keys/current` means another key, and URL parsers remove dots. */
 const unreachable = ['current', '.', '..']
 
 const asView = (key: ApiKey) => ({
@@ -88,7 +88,7 @@ export const createApiKey = async ({ database, clock }: ApiKeysParts, caller: Ca
   return { name, value, createdAt: createdAt.toISOString(), permissions, expiresAt: expiresAt?.toISOString() ?? null }
 }
 
-/** The latest allowed end for what this caller makes; null: no limit. */
+/** The latest expiry that a new key of this caller may have; null: no limit. */
 const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Promise<Date | null> => {
   if (keyHash === undefined) return null
   const maker = await holdMaker(transaction, keyHash)

@@ -20,7 +20,7 @@ const read = async (client: Client, query: Record<string, string> = {}, path = `
   return reply.body as { items: AuditEntry[]; nextCursor: string | null }
 }
 
-/** Rows as action and status, newest first. */
+/** Audit rows as pairs of action and status, newest first. */
 const told = ({ items }: { items: AuditEntry[] }) => items.map(({ action, statusCode }) => [action, statusCode])
 
 const rows = async ({ database }: TestControl) =>
@@ -105,10 +105,10 @@ suite('the trail of a write', () => {
       written.slice(1).map(({ action }) => action.replace('/sandbox/{sandboxIdOrName}', '')),
       [
         'POST /sandbox',
-        // A GET that makes a credential: the URL opens a port.
+        // This GET makes a credential: the URL opens a port.
         'GET /ports/{port}/signed-preview-url',
         'POST /ports/{port}/signed-preview-url/{token}/expire',
-        // Another GET that makes a credential: for the store of uploads.
+        // This GET also makes a credential: for the store of uploads.
         'GET /object-storage/push-access',
       ],
     )
@@ -155,7 +155,7 @@ suite('the trail of a write', () => {
     )
   })
 
-  test('reads, unknown callers, services, and a sandbox’s sign of life are not recorded', async () => {
+  test('reads, unknown callers, services and signals of activity are not recorded', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -182,7 +182,7 @@ suite('the trail of a write', () => {
     assert.equal((await settledRows(app)).length, refusalsPerMinute + 3)
   })
 
-  test('the row is in no log of an organization to which its actor does not belong', async () => {
+  test('a row is not in the log of an organization to which its actor does not belong', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await app.as('member').post('/sandbox', { name: 'box' })
@@ -236,7 +236,7 @@ suite('a row before the write', () => {
     assert.equal((await app.as('owner').get('/api-keys/robot')).status, 404)
   })
 
-  test('calls that read while their row is written, or write it themselves, change nothing without it', async () => {
+  test('calls that read before their audit row is written change nothing if it cannot be written', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
@@ -262,7 +262,7 @@ suite('a row before the write', () => {
     }
   })
 
-  test('the row of a rolled-back create or fork exists once, with the answer', async () => {
+  test('a rolled-back create or fork has exactly one audit row, with the status of its answer', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
@@ -327,7 +327,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     }
   }
 
-  test('200 page by page, each row once, also while more is written', async () => {
+  test('200 lists each row once, page by page, even if rows are added meanwhile', async () => {
     await using app = await startControl()
     await writeFive(app)
     const seen: string[] = []
@@ -340,7 +340,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     assert.deepEqual(seen, ['key-5', 'key-4', 'key-3', 'key-2', 'key-1'])
   })
 
-  test('200 keeps rows of the same moment apart', async () => {
+  test('200 lists every row if several rows have the same time', async () => {
     await using app = await startControl()
     for (let n = 1; n <= 4; n += 1) await app.as('owner').post('/api-keys', { name: `key-${n}`, permissions: [] })
     const first = await read(app.as('owner'), { limit: '3' })
@@ -352,7 +352,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     assert.equal(second.nextCursor, null)
   })
 
-  test('200 for a time, an actor, an action, a target, and all of them at once', async () => {
+  test('200 filters by time, actor, action and target, one at a time and all together', async () => {
     await using app = await startControl()
     const start = app.clock.now().getTime()
     await writeFive(app)
@@ -369,7 +369,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     assert.deepEqual(await targets({ ...all, actor: userId('member') }), [])
   })
 
-  test('200 to a key with read:audit_logs alone, 403 to keys with everything else', async () => {
+  test('200 to a key with read:audit_logs alone, 403 to a key with all other permissions', async () => {
     await using app = await startControl()
     const path = `/audit/organizations/${ours}`
     const { body } = await app.as('owner').post('/api-keys', { name: 'auditor', permissions: ['read:audit_logs'] })
@@ -432,7 +432,7 @@ suite('GET /audit', () => {
   })
 })
 
-suite('the audit log in time', () => {
+suite('old audit rows', () => {
   test('rows older than the operator’s setting are deleted', async () => {
     await using app = await startControl({ settings: { auditDays: 2 } })
     await app.as('owner').post('/api-keys', { name: 'old', permissions: [] })
@@ -446,7 +446,7 @@ suite('the audit log in time', () => {
     )
   })
 
-  test('where there are too many rows, the organization that wrote most of them loses its oldest', async () => {
+  test('if there are too many rows, the organization with the most rows loses its oldest ones', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await sql`

@@ -42,7 +42,7 @@ export const AuditEntry = Type.Object({
   targets: Type.Array(Type.String()),
   /** Absent: the call is still running, or the server was killed during it. */
   statusCode: Type.Optional(Type.Integer()),
-  /** The code of a refusal. */
+  /** The problem code, if the call was refused. */
   code: Type.Optional(Type.String()),
 })
 export type AuditEntry = Static<typeof AuditEntry>

@@ -10,7 +10,7 @@ const longest = 255
 /** The text in a form that PostgreSQL can store. */
 export const keepable = (text: string): string => text.slice(0, longest).replaceAll('\0', '\uFFFD').toWellFormed()
 
-/** The origin of a call. */
+/** Where a call comes from: the client's address and program, and the id of the request. */
 export type Origin = { clientAddress: string; userAgent: string; requestId: string }
 
 export const originOf = ({ ip, headers, id }: FastifyRequest): Origin => ({

@@ -1,5 +1,5 @@
-// Every write of a user leaves a row in the audit log. The row is inserted before the write and completed right after the
-// answer. So every change has a row, and no room has to write one itself.
+// Every write of a user leaves a row in the audit log. The row is inserted before the write and completed right after
+// the answer. So every change has a row, and no other module has to write rows.
 import { setImmediate as afterThis } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problemOf } from '#src/http/server.ts'
@@ -38,7 +38,7 @@ export const readFirst: ReadonlySet<string> = new Set([
 /** Most rows that may be incomplete at once. Above this, answers wait for the log. */
 const mostOnTheirWay = 100
 
-/** Says all day long that a client is active, and changes nothing worth a row. */
+/** Clients call this endpoint all day to signal activity. It changes nothing that deserves an audit row. */
 const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity'])
 
 /** These routes make a credential although they are a GET. */

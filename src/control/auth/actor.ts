@@ -2,7 +2,9 @@ import type { Organization } from '../people/organization.ts'
 import type { User } from '../people/user.ts'
 import type { Transaction } from '../storage/database.ts'
 
-/** How the call gets its audit row, for the few routes that take part in it themselves (audit/trail.ts). */
+/**
+ * How a call gets its audit row. Only the few routes that take part in writing it use these fields (audit/trail.ts).
+ */
 export type ActorFields = {
   /** For routes of `readFirst`: resolves when the audit row is written; rejects if it cannot be. */
   told?: Promise<unknown>

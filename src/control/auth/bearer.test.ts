@@ -11,7 +11,7 @@ suite('the credential and the organization of a request', () => {
     assert.equal(readBearer({}), undefined)
   })
 
-  test('a token shaped like a JWT is one', () => {
+  test('a token with the shape of a JWT is recognized as a JWT', () => {
     assert.ok(isJwt('eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln'))
     assert.ok(!isJwt(`dtn_${'0'.repeat(64)}`))
   })

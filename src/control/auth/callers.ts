@@ -44,7 +44,7 @@ export type Callers = {
   forget: () => void
 }
 
-/** Functions of the users' room that authentication needs. */
+/** Functions of the module `users` that authentication needs. */
 type People = {
   findById: (sql: Sql, userId: string) => Promise<User | undefined>
   /** The user whom an issuer vouches for. A new person becomes a user. */

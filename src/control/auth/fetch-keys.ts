@@ -39,8 +39,8 @@ const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> =
 }
 
 /**
- * Made for `createRemoteJWKSet`, which sets the timeout. The last known keys stay valid for a while when the issuer cannot be
- * reached, and requests do not each ask an issuer that is away.
+ * Made for `createRemoteJWKSet`, which sets the timeout. The last known keys stay valid for a while when the issuer
+ * cannot be reached. An issuer that is down is asked only once in a while, not by every request.
  */
 export const keyFetcher = (issuer: string) => {
   let heard: { text: string; at: number } | undefined

@@ -17,7 +17,7 @@ suite('who may call', () => {
     assert.equal((await app.as('nobody').get('/users/me')).status, 401)
   })
 
-  test('401 to a key from the moment it expires, without anybody doing anything', async () => {
+  test('401 to a key from the moment it expires', async () => {
     await using app = await startControl()
     const expiresAt = new Date(app.clock.now().getTime() + 60_000)
     await app.database.sql`update api_keys set expires_at = ${expiresAt} where hash = ${hashKey(keys.owner)}`
@@ -46,7 +46,7 @@ suite('who may call', () => {
     assert.equal(reply.status, 403)
   })
 
-  test('403 to users on routes of services, 401 to anybody unknown there', async () => {
+  test('403 to users on routes of services; 401 there to callers with an unknown credential', async () => {
     await using app = await startControl()
     const question = { sandboxIdOrName: 'x', credential: { kind: 'none' }, countsAsActivity: false }
     assert.equal((await app.as('admin').post('/proxy/access', question)).status, 403)
@@ -94,7 +94,7 @@ suite('the cached answer about a key', () => {
       await transaction`select pg_notify('alcove_credentials', '')`
     })
     await other.close()
-    // The notification is under way. The cache would expire after a second in any case.
+    // The database's notification takes a moment to arrive. The cache would expire after a second in any case.
     for (const end = Date.now() + 10_000; Date.now() < end; ) {
       if ((await app.as('member').get('/users/me')).status === 401) return
     }

@@ -1,4 +1,5 @@
-// The guard of every route: bearer → caller → organization → permission. A call that is not allowed never reaches a room.
+// The guard of every route: bearer → caller → organization → permission. A call that is not allowed never reaches a
+// handler.
 import type { FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
 import { readBearer, readOrganizationHeader } from './bearer.ts'

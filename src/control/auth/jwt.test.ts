@@ -19,7 +19,7 @@ const statusOf = async (app: TestControl, token: string) => (await app.with(toke
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
 
-suite('a JWT lets in', () => {
+suite('a valid JWT', () => {
   test('a JWT is accepted with each algorithm of the list', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
@@ -272,7 +272,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(seen.body[0].id, personal.body[0].id)
   })
 
-  test('404 by path and 403 by header where they are no member; a path wins over a header', async () => {
+  test('404 for a foreign organization in the path, 403 in the header; the path wins over the header', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('owner'), `/organizations/${theirs}`), 404)
     assert.equal(await ask(app.asUser('owner'), '/organizations/no-such'), 404)
@@ -311,7 +311,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(await ask(app.asUser('member'), '/regions'), 403)
   })
 
-  test('GET /organizations lists all of them, and by a key only its own', async () => {
+  test('GET /organizations lists all organizations of the user, with a key only the key’s own', async () => {
     await using app = await startControl()
     await app.database
       .sql`insert into members (organization_id, user_id, role) values (${theirs}, 'user-owner', 'member')`

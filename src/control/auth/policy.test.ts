@@ -153,7 +153,7 @@ suite('who may do what', () => {
     assert.deepEqual(await differences(signedIn), [])
   })
 
-  test('every endpoint lets somebody in, and only the public ones everybody', () => {
+  test('every endpoint admits at least one caller, and only the public ones admit everybody', () => {
     for (const route of app.app.routes) {
       const answers = new Set((Object.keys(callers) as GridCaller[]).map((caller) => answerTo(route, caller)))
       assert.ok(answers.has('yes'), titleOf(route))

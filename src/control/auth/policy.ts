@@ -35,7 +35,7 @@ export const holds = (needs: Needs, caller: Standing): boolean => {
 type Column =
   | { kind: 'nobody' | 'proxy' | 'runner' | 'collector' }
   | ({ kind: 'here' } & Standing)
-  /** Has every permission, but in another organization than the one that the path names. */
+  /** A user with every permission, but in another organization than the one that the path names. */
   | ({ kind: 'elsewhere' } & Standing)
 
 /**
@@ -82,7 +82,10 @@ export const answerTo = ({ needs, path }: Pick<ControlRoute, 'needs' | 'path'>, 
   return needs === 'user' || caller.kind === 'here' ? 'yes' : 'own'
 }
 
-/** Checks that the guard cannot make from the route alone. The room makes them, by the owner or the state of the thing. */
+/**
+ * Checks that the guard cannot make from the route alone. The handler makes them, from the owner or the state of the
+ * object.
+ */
 export const decidedInside: Record<string, string> = {
   'GET /object-storage/push-access': 'with `write:snapshots` or `write:sandboxes`',
   'GET /organizations': 'a key sees its own organization, a person all of theirs',

@@ -27,9 +27,12 @@ export type Caller = {
   user: User
   organization: Organization
   memberRole: 'owner' | 'member'
-  /** The permissions of this credential here: those of the user and, for an API key, only those that the key lists too. */
+  /**
+   * The permissions of this credential in this organization. For an API key: the user's permissions that the key lists
+   * too.
+   */
   permissions: ReadonlySet<Permission>
-  /** The name of the API key; with its hash it is the credential itself. Absent: the user is signed in, by a JWT. */
+  /** The name and hash of the API key. Absent if the user is signed in with a JWT. */
   keyName?: string
   keyHash?: string
   /** When the API key ends; null: never. */

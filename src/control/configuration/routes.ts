@@ -30,7 +30,7 @@ const Configuration = Type.Object({
 /** The longest wait before a stopped sandbox is archived, in minutes. */
 const maxAutoArchiveInterval = 43_200
 
-/** Limits in seconds and calls, of those buckets that have one. */
+/** Calls and seconds of each rate limit that is set. */
 const rateLimitOf = ({ rateLimits }: Settings) => {
   const shown = {
     failedAuth: rateLimits['failed-auth'],

@@ -63,7 +63,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.match(await client.next(), /^40\{"sid":"[\w-]+"\}$/)
   })
 
-  test('an invalid key is refused, and so is a key of an organization that is not named', async () => {
+  test('an invalid key is refused, and so is a key of another organization than the named one', async () => {
     await using app = await startControl()
     const base = await app.listen()
     const refused = async (auth: string, query?: string) => {
@@ -216,7 +216,7 @@ suite('GET {prefix}/socket.io/', () => {
   })
 })
 
-suite('whose credential ends', () => {
+suite('a client whose credential ends', () => {
   test('a client whose key expires is disconnected and gets no more events; others do', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
@@ -266,13 +266,13 @@ suite('whose credential ends', () => {
   })
 })
 
-suite('the beat of a socket', () => {
+suite('pings from the server', () => {
   test('the server pings, and drops a key that was revoked in the meantime', async () => {
     await using app = await startControl({ sandboxes: { eventPingSeconds: 0.05 } })
     const base = await app.listen()
     using client = await signedIn(base, keys.member)
     assert.equal(await client.next(), '2')
-    // Every one: another may come before the key is gone.
+    // Every ping is answered: several may arrive before the key is gone.
     client.socket.on('message', () => client.socket.send('3'))
     client.socket.send('3')
     await app.database.sql`delete from api_keys where hash = ${hashKey(keys.member)}`

@@ -14,8 +14,8 @@ const fill = (take: ReturnType<typeof createTurns>, organizationId: string, work
   return taken
 }
 
-suite('changes that wait to be told', () => {
-  test('a tenth of all places is the most that one organization fills; another finds its own', async () => {
+suite('the queue of changes that clients are told', () => {
+  test('one organization fills at most a tenth of the places, and another one then still gets a place', async () => {
     const take = createTurns(1000)
     const { work, letGo } = held()
     assert.equal(fill(take, 'loud', work), 100)
@@ -33,7 +33,7 @@ suite('changes that wait to be told', () => {
     letGo()
   })
 
-  test('an organization waits for its own only, in order; finished or failed work frees a place', async () => {
+  test('work waits only for earlier work of its organization; finished or failed work frees its place', async () => {
     const take = createTurns(10)
     const { work, letGo } = held()
     assert.equal(take('slow', work), true)

@@ -19,7 +19,7 @@ export type Watcher = {
   organizationId: string
   /** Whether the client's credential still gives access to this organization. */
   isAllowed: () => Promise<boolean>
-  /** JSON of an event's name and payload. */
+  /** Sends the JSON of an event's name and payload. */
   tell: (text: string) => void
   putOut: () => void
   /** Called when the server shuts down. */

@@ -59,7 +59,7 @@ const readDocument = (body: Buffer): Record<string, unknown> => {
     const document: unknown = JSON.parse(body.toString())
     if (typeof document === 'object' && document !== null && !Array.isArray(document)) return { ...document }
   } catch {
-    // The error is thrown below.
+    // Text that is not JSON ends in the error after this block.
   }
   throw new DiscoveryFailed('The discovery document is not a JSON object.')
 }

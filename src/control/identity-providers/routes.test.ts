@@ -88,7 +88,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     assert.deepEqual([reply.status, reply.body.emailDomains, reply.body.allowAnyDomain], [201, [], true])
   })
 
-  test('domains are trimmed, lower case and each there once', async () => {
+  test('domains are trimmed, in lower case, and without duplicates', async () => {
     await using app = await start()
     await addPerson(app, { email: 'a@BÜCHER.example' })
     const emailDomains = [' Example.COM ', 'example.com', 'bücher.example']
@@ -120,7 +120,7 @@ suite('POST /organizations/{organizationId}/identity-providers', () => {
     assert.deepEqual((await app.as('owner').get(providers)).body, [])
   })
 
-  test('400 for an issuer, a client or a scope that cannot be', async () => {
+  test('400 for an invalid issuer, client or scope', async () => {
     await using app = await start()
     const wrong = [
       { issuerUrl: 'id.example.com' },
@@ -305,7 +305,7 @@ suite('default roles', () => {
 })
 
 suite('GET /organizations/{organizationId}/identity-providers, GET /organizations/{organizationId}/identity-providers/{id}', () => {
-  test('200 lists the providers of this organization, oldest first, and shows each', async () => {
+  test('200 lists the providers of this organization, oldest first, and returns each by its id', async () => {
     await using app = await start()
     const first = await create(app)
     app.clock.advance({ seconds: 1 })
@@ -371,7 +371,7 @@ suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
     assert.equal((await app.as('owner').patch(path, { allowAnyDomain: false })).status, 400)
   })
 
-  test('404 for one of another organization, which stays as it was', async () => {
+  test('404 for a provider of another organization, which stays as it was', async () => {
     await using app = await start()
     const { id } = await create(app)
     assert.equal((await app.as('stranger').patch(`${pathOf(organizations.theirs)}/${id}`, { name: 'x' })).status, 404)
@@ -495,7 +495,7 @@ suite('POST /organizations/{organizationId}/identity-providers/test-connection',
 })
 
 suite('GET /organizations/{organizationId}/identity-providers/templates', () => {
-  test('200 answers the seven that the interface names, each with all that its issuer needs', async () => {
+  test('200 returns seven templates; each lists the placeholders of its issuer URL', async () => {
     await using app = await start()
     const reply = await app.as('owner').get(`${providers}/templates`)
     assert.equal(reply.status, 200)

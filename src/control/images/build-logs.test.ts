@@ -21,7 +21,7 @@ const untilLogged = async (app: TestControl, path: string, text: string) => {
 }
 
 suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build-logs', () => {
-  test('200 the address, and at that address the log: at once, or followed until the image is made', async () => {
+  test('200 returns the URL of the log; the log can be read at once, or followed until the image is made', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const { id, image } = await build(app)

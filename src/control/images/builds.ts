@@ -16,7 +16,10 @@ const keptHours = 24
 const mostKept = 500
 /** Most builds of an organization, including builds that runners have not removed yet. */
 const mostBuilds = 1000
-/** Does not depend on the disk of the sandbox that asks first, because sandboxes with the same definition share the image. */
+/**
+ * Largest image of a build. Independent of the first sandbox's disk: all sandboxes with this definition share the
+ * image.
+ */
 const mostGiB = 30
 
 type Build = { organizationId: string; regionId: string; definition: Definition }

@@ -56,7 +56,7 @@ export const holdImage = async (transaction: Transaction, name: string): Promise
   await transaction`select 1 from images where name = ${name} for update`
 }
 
-/** False: runners were told to remove the image, or will be. */
+/** False: the runners have been told to remove the image, or will be. */
 export const isImageNeeded = async (sql: Sql, name: string): Promise<boolean> => {
   const [row] = await sql`select 1 from images where name = ${name} and ${isNeeded(sql)}`
   return row !== undefined

@@ -27,7 +27,7 @@ const imageOf = async (app: TestControl, name = 'tool'): Promise<string> => {
 }
 
 suite('POST /snapshots', () => {
-  test('200 pending; the runner is told at once, has the snapshot in its list, and makes it active', async () => {
+  test('200 pending; the runner is told of the image at once and in its list, then the snapshot is active', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     const made = await make(app, 'tool', { imageName: 'ghcr.io/team/tool:1', cpu: 2, memory: 3, disk: 4 })
@@ -78,7 +78,7 @@ suite('POST /snapshots', () => {
     assert.match(refused.body.message, /is in the region "local", and not in "/)
   })
 
-  test('200 then error with the reason of the runner, and it is not asked for again', async () => {
+  test('200 then error with the reason of the runner, which is not asked for the image again', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -92,7 +92,7 @@ suite('POST /snapshots', () => {
     assert.equal((await listed(app))[0].target, 'present')
   })
 
-  test('200 pending while another runner may still bring it, and error when none is left that could', async () => {
+  test('200 pending while another runner may still bring the image; error if no runner is left', async () => {
     await using app = await startControl()
     await using _first = await connectRunner(app)
     const { body } = await app.as('admin').post('/runners', { id: 'second' })
@@ -114,7 +114,7 @@ suite('POST /snapshots', () => {
     await tell(app, { image, state: 'present' })
     assert.equal((await get(app)).state, 'active')
 
-    // A drained runner is not waited for.
+    // A drained runner is not asked, so nothing waits for it.
     await make(app, 'other', { imageName: 'ghcr.io/team/other:1' })
     await app.as('admin').patch('/runners/second', { isDrained: true })
     await tell(app, failed(await imageOf(app, 'other')))
@@ -142,7 +142,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'default')).state, 'active')
   })
 
-  test('200 building for a definition, and build_failed if it fails', async () => {
+  test('200 building for a definition; build_failed if its build fails', async () => {
     await using app = await startControl()
     const made = await make(app, 'built', { buildInfo: { dockerfileContent: 'FROM python:3.12\n' } })
     assert.deepEqual([made.state, made.buildInfo.dockerfileContent], ['building', 'FROM python:3.12\n'])
@@ -167,7 +167,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'small')).state, 'active')
   })
 
-  test('a snapshot shows the progress of its image; an image that no runner fetches is given up', async () => {
+  test('a snapshot shows the progress of its image, and fails if no runner fetches the image', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -179,7 +179,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app)).state, 'error')
   })
 
-  test('409 for a name that is taken, 400 and 422 for what makes no image, 403 for one too large', async () => {
+  test('409 for a name in use, 400 and 422 for an invalid source, 403 for an image that is too large', async () => {
     await using app = await startControl()
     await make(app)
     const status = async (body: object) => (await app.as('owner').post('/snapshots', { name: 'n', ...body })).status
@@ -196,7 +196,7 @@ suite('POST /snapshots', () => {
 })
 
 suite('DELETE /snapshots/{idOrName}', () => {
-  test('200; its image goes when the last sandbox made from it has gone', async () => {
+  test('200; the image is removed after the last sandbox made from it', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -213,7 +213,7 @@ suite('DELETE /snapshots/{idOrName}', () => {
     assert.deepEqual(await listed(app), [])
   })
 
-  test('403 for a general one, 404 for one of others', async () => {
+  test('403 for a general snapshot, 404 for a snapshot of another organization', async () => {
     await using app = await startControl()
     await make(app)
     assert.equal((await app.as('owner').delete('/snapshots/default')).status, 403)
@@ -222,7 +222,7 @@ suite('DELETE /snapshots/{idOrName}', () => {
 })
 
 suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activate', () => {
-  test('204 and no new sandboxes; 200 and it is brought again by its digest', async () => {
+  test('204: no new sandboxes are made from it; 200: its image is brought again by digest', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -238,7 +238,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.deepEqual([again.target, again.source.reference], ['present', `ghcr.io/team/tool@${digest}`])
   })
 
-  test('200 pending while its image may be in removal, until a runner has it; active if it was still needed', async () => {
+  test('200 pending until a runner has the image, because it may be in removal; active if it is still needed', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -259,7 +259,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.equal(await change('activate'), 'active')
   })
 
-  test('a runner that removed it by an older list is asked for it again at once', async () => {
+  test('a runner that removed an image by an outdated list is asked for it again at once', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -271,7 +271,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.deepEqual([linked.askedImages.at(-1)?.image, linked.askedImages.at(-1)?.target], [image, 'present'])
   })
 
-  test('400 from a state that has no such move', async () => {
+  test('400 for a snapshot in a state that does not allow the change', async () => {
     await using app = await startControl()
     await make(app)
     assert.equal((await app.as('owner').post('/snapshots/tool/deactivate')).status, 400)
@@ -290,7 +290,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
 })
 
 suite('GET /runners/images', () => {
-  test('403 for users; a report about an image that is not the reporting runner’s changes nothing', async () => {
+  test('403 for users; a runner’s report about an image that is not assigned to it changes nothing', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -300,7 +300,7 @@ suite('GET /runners/images', () => {
     assert.equal((await app.as('owner').get('/runners/images')).status, 403)
   })
 
-  test('200 with an image that the runner has, if another snapshot still waits for it', async () => {
+  test('200 lists an image that the runner has, if another snapshot still waits for it', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     const image = await imageOf(app)

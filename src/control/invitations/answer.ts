@@ -1,6 +1,6 @@
-// What people do with the invitations to their address. The address must be verified, and not only by some organization's own
-// identity provider. Otherwise the caller sees no invitations and does not learn whether any exist. Invitations to other people
-// look as if they did not exist.
+// What users do with the invitations to their address. The address must be verified, and not only by an identity
+// provider of some organization. Otherwise the caller sees no invitations and does not learn whether any exist.
+// Invitations to other people look as if they did not exist.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
@@ -25,7 +25,10 @@ export const countOwnInvitations = async (
   { email, ownsAddress }: User,
 ): Promise<number> => (ownsAddress ? await countForAddress(database.sql, foldAddress(email), clock.now()) : 0)
 
-/** Accepts or declines an invitation under the lock of its organization, so that concurrent answers settle it once. */
+/**
+ * Accepts or declines an invitation under the lock of its organization, so that only one of several concurrent answers
+ * counts.
+ */
 const settle = async (
   parts: InvitationParts,
   caller: Caller,

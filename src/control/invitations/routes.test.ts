@@ -40,7 +40,7 @@ const remembering = (): { transport: MailTransport; sent: OutgoingMail[] } => {
 }
 
 suite('POST /organizations/{organizationId}/invitations', () => {
-  test('201 answers the invitation, the address in lower case, and a letter goes to it', async () => {
+  test('201 returns the invitation with the address in lower case, and mails it to that address', async () => {
     const { transport, sent } = remembering()
     await using app = await startControl({ transport })
     const { id, assignedRoles, ...rest } = await invite(app, {
@@ -71,7 +71,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.ok(text.includes(`http://control.test:3000/api/organizations/invitations/${id}/accept`), text)
   })
 
-  test('201 with an address alone: a Developer for seven days; an owner has no roles', async () => {
+  test('201 with only an address invites a Developer for seven days; an invited owner has no roles', async () => {
     await using app = await startControl()
     const plain = await invite(app, { email: 'a@example.com', expiresAt: null })
     assert.equal(Date.parse(plain.expiresAt) - app.clock.now().getTime(), 7 * day)
@@ -82,7 +82,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.deepEqual([owner.role, owner.assignedRoles], ['owner', []])
   })
 
-  test('409 for a member or an invited address in any letter case; not for a former one', async () => {
+  test('409 for a member or invited address in any letter case; 201 for a former member', async () => {
     await using app = await startControl()
     const ask = async (email: string) => (await app.as('owner').post(invitations, { email })).status
     assert.equal(await ask('Member@EXAMPLE.com'), 409)
@@ -95,7 +95,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
       email: 'guest@example.com',
     })
     assert.equal(theirs.status, 201)
-    // The first invitation stays closed.
+    // The first invitation stays closed: it cannot be cancelled.
     assert.equal((await app.as('owner').post(`${invitations}/${id}/cancel`)).status, 403)
   })
 
@@ -132,7 +132,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.equal(sent.length, 0)
   })
 
-  test('429 for the eleventh to one address in a day, and 403 beyond 1000 that are pending', async () => {
+  test('429 for the eleventh mail to one address in a day; 403 for more than 1000 pending invitations', async () => {
     await using app = await startControl()
     for (let made = 0; made < 10; made += 1) {
       const { id } = await invite(app, { email: 'guest@example.com' })
@@ -177,7 +177,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
 })
 
 suite('GET /organizations/{organizationId}/invitations', () => {
-  test('200 shows members the open invitations, and none of another organization', async () => {
+  test('200 shows members the open invitations of their organization only', async () => {
     await using app = await startControl()
     await invite(app, { email: 'first@example.com', expiresAt: new Date(app.clock.now().getTime() + day) })
     app.clock.advance({ seconds: 1 })
@@ -212,7 +212,7 @@ suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
     assert.equal(sent.length, 1)
   })
 
-  test('403 when it has expired or is settled, to members, and to a key that does not list every permission', async () => {
+  test('403 for an expired or settled invitation, to members, and to a key without every permission', async () => {
     await using app = await startControl()
     const change = { role: 'member', assignedRoleIds: [] }
     const put = async (id: string, body: object = change) =>
@@ -230,7 +230,7 @@ suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
     assert.deepEqual((await app.as('owner').get(invitations)).body, [])
   })
 
-  test('404 for an invitation of another organization and for none; 400 for less than an invitation', async () => {
+  test('404 for an unknown invitation or one of another organization; 400 for an incomplete body', async () => {
     await using app = await startControl()
     const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/invitations`, {
       email: 'a@example.com',
@@ -249,7 +249,7 @@ suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
 })
 
 suite('POST /organizations/{organizationId}/invitations/{invitationId}/cancel', () => {
-  test('204 closes the invitation, also for a receiver of the mail; unsent mail is withdrawn', async () => {
+  test('204 closes the invitation for its receiver too; unsent mail is withdrawn', async () => {
     const sent: OutgoingMail[] = []
     let isAway = true
     const transport: MailTransport = {
@@ -273,7 +273,7 @@ suite('POST /organizations/{organizationId}/invitations/{invitationId}/cancel', 
     assert.equal((await app.as('owner').post(`${invitations}/${id}/cancel`)).status, 403)
   })
 
-  test('403 to members, 404 for another organization’s, which stays open', async () => {
+  test('403 to members; 404 for an invitation of another organization, which stays open', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'a@example.com' })
     assert.equal((await app.as('member').post(`${invitations}/${id}/cancel`)).status, 403)
@@ -284,7 +284,7 @@ suite('POST /organizations/{organizationId}/invitations/{invitationId}/cancel', 
 })
 
 suite('GET /organizations/invitations, GET /organizations/invitations/count', () => {
-  test('200 shows those to the caller’s address in any case, open ones only, and counts them', async () => {
+  test('200 lists and counts the open invitations to the caller’s address in any letter case', async () => {
     await using app = await startControl()
     const guest = await addGuest(app, { email: 'Grace.Hopper@Example.com' })
     const asGuest = app.with(guest.key)
@@ -325,7 +325,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.deepEqual((await app.with(guest.key).get(own)).body, [])
   })
 
-  test('200 for a key of the caller’s personal organization, which reaches no more than before', async () => {
+  test('200 for a key of the caller’s personal organization; the key gets no access to the other one', async () => {
     await using app = await startControl()
     const { id: organizationId } = (await app.as('admin').get('/organizations')).body[0]
     const { id } = await invite(app, { email: 'admin@localhost', role: 'owner' })
@@ -337,7 +337,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     )
   })
 
-  test('200 for a first sign-in, by an address in odd case; 403 while it is not verified', async () => {
+  test('200 at a first sign-in, whatever the case of the address; 403 while it is not verified', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'new@example.com', role: 'owner' })
     const claims = { sub: 'new', name: 'New', email: 'NEW@Example.com' }
@@ -353,7 +353,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await verified.post(`/organizations/${organizations.ours}/roles`, role)).status, 201)
   })
 
-  test('403 the second time; twenty concurrent accepts make one membership', async () => {
+  test('403 the second time; twenty concurrent calls make one membership', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email })
@@ -391,7 +391,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await app.with(guest.key).get(`${own}/count`)).body, 1)
   })
 
-  test('409 to a member, 403 when it has expired, and neither changes anything', async () => {
+  test('409 to a member and 403 for an expired invitation; neither changes anything', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email, role: 'owner' })
@@ -457,7 +457,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
 })
 
 suite('POST /organizations/invitations/{invitationId}/decline', () => {
-  test('200 empty; no user becomes a member, and the address may be invited again', async () => {
+  test('200 with an empty answer; the user is no member, and the address may be invited again', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email })
@@ -469,7 +469,7 @@ suite('POST /organizations/invitations/{invitationId}/decline', () => {
     await invite(app, { email: guest.email })
   })
 
-  test('403 when it has expired', async () => {
+  test('403 for an expired invitation', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email })

@@ -43,7 +43,9 @@ export const countForAddress = async (sql: Sql, email: string, now: Date): Promi
 
 export type InvitationCounts = { pending: number; ofLately: number; ofLatelyToAddress: number }
 
-/** Counts the pending invitations, and those made since a date: all of them, and those to this address. */
+/**
+ * Counts the pending invitations of the organization, and the invitations made since a date: all, and to this address.
+ */
 export const countMade = async (
   sql: Sql,
   organizationId: string,

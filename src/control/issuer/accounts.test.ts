@@ -47,7 +47,7 @@ suite('POST /admin/users', () => {
     assert.equal((await app.as('owner').post('/admin/users/password', { email: 'owner@example.com' })).status, 403)
   })
 
-  test('201 for an address that only SSO vouches for: that account loses it, and gets no password', async () => {
+  test('201 for an address that only SSO verified: that account loses the address and gets no password', async () => {
     await using app = await start()
     const squatter = await addPerson(app, { email: 'ada@example.com', emailVerifiedBy: 'sso' })
     const wish = { email: 'ADA@example.com' }
@@ -61,7 +61,7 @@ suite('POST /admin/users', () => {
     assert.deepEqual([id, email.endsWith('@sso.invalid'), emailVerified], [squatter.id, true, false])
   })
 
-  test('409 where another issuer signs in people', async () => {
+  test('409 if the operator uses another issuer', async () => {
     await using app = await startControl()
     assert.equal((await app.as('admin').post('/admin/users', { email: 'ada@example.com' })).status, 409)
     assert.equal((await app.as('admin').post('/admin/users/password', { email: 'owner@example.com' })).status, 409)

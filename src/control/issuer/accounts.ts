@@ -47,7 +47,7 @@ export const givePassword = async (parts: AccountParts, body: { email: string; p
   checkPassword(password)
   const user = await findUserByEmail(parts.database.sql, body.email)
   if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
-  // Another person may already sign in to that account through the provider, and would share it with its new holder.
+  // Another person may already sign in to that account through the provider, and would share it with the new user.
   if (user.emailVerified && !user.ownsAddress) {
     throw new Problem(
       'conflict',

@@ -67,7 +67,7 @@ const exchange = (code: string, verifier: string) =>
 
 const statusWith = async (token: string) => (await app.with(token).get('/users/me')).status
 
-suite('the embedded issuer', () => {
+suite('signing in at the embedded issuer', () => {
   before(async () => {
     app = await startControl({ settings: { identity: testSettings.identity } })
     base = await app.listen()
@@ -78,7 +78,7 @@ suite('the embedded issuer', () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('the embedded issuer is the one in GET /config, at its own address whatever a request claims', async () => {
+  test('GET /config names the embedded issuer by its configured address, whatever the request claims', async () => {
     const { body } = await app.as('nobody').get('/config')
     assert.deepEqual(body.oidc, { issuer, clientId: 'alcove', audience: 'alcove' })
     const reply = await fetch(`${base}/oidc/.well-known/openid-configuration`, {
@@ -171,7 +171,7 @@ suite('the embedded issuer', () => {
     assert.deepEqual([loggedOut.status, loggedOut.location], [400, undefined])
   })
 
-  test('no code without PKCE, no plain PKCE, no implicit flow, no unknown client', async () => {
+  test('the issuer gives no code without PKCE or to unknown clients; plain PKCE and implicit flow fail', async () => {
     const { challenge } = startPkce()
     for (const change of [
       { code_challenge: undefined, code_challenge_method: undefined },
@@ -187,7 +187,7 @@ suite('the embedded issuer', () => {
     }
   })
 
-  test('401 in the same words for a wrong password and no account; a hostile address is shown as text', async () => {
+  test('401 in the same words for a wrong password and an unknown account; a hostile address is escaped', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const form = await browser.follow(await browser.get(authorizeUrl(challenge)))
@@ -207,7 +207,7 @@ suite('the embedded issuer', () => {
     }
   })
 
-  test('pages run no scripts, may not be framed or kept, and cookies are for this path and no script', async () => {
+  test('pages run no scripts and may not be framed or cached; cookies are hidden from scripts', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const begun = await browser.get(authorizeUrl(challenge))
@@ -225,7 +225,7 @@ suite('the embedded issuer', () => {
     assert.equal(form.headers.get('cache-control'), 'no-store')
   })
 
-  test('CSRF: a form is taken only from the browser that it was shown to, and from our own pages', async () => {
+  test('a form is accepted only from the browser that it was shown to, and only from our pages (CSRF)', async () => {
     const { challenge } = startPkce()
     const victim = openBrowser(base)
     const attacker = openBrowser(base)
@@ -272,7 +272,7 @@ suite('the embedded issuer', () => {
     assert.equal((await poll()).status, 400)
   })
 
-  test('nothing that is stored can be used by a reader of the database', async () => {
+  test('a reader of the database finds nothing that can be used to sign in', async () => {
     const { verifier, challenge } = startPkce()
     const code = (await getCode(openBrowser(base), challenge)).get('code')!
     const { body } = await exchange(code, verifier)
@@ -364,7 +364,7 @@ suite('the embedded issuer', () => {
     return statuses
   }
 
-  test('wrong passwords of strangers keep the owner of an account out of no browser, known or new', async () => {
+  test('wrong passwords of strangers lock the owner of an account out of no browser, known or new', async () => {
     const email = 'viewer@example.com'
     await setPassword(app.database.sql, userId('viewer'), password, app.clock.now())
     const known = openBrowser(base)
@@ -389,7 +389,7 @@ suite('the embedded issuer', () => {
     assert.equal(strange.at(-1), 429, 'a browser is known for one account only')
   })
 
-  test('words, statuses and headers are equal with an account, without a password, and without an account', async () => {
+  test('words, statuses and headers are equal for an account, one without a password, and no account', async () => {
     await using fresh = await startControl({ settings: { identity: testSettings.identity } })
     const at = await fresh.listen()
     await setPassword(fresh.database.sql, userId('owner'), password, fresh.clock.now())

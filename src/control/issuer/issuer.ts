@@ -17,9 +17,9 @@ import { createSignInForm, type Visit } from './sign-in-form.ts'
 
 export type EmbeddedIssuer = {
   url: string
-  /** The public keys that verify its tokens in this process, without a call over the network. */
+  /** The issuer's public keys. They verify its tokens in this process, without a call over the network. */
   getKey: JWTVerifyGetKey
-  /** Adds its routes; call before the server listens. `limit` throws if a call exceeds the rate limit. */
+  /** Adds the issuer's routes; call before the server listens. `limit` throws if a call exceeds the rate limit. */
   attach: (server: FastifyInstance, limit: (request: FastifyRequest) => Promise<void>) => Promise<void>
   /** Replaces old keys and deletes expired records. */
   sweep: () => Promise<void>
@@ -29,14 +29,14 @@ export type EmbeddedIssuer = {
 const begunElsewhere = 'This step of signing in has ended, or was begun elsewhere. Begin again where you came from.'
 
 const sweepMilliseconds = 60 * 1000
-/** Longest URL and longest body. Clients send far less, and each attempt is stored. */
+/** Longest URL and longest body in bytes. Clients send far less, and each attempt is stored. */
 const longest = 4096
-/** Most calls per address that leave a record. A sign-in takes two to five. */
+/** Most calls per address and minute that leave a record. A sign-in takes two to five. */
 const mostBegunPerMinute = 300
 const leavesNothing = /^\/oidc\/(?:token|jwks|\.well-known|interaction)(?:[/?]|$)/
 const reloadMilliseconds = 1000
 
-/** Our host and protocol come from the setting, so the headers of a proxy or a forger are overwritten. */
+/** Overwrites the headers with our host and protocol from the setting: a proxy or an attacker may have set them. */
 const sayWhere = (request: IncomingMessage, { host, protocol }: URL) => {
   for (const name of Object.keys(request.headers)) if (/^(x-)?forwarded/.test(name)) delete request.headers[name]
   request.headers.host = host
@@ -132,7 +132,8 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
             await beginFrom(visit.address, () => serve(visit))
           } catch (error) {
             const isAway = isUnreachable(error)
-            // A refused step is the browser's fault and is only debugged; an unreachable database is ours.
+            // A refused step is the fault of the browser and is logged only at level debug. An unreachable database is
+            // our fault.
             if (isAway)
               request.log.warn({ reqId: request.id, err: error }, 'nobody can sign in while the database is away')
             else request.log.debug({ reqId: request.id, err: error }, 'a step of signing in was refused')

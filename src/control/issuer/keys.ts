@@ -1,5 +1,5 @@
-// The signing keys of our own issuer: RSA keys made here, encrypted in the database, replaced every month. The public part of an
-// old key stays published as long as a token signed by it may live.
+// The signing keys of our own issuer: RSA keys made here, encrypted in the database, replaced every month. The public
+// part of an old key stays published as long as a token signed by it may be valid.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import type { Clock } from '#src/kit/clock.ts'

@@ -22,13 +22,13 @@ const { findAccount } = await import('./passwords.ts')
 
 const costOf = ({ memory, passes, parallelism, tagLength }: Hashing) => ({ memory, passes, parallelism, tagLength })
 
-suite('signing in by a password', () => {
+suite('signing in with a password', () => {
   after(() => {
     crypto.argon2 = argon2
     syncBuiltinESMExports()
   })
 
-  test('hashes the password once, at equal cost, with an account, without its password and without one', async () => {
+  test('a sign-in hashes exactly once, at equal cost, whether or not the account or its password exists', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await setPassword(sql, userId('owner'), 'twelve letters at least', app.clock.now())

@@ -10,7 +10,7 @@ import { createAddressKeys, siteGroups } from '../rate-limits/address-key.ts'
 const quarter = 15 * 60
 const hour = 60 * 60
 
-/** Wrong passwords that are allowed. A right one gives its point back. */
+/** Number of wrong passwords that are allowed. A right password is not counted. */
 export const allowed = {
   /** Wrong tries of one known browser, per hour. */
   browser: 50,
@@ -43,7 +43,8 @@ export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 
 const nameSlots = 65_536
 /**
- * Enough slots that two pairs hardly ever share one. Few are in use: only attempts that cost a password hash take one.
+ * Number of counters for pairs of network and name. So many that two pairs hardly ever share one. Few are in use: only
+ * attempts that cost a password hash take one.
  */
 const pairSlots = 2 ** 32
 
@@ -66,9 +67,10 @@ export const createSignInAttempts = (): SignInAttempts => {
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    // Uses the network itself: distant strangers may share the slot of a source, but must not share attempts at a name.
+    // Uses the network and not the slot of its address: strangers who share a slot must not share attempts at a name.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
-    // The site is only read until the source has passed, so that one busy source does not use up the site of its neighbours.
+    // The count of the site grows only after the source has passed, so that one busy source cannot use up its
+    // neighbours' tries.
     const ofSite = await bySite.get(site)
     if (ofSite !== null && ofSite.consumedPoints >= allowed.site) throw new TooManyAttempts(ofSite)
     check(await bySource.penalty(source), allowed.source)

@@ -150,7 +150,7 @@ suite('mail by SMTP', () => {
     const dying: MailTransport = {
       send: async ({ id }) => {
         asked.push(id)
-        // This delivery never ends, like one of a killed process: it writes nothing more to the database.
+        // This delivery never ends, like a delivery of a killed process: it writes nothing more to the database.
         await new Promise(() => {})
       },
     }
@@ -169,7 +169,7 @@ suite('mail by SMTP', () => {
     await other.close()
   })
 
-  test('each of many mails is sent once, whichever of two processes sends it', async () => {
+  test('two processes send each of many mails exactly once', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     for (let mail = 0; mail < 20; mail += 1) await post.queue({ subject: `number ${mail}` })
@@ -184,8 +184,8 @@ suite('mail by SMTP', () => {
   })
 })
 
-suite('no header', () => {
-  test('neither the recipient nor the subject can break a header', async () => {
+suite('headers of a mail', () => {
+  test('neither recipient nor subject can add a header', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     for (const end of ['\r\n', '\n', '\r', '\u2028', '\u0085', '\0']) {
@@ -222,8 +222,8 @@ suite('mail without a server', () => {
   })
 })
 
-suite('mails that wait', () => {
-  test('a user has a share of the places: 503 beyond it, while another user still queues', async () => {
+suite('mails that wait to be sent', () => {
+  test('503 for a user who has queued their share of mails; another user can still queue mail', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.opened.database.sql`

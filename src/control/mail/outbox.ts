@@ -52,7 +52,7 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     close: async () => {
       isClosed = true
       stopSweeping()
-      // Mails that a slow server has not accepted by then become due again later.
+      // Waits a while for the running deliveries. A mail that is not accepted by then becomes due again later.
       const patience = new AbortController()
       await Promise.race([running.catch(() => {}), pause(secondsToClose * 1000, undefined, patience).catch(() => {})])
       patience.abort()

@@ -1,4 +1,5 @@
-// For other rooms: queue a mail in the transaction of the change that it is about, or withdraw it in another transaction.
+// For other modules: queue a mail in the transaction of the change that it is about, or withdraw the mail in another
+// one.
 import { Problem } from '#src/problems.ts'
 import type { Transaction } from '../storage/database.ts'
 import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts'

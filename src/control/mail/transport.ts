@@ -18,7 +18,7 @@ export type MailTransport = {
 
 export class MailRefused extends Error {}
 
-/** Milliseconds. */
+/** Timeouts in milliseconds. */
 const limits = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000, dnsTimeout: 10_000 }
 
 const replyCode = (error: unknown): number => Number((error as { responseCode?: unknown } | null)?.responseCode)
@@ -64,7 +64,7 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
   }
 }
 
-/** For servers without SMTP: an operator who reads the log can pass the mail on. */
+/** For servers without SMTP: logs the whole mail, so that an operator who reads the log can pass it on. */
 export const logTransport = (log: Logger): MailTransport => ({
   send: async ({ id, recipient, subject, text }) => {
     log.info(

@@ -76,7 +76,7 @@ suite('GET /organizations/{organizationId}/users', () => {
 suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
   const access = (who: string) => `${users}/${who}/access`
 
-  test('200 answers the changed member, and their keys have the new rights with the next call', async () => {
+  test('200 returns the changed member, whose keys have the new rights from the next call on', async () => {
     await using app = await startControl()
     const reply = await app
       .as('owner')
@@ -112,7 +112,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual((await app.with(other.key).get('/api-keys/current')).body.permissions, ['write:sandboxes'])
   })
 
-  test('403 for one’s own access, and nothing changes', async () => {
+  test('403 for changing one’s own access, and nothing changes', async () => {
     await using app = await startControl()
     await addPerson(app, { role: 'owner' })
     const reply = await app.as('owner').post(access(userId('owner')), { role: 'member', assignedRoleIds: [] })
@@ -120,7 +120,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.equal(await roleOf(app, userId('owner')), 'owner')
   })
 
-  test('403 to members, whatever they ask for', async () => {
+  test('403 to members who are not owners, whatever access they ask for', async () => {
     await using app = await startControl()
     for (const id of [userId('viewer'), userId('member'), userId('owner')]) {
       const reply = await app.as('member').post(access(id), { role: 'owner', assignedRoleIds: [] })
@@ -129,7 +129,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual(await ownersOf(app), [userId('owner')])
   })
 
-  test('403 to a key that does not list every permission, whatever it asks for: it is no owner', async () => {
+  test('403 to a key that does not list every permission, whatever access it asks for', async () => {
     await using app = await startControl()
     const narrow = await narrowKey(app, ['write:sandboxes', 'read:audit_logs'])
     const ask = async (id: string, body: object) => (await narrow.post(access(id), body)).status
@@ -175,7 +175,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
       assert.equal((await app.as('owner').post(access(userId('viewer')), body)).status, 400, JSON.stringify(body))
   })
 
-  test('the last owner is never lost: 50 owners demote each other at once, and one or more remain', async () => {
+  test('of 50 owners who demote each other at once, at least one remains', async () => {
     await using app = await startControl()
     const owners = await addOwners(app, 25)
     await app.database.sql`delete from members where user_id = ${userId('owner')}`
@@ -258,7 +258,7 @@ suite('POST /organizations/{organizationId}/leave', () => {
     assert.equal((await app.as('owner').post(leave)).status, 204)
   })
 
-  test('403 from a personal organization', async () => {
+  test('403 for leaving a personal organization', async () => {
     await using app = await startControl()
     const { id } = (await app.as('admin').get('/organizations')).body[0]
     await addPerson(app, { organizationId: id, role: 'owner' })

@@ -11,8 +11,8 @@ const join = async (app: TestControl, user: string) => {
   return await changeMembership(parts, organizations.ours, (sql) => joinOrganization(sql, joining, app.clock.now()))
 }
 
-suite('joining an organization that has all of its 5000 members', () => {
-  test('joining a full organization changes nothing for a member, and is refused to everybody else', async () => {
+suite('joining an organization that already has 5000 members', () => {
+  test('joining a full organization is refused, but a user who is a member already may repeat the call', async () => {
     await using app = await startControl()
     await app.database.sql`
       with made as (

@@ -51,7 +51,7 @@ const sample = async (app: TestControl, runner: SimulatedRunner, sandboxId: stri
 }
 
 suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
-  test('200 has a series for each metric, a point for each sample, at the time when it came', async () => {
+  test('200 has a series for each metric, with a point for each sample at the time of its arrival', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -69,7 +69,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal(series.get(names.diskUsed)?.length, 1)
   })
 
-  test('200 only the requested series, by name and by time; unknown names have no series', async () => {
+  test('200 has only the requested metrics and times; an unknown name has no series', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -88,7 +88,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal((await seriesOf(app, { metricNames: 'no.such' })).size, 0)
   })
 
-  test('200 of a long time has means, at most 1000 points of each', async () => {
+  test('200 for a long time span has means, at most 1000 points per series', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -134,7 +134,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
   })
 })
 
-suite('what a runner says that sandboxes use', () => {
+suite('the samples that runners send', () => {
   test('a runner’s samples count for its own sandboxes only, and at most once in five seconds', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)

@@ -1,4 +1,4 @@
-// Gauges of the whole server, read from the database. Their queries are here because they cross the borders of many rooms.
+// Gauges of the whole server, read from the database. Their queries are here because they join tables of many modules.
 
 import { Counter, Gauge, type Registry } from 'prom-client'
 import {

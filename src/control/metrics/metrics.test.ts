@@ -5,7 +5,7 @@ import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
-/** The samples of a scrape: `name{labels}` and the number beside it. */
+/** Scrapes the metrics: the number for each `name{labels}`. */
 const scrape = async (app: TestControl): Promise<Map<string, number>> => {
   const { status, text } = await app.as('admin').get('/metrics')
   assert.equal(status, 200, text)
@@ -26,7 +26,7 @@ suite('GET /metrics', () => {
     assert.equal((await app.as('nobody').get('/metrics')).status, 401)
   })
 
-  test('metrics show what exists: sandboxes by state, runners, queues', async () => {
+  test('metrics show the numbers of sandboxes by state, runners, and queued work', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await app.as('member').post('/sandbox', { name: 'box' })
@@ -47,7 +47,7 @@ suite('GET /metrics', () => {
     assert.ok([...found].some(([name, value]) => name.startsWith('alcove_runner_ready') && value === 1))
   })
 
-  test('metrics show what images take of a runner’s disk and gave back; nothing of an older runner', async () => {
+  test('metrics show how much disk a runner’s images use and have freed; an older runner reports nothing', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const saying = async (message: object, isThere: boolean) => {
@@ -80,7 +80,7 @@ suite('GET /metrics', () => {
     await saying({}, false)
   })
 
-  test('metrics count what was done: requests by route, steps of verbs, where creates came from', async () => {
+  test('metrics count requests by route, steps of verbs, and the source of each created sandbox', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body

@@ -19,7 +19,7 @@ export type Metrics = {
   contentType: string
   /** All metrics in Prometheus' text format. */
   print: () => Promise<string>
-  /** Counts the requests of a server. Call before it listens. */
+  /** Follows a server and counts its requests. Call before the server listens. */
   follow: (server: FastifyInstance) => void
   /** Adds metrics of this process (memory, event loop, garbage collection), and exports all to telemetry. Once per process. */
   includeProcess: () => void
@@ -63,7 +63,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
 
   const stopHearing = changes.hear((change) => {
     const { from, to, row } = change
-    // Without a row the change was made by another process, which counts it.
+    // A change without a row was made by another process, and that process counts it.
     if (row === undefined) return
     const source = sourceOf(change)
     if (source !== undefined) creates.inc({ source })

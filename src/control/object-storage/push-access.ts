@@ -1,5 +1,5 @@
-// Credentials for uploading the files of a definition. They are valid for an hour, in one organization, and only while their
-// owner may use a definition there. Nothing is stored: everything that they mean is in the session token, encrypted.
+// Credentials for uploading the files of a definition. They are valid for an hour, in one organization, and only while
+// their owner may use a definition there. Nothing is stored: the session token itself contains all of this, encrypted.
 
 import { randomBytes } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'

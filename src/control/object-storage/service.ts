@@ -1,4 +1,4 @@
-// Functions for other rooms about the files of definitions.
+// Functions about the files of definitions, for other modules.
 import Type from 'typebox'
 import { listContextsInUse } from '#src/control/images/image-store.ts'
 import { findOwnerOfRegion } from '#src/control/runners/service.ts'
@@ -10,7 +10,10 @@ export const ContextsInUseShape = Type.Object({
   inUse: Type.Array(Type.Object({ organizationId: Type.String(), hashes: Type.Array(Type.String()) })),
 })
 
-/** A runner in an organization's own region sees only the files of that organization, and can remove no others. */
+/**
+ * Lists hashes of files. A runner in an organization's own region sees only the files of that organization, and can
+ * remove no others.
+ */
 export const listContexts = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,
   regionId: string,

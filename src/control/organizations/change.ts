@@ -1,4 +1,5 @@
-// Changes of an organization run one at a time. Every process is told, because cached callers include their organization.
+// Changes of an organization run one at a time. Afterwards every process is told, because cached callers include their
+// organization.
 
 import type { Organization, OrganizationRow } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'

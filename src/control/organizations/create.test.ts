@@ -27,7 +27,7 @@ suite('POST /organizations', () => {
     assert.deepEqual([...members], [{ user_id: userId('viewer'), role: 'owner' }])
   })
 
-  test('201 two organizations may have the same name', async () => {
+  test('201 also for a name that another organization has', async () => {
     await using app = await startControl()
     const replies = await Promise.all([1, 2].map(() => app.as('owner').post('/organizations', wish)))
     assert.deepEqual(
@@ -37,7 +37,7 @@ suite('POST /organizations', () => {
     assert.notEqual(replies[0]?.body.id, replies[1]?.body.id)
   })
 
-  test('400 names the error in the body', async () => {
+  test('400 names the field of the body that is wrong', async () => {
     await using app = await startControl()
     const bodies = [
       {},
@@ -89,7 +89,7 @@ suite('POST /organizations', () => {
     assert.equal(made.length, 0)
   })
 
-  test('403 after ten of a user, however many ask at once; others still may', async () => {
+  test('403 for the eleventh organization of a user, also if many are requested at once; others may still', async () => {
     await using app = await startControl()
     await app.database.sql`delete from organizations where created_by = ${userId('viewer')}`
     const replies = await Promise.all(

@@ -9,7 +9,7 @@ import { isDangling } from '../storage/database.ts'
 import type { OrganizationParts } from './change.ts'
 import { countCreatedBy, insertOrganization } from './store.ts'
 
-/** Personal organizations do not count. */
+/** Most organizations that a user may create, without the personal one. */
 const mostPerUser = 10
 
 /** Makes an organization that the caller owns. Its default region must be a shared one: it has no region of its own yet. */

@@ -1,4 +1,4 @@
-// The deletion of an organization when control is killed in the middle: the real program, ended without warning.
+// Tests that deleting an organization survives a kill of control in the middle. Runs the real program and kills it.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -19,7 +19,7 @@ const call = async (base: string, token: string, method: string, path: string, b
   return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** The parts of control that a simulated runner needs, for a control in another process. */
+/** What a simulated runner needs to know of control, for a control in another process. */
 const remote = (base: string) =>
   ({
     listen: async () => base.replace(/\/api$/, ''),
@@ -32,7 +32,7 @@ const until = async (isSo: () => Promise<boolean>, what: string) => {
 
 suite('DELETE /organizations/{organizationId}, and control is killed', () => {
   for (const milliseconds of [5, 40]) {
-    test(`control killed ${milliseconds} ms after the delete: either all of it is done, or nothing`, async () => {
+    test(`after a kill ${milliseconds} ms into the delete, either everything is deleted or nothing`, async () => {
       await using opened = await openTestDatabase()
       await using before = await startControlProcess(opened.url)
       await using first = await connectRunner(remote(before.base))
@@ -49,7 +49,7 @@ suite('DELETE /organizations/{organizationId}, and control is killed', () => {
       await using after = await startControlProcess(opened.url)
       await using runner = await connectRunner(remote(after.base))
       const { status } = await call(after.base, keys.owner, 'DELETE', path)
-      // Either nothing had happened yet, or the key is gone already.
+      // 204: the first delete did nothing, so this one works. 401: the first delete has removed the key.
       assert.ok(status === 204 || status === 401, String(status))
       const left = () => opened.database.sql`select 1 from sandboxes where organization_id = ${organizations.ours}`
       await until(async () => (await left()).length === 0, 'their rows are still there')

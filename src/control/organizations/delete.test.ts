@@ -64,13 +64,13 @@ suite('DELETE /organizations/{organizationId}', () => {
     await untilForgotten(app)
     assert.deepEqual([...runner.has.keys()], [kept])
     assert.equal((await app.as('stranger').get('/sandbox/one')).body.state, 'started')
-    // Until then only the kept id of the deleted organization is left.
+    // Until then only the id of the deleted organization is kept.
     app.clock.advance({ minutes: 5 })
     await app.sweep()
     assert.deepEqual([...(await sql`select * from deleted_organizations`)], [])
   })
 
-  test('204 while the runner is away: its sandboxes are kept until the runner reports them gone', async () => {
+  test('204 while the runner is not connected: its sandboxes are kept until it reports them gone', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', {})).body
@@ -103,13 +103,13 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.equal(runner.has.size, 0)
   })
 
-  test('204 although the database ends its first try for a deadlock', async () => {
+  test('204 although the database aborts the first attempt because of a deadlock', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await app.as('owner').post('/snapshots', { name: 'tools', imageName: 'debian:13' })
     const waits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
     const deleted = await app.database.transaction(async (transaction) => {
-      // PostgreSQL ends the transaction that looks for deadlocks first.
+      // PostgreSQL aborts the transaction that first checks for a deadlock. With this timeout that is the delete.
       await transaction`set local deadlock_timeout = '1min'`
       await transaction`select 1 from images for update`
       const reply = app.as('owner').delete(path)
@@ -141,14 +141,14 @@ suite('DELETE /organizations/{organizationId}', () => {
       assert.equal((await app.as('stranger').delete(`/organizations/${id}`)).status, 404)
     }
     assert.equal((await app.as('nobody').delete(path)).status, 401)
-    // The cached answer about the caller is older than this.
+    // This call caches the caller as an owner, before the role changes in the database.
     assert.equal((await app.as('owner').get(path)).status, 200)
     await sql`update members set role = 'member' where organization_id = ${ours} and user_id = ${userId('owner')}`
     assert.equal((await app.as('owner').delete(path)).status, 403)
     assert.equal((await app.with(keys.stranger).get(`/organizations/${theirs}`)).status, 200)
   })
 
-  test('a name and a place among the ten are free again', async () => {
+  test('after a delete the name is free, and the organization no longer counts for its creator’s ten', async () => {
     await using app = await startControl()
     const make = () => app.as('viewer').post('/organizations', { name: 'x', defaultRegionId: 'local' })
     for (let n = 0; n < 10; n++) assert.equal((await make()).status, 201)

@@ -4,11 +4,14 @@ import type { Sql, Transaction } from '../storage/database.ts'
 
 export type DeletedOrganization = { id: string; deletedBy: string; deletedAt: Date }
 
-/** No transaction that began before the deletion lasts longer. Until then one of them may still add rows. */
+/**
+ * How long the id of a deleted organization is kept. Transactions that began before the deletion end within this time,
+ * and until then one of them may still add rows.
+ */
 const keptMinutes = 5
 const atOneTime = 20
 
-/** Lists deleted organizations; those that were not checked for the longest time come first. */
+/** Takes the deleted organizations to check now, those checked longest ago first. */
 export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganization[]> =>
   await sql<DeletedOrganization[]>`
     update deleted_organizations set looked_at = ${now}

@@ -12,7 +12,7 @@ const masked = { ...config, headers: { 'x-api-key': '******', 'X-Tenant': '*****
 const asCollector = async (app: TestControl) => (await app.as('collector').get(path)).body
 
 suite('PUT /organizations/{organizationId}/otel-config', () => {
-  test('204 keeps it encrypted; an owner sees it without values, a collector with them', async () => {
+  test('204 stores the setting encrypted; an owner sees it without values, a collector with them', async () => {
     await using app = await startControl()
     const put = await app.as('owner').put(path, config)
     assert.deepEqual([put.status, put.text], [204, ''])
@@ -23,7 +23,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.deepEqual(await asCollector(app), config)
   })
 
-  test('204 for an answer that is sent back: asterisks keep the stored value, other values replace it', async () => {
+  test('204 for a body read from GET: asterisks keep the stored value, other values replace it', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     const headers = { 'X-Api-Key': '******', 'X-Tenant': 'eight', 'x-new': 'a*b' }
@@ -83,13 +83,13 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
 })
 
 suite('GET /organizations/{organizationId}/otel-config', () => {
-  test('404 where none is set, and to a collector for no organization', async () => {
+  test('404 if nothing is set, and to a collector for an unknown organization', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'collector'] as const) assert.equal((await app.as(who).get(path)).status, 404)
     assert.equal((await app.as('collector').get('/organizations/no-such/otel-config')).status, 404)
   })
 
-  test('403 to members who are not owners, 404 to strangers; without a collector’s key there is no endpoint', async () => {
+  test('403 to members, 404 to strangers; without a collector’s key the endpoint does not exist', async () => {
     await using app = await startControl({ settings: { collectorKeyHash: undefined } })
     await app.as('owner').put(path, config)
     assert.equal((await app.as('member').get(path)).status, 403)
@@ -110,7 +110,7 @@ suite('GET /organizations/{organizationId}/otel-config', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/otel-config', () => {
-  test('204 whether or not there is one', async () => {
+  test('204 whether or not a setting exists', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     for (const _ of [1, 2]) assert.equal((await app.as('owner').delete(path)).status, 204)

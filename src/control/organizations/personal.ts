@@ -2,7 +2,7 @@
 import { insertOwner } from '../members/service.ts'
 import type { Transaction } from '../storage/database.ts'
 
-/** Makes `Personal` with this user as its owner, in the shared default region. */
+/** Makes the organization `Personal` with this user as its owner, in the shared default region. */
 export const makePersonalOrganization = async (transaction: Transaction, userId: string): Promise<string> => {
   const [organization] = await transaction<{ id: string }[]>`
     insert into organizations (name, created_by, personal, default_region_id)

@@ -6,7 +6,7 @@ import { organizations, userId } from '#test/control/people.ts'
 const { ours, theirs } = organizations
 
 suite('GET /organizations', () => {
-  test('200 answers the organization of the key, and no other', async () => {
+  test('200 lists the organization of the key only', async () => {
     await using app = await startControl()
     const reply = await app.as('member').get('/organizations')
     assert.deepEqual([reply.status, reply.body.map(({ id }: { id: string }) => id)], [200, [ours]])
@@ -19,7 +19,7 @@ suite('GET /organizations', () => {
 })
 
 suite('GET /organizations/{organizationId}', () => {
-  test('200 answers every field that clients know', async () => {
+  test('200 has every field that clients know', async () => {
     await using app = await startControl()
     const reply = await app.as('member').get(`/organizations/${ours}`)
     assert.equal(reply.status, 200)
@@ -54,7 +54,7 @@ suite('GET /organizations/{organizationId}', () => {
     })
   })
 
-  test('200 shows a suspension until it lifts itself', async () => {
+  test('200 shows a suspension until its end', async () => {
     await using app = await startControl()
     const until = new Date(app.clock.now().getTime() + 60_000)
     await app.database.sql`
@@ -73,7 +73,7 @@ suite('GET /organizations/{organizationId}', () => {
     )
   })
 
-  test('404 for another organization and for none look alike', async () => {
+  test('404 is equal for a foreign organization and an unknown one', async () => {
     await using app = await startControl()
     const [foreign, missing] = await Promise.all([
       app.as('owner').get(`/organizations/${theirs}`),

@@ -1,4 +1,4 @@
-// Functions about organizations for other rooms.
+// Functions about organizations, for other modules.
 
 import { type Organization, type OrganizationRow, readOrganization } from '#src/control/people/organization.ts'
 import type { Sql } from '../storage/database.ts'

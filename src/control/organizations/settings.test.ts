@@ -123,7 +123,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.deepEqual([create.status, create.body.message], [403, 'This organization is suspended.'])
   })
 
-  test('204 with a reason, an end and a grace period; lifts itself; a second call moves only the end', async () => {
+  test('204 with reason, end and grace period; it ends by itself; a second call changes only the end', async () => {
     await using app = await startControl()
     const begin = app.clock.now()
     const inSeconds = (seconds: number) => new Date(begin.getTime() + seconds * 1000).toISOString()
@@ -148,7 +148,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.equal((await see(app)).suspendedAt, inSeconds(90))
   })
 
-  test('400 for an end that is past or no date, a grace below zero, and odd types', async () => {
+  test('400 for an end in the past or no date, a negative grace period, and wrong types', async () => {
     await using app = await startControl()
     const bodies = [
       { until: app.clock.now().toISOString() },
@@ -168,7 +168,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.equal((await see(app)).suspended, false)
   })
 
-  test('403 to everybody but an operator, whichever organization; 404 for none', async () => {
+  test('403 to everybody but an operator, for every organization; 404 for an unknown one', async () => {
     await using app = await startControl()
     await checkOnlyOperators(app, 'suspend', {})
     assert.equal((await see(app)).suspended, false)
@@ -176,7 +176,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
 })
 
 suite('POST /organizations/{organizationId}/unsuspend', () => {
-  test('204 clears the suspension; also 204 without one', async () => {
+  test('204 clears the suspension; 204 also if there is none', async () => {
     await using app = await startControl()
     const until = new Date(app.clock.now().getTime() + 3_600_000).toISOString()
     await app.as('admin').post(at('suspend'), { reason: 'x', until, suspensionCleanupGracePeriodHours: 1 })

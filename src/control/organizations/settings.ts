@@ -1,4 +1,4 @@
-// Settings of an organization, made by its members or by the operator.
+// Settings of an organization that its members or the operator change.
 
 import { isSuspended, type OrganizationRow } from '#src/control/people/organization.ts'
 import { Problem } from '#src/problems.ts'

@@ -43,7 +43,7 @@ const reasonOf = async (work: Promise<unknown>): Promise<OutboundReason | undefi
     (error: unknown) => (error instanceof OutboundError ? error.reason : assert.fail(String(error))),
   )
 
-suite('what is called', () => {
+suite('the targets of outbound calls', () => {
   test('a server that the operator allows is called with method, path, headers and body', async () => {
     await using server = await serve(async (request, response) => {
       const pieces: Buffer[] = []
@@ -83,7 +83,7 @@ suite('what is called', () => {
     assert.equal(server.connections(), 0)
   })
 
-  test('a name is refused when any of its addresses is', async () => {
+  test('a host name is refused if any of its addresses is refused', async () => {
     await using server = await serve((_request, response) => response.end())
     for (const addresses of [['127.0.0.1'], ['1.1.1.1', '127.0.0.1'], ['2606:4700::1', '::1'], ['::ffff:127.0.0.1']]) {
       const { send } = createOutbound({ allowed: noNetworks, resolve: named(...addresses), evenMilliseconds: 1 })
@@ -103,13 +103,14 @@ suite('what is called', () => {
       resolve: async () => [{ address: '1.1.1.1', family: 4 }],
       evenMilliseconds: 1,
     })
-    // Port 1 is refused on the public Internet too, for another reason, so that nothing leaves even where this is broken.
+    // Port 1 is also refused on the public Internet, for another reason. So nothing is sent even if the check under
+    // test is broken.
     assert.equal(await reasonOf(closed.send({ method: 'GET', url: 'http://no-such-name.invalid:1/' })), 'not_public')
     const both = createOutbound({ allowed: loopback, readOwn: () => loopback, resolve: named('127.0.0.1') })
     assert.equal((await both.send({ method: 'GET', url })).body.toString(), 'here')
   })
 
-  test('the checked address is the one that is connected to, and the name is resolved once', async () => {
+  test('a name is resolved once, and the connection goes to the address that was checked', async () => {
     await using server = await serve((request, response) => response.end(request.headers.host))
     let asked = 0
     const resolve: Resolve = async () => {
@@ -122,7 +123,7 @@ suite('what is called', () => {
     assert.equal(asked, 1)
   })
 
-  test('an unknown name and one that resolves to a private address fail with the same words and time', async () => {
+  test('an unknown name and a name with a private address fail with equal words after equal time', async () => {
     const slowly: Resolve = async () => {
       await new Promise((resolve) => setTimeout(resolve, 80))
       return [{ address: '10.0.0.1', family: 4 }]
@@ -143,14 +144,14 @@ suite('what is called', () => {
     assert.deepEqual(told, Array(6).fill(alike))
   })
 
-  test('a redirect is an answer and is not followed', async () => {
+  test('a redirect is returned and not followed', async () => {
     await using inner = await serve((_request, response) => response.end('secret'))
     await using server = await serve((_request, response) => response.writeHead(302, { location: inner.url }).end())
     const reply = await createOutbound({ allowed: loopback }).send({ method: 'GET', url: server.url })
     assert.deepEqual([reply.status, reply.headers['location'], inner.connections()], [302, inner.url, 0])
   })
 
-  test('a name without an address, an empty answer and a closed port each have their reason', async () => {
+  test('a name without an address, an empty response and a closed port have different reasons', async () => {
     const noName: Resolve = () => Promise.reject(new Error('ENOTFOUND'))
     const request: OutboundRequest = { method: 'GET', url: 'https://nobody.test/' }
     assert.equal(await reasonOf(createOutbound({ allowed: loopback, resolve: noName }).send(request)), 'not_public')
@@ -161,7 +162,7 @@ suite('what is called', () => {
     assert.equal(await reasonOf(closed), 'unreachable')
   })
 
-  test('ports of other services and, where TLS is asked for, http are refused on the public Internet only', async () => {
+  test('on the public Internet, ports of other services are refused, and http if TLS is required', async () => {
     const { send } = createOutbound({ allowed: loopback, resolve: named('1.1.1.1') })
     const smtp = send({ method: 'GET', url: 'https://public.test:25/' })
     assert.equal(await reasonOf(smtp), 'refused')
@@ -173,8 +174,8 @@ suite('what is called', () => {
   })
 })
 
-suite('what bounds a call', () => {
-  test('a body or headers larger than the bound are an error', async () => {
+suite('the limits of an outbound call', () => {
+  test('a response body or headers above the limit are an error', async () => {
     await using server = await serve((request, response) => {
       if (request.url === '/headers') response.setHeader('x-large', 'x'.repeat(20_000))
       // The answer has no Content-Length, so its size shows only while it is read.
@@ -237,8 +238,8 @@ suite('what bounds a call', () => {
   })
 })
 
-suite('a URL as it is given to us', () => {
-  test('https and http with a host are taken', () => {
+suite('the URL that a user gives', () => {
+  test('an https or http URL with a host is accepted', () => {
     for (const given of ['https://id.example.com/realms/a', 'http://id.example.com:8080', 'HTTPS://EXAMPLE.COM']) {
       assert.equal(readTargetUrl(given).href, new URL(given).href)
     }

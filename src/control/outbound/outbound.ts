@@ -54,7 +54,9 @@ const shareOfOne = 1 / 4
 
 const resolveName: Resolve = (hostname) => lookup(hostname, { all: true })
 
-/** A look-up that returns the addresses that were checked, so that a changed DNS answer cannot redirect the call. */
+/**
+ * Makes a DNS look-up that returns the addresses that were checked. So a changed DNS answer cannot redirect the call.
+ */
 const pinned =
   ({ addresses }: Target): LookupFunction =>
   (_hostname, { all }, done) => {
@@ -120,7 +122,7 @@ export const createOutbound = ({
   mostAtOnce = standardAtOnce,
   evenMilliseconds = standardEvenMilliseconds,
 }: OutboundParts): Outbound => {
-  /** Running calls by organization. A call of the server itself has an owner of its own, so only the total limits it. */
+  /** Running calls by organization. A call of the server itself gets a unique owner, so only the total limits it. */
   const running = new Budget<string | symbol>({ each: Math.ceil(mostAtOnce * shareOfOne), all: mostAtOnce })
   return {
     send: async (request) => {

@@ -27,7 +27,7 @@ const firstFreePort = 1024
 
 const isHttpPort = ({ port }: URL) => port === '' || port === '80' || port === '443' || Number(port) >= firstFreePort
 
-/** `[::1]` as `::1`. */
+/** The host name without the brackets of an IPv6 address: `[::1]` becomes `::1`. */
 const hostOf = ({ hostname }: URL) => hostname.replace(/^\[|\]$/g, '')
 
 const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[]> => {

@@ -50,7 +50,7 @@ export type Organization = {
   suspensionReason: string | null
   suspensionCleanupGracePeriodHours: number
   maxCpuPerSandbox: number
-  /** In GiB, like `maxDiskPerSandbox`. */
+  /** Largest memory of one sandbox, in GiB. `maxDiskPerSandbox` is in GiB too. */
   maxMemoryPerSandbox: number
   maxDiskPerSandbox: number
   secretQuota: number

@@ -7,11 +7,11 @@ import type { Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { listRegionQuotasIn, type RegionQuotaRow } from './store.ts'
 
-/** The limits for an organization's sandboxes of one class in one region. */
+/** The limits of sandboxes of one class in one region, for one organization. */
 export type Quota = {
-  /** The limits of the region; where the region sets none, those of the organization. */
+  /** Largest size of one sandbox. The limits of the region win over those of the organization. */
   most: Size
-  /** Largest disk, in GiB, of a sandbox that is kept when it stops. null: no extra limit. */
+  /** Largest disk in GiB of a sandbox that still exists after a stop. null: no extra limit. */
   mostKeptGiB: number | null
   /** Longest lifetime in minutes; null: no limit. */
   longestLife: number | null

@@ -49,7 +49,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
     assert.equal((await usage(app)).totalSnapshotQuota, 7)
   })
 
-  test('204 with 0 removes the organization’s own rate, and leaves limits at 0', async () => {
+  test('204 with 0 removes the organization’s own rate limit; other limits become 0', async () => {
     await using app = await startControl()
     await setQuota(app, { sandboxCreateRateLimit: 5, maxDiskPerSandbox: 5 })
     await setQuota(app, { sandboxCreateRateLimit: 0, maxDiskPerSandbox: 0 })
@@ -137,7 +137,7 @@ suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
 })
 
 suite('GET /organizations/{organizationId}/usage', () => {
-  test('200 answers quota and use for each region and class', async () => {
+  test('200 returns quota and usage for each region and class', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 2, memory: 3, disk: 4 } },
     })
@@ -152,7 +152,7 @@ suite('GET /organizations/{organizationId}/usage', () => {
       totalVolumeQuota: 1000,
       currentVolumeUsage: 0,
     })
-    // The organization has no quota row in this region, so the total is what its runner may promise.
+    // The organization has no quota row in this region, so the total is the capacity of the region's runner.
     assert.deepEqual(regionUsage, [
       {
         regionId: 'local',
@@ -196,7 +196,7 @@ suite('GET /organizations/{organizationId}/available-sandbox-classes', () => {
   const classes = async (app: TestControl) =>
     (await app.as('viewer').get(`/organizations/${ours}/available-sandbox-classes`)).body
 
-  test('200 lists regions and classes that can be used: shared, own, and granted ones', async () => {
+  test('200 lists the regions and classes that can be used: shared ones, own ones, and those with a quota', async () => {
     await using app = await startControl()
     const local = { regionId: 'local', sandboxClass: 'container', gpuAvailable: false }
     assert.deepEqual(await classes(app), [local])

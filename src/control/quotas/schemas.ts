@@ -5,9 +5,9 @@ import { optional, orNull, PathText } from '#src/http/shapes.ts'
 
 export const gpuTypes = ['H100', 'H200', 'RTX-PRO-6000', 'RTX-4090', 'RTX-5090', 'MI355X'] as const
 
-/** Far above any machine, far below what the database can store. */
+/** Largest amount in a quota: far above any machine, and far below the limit of the database. */
 const largest = 1_000_000_000
-/** A day. A longer window would amount to a suspension of the organization. */
+/** Longest window of a rate limit: a day. A longer window would amount to a suspension of the organization. */
 const longestWindowSeconds = 86_400
 
 const amount = optional(Type.Integer({ minimum: 0, maximum: largest }))

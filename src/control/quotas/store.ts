@@ -1,4 +1,4 @@
-// The SQL of quotas: the rows of `region_quotas`, and the columns of `organizations` that limit.
+// The SQL of quotas: the rows of `region_quotas`, and the limits in columns of `organizations`.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 
 /** The key of a quota row: an organization, a region, a class of sandboxes. */
@@ -41,7 +41,10 @@ export const findRegionQuota = async (
   return row
 }
 
-/** Whether this organization can get a quota in the region: it has no owner or is its own. Blocks deletes until commit. */
+/**
+ * Whether this organization can get a quota in the region: the region is shared or its own. Blocks deletes until
+ * commit.
+ */
 export const holdRegion = async (
   transaction: Transaction,
   organizationId: string,
@@ -53,7 +56,7 @@ export const holdRegion = async (
   return row !== undefined
 }
 
-/** Inserts the row, or updates the given columns. */
+/** Inserts a quota row, or updates the given columns of the existing row. */
 export const writeRegionQuota = async (
   sql: Sql,
   { organizationId, regionId, sandboxClass }: Place,
@@ -69,7 +72,7 @@ export const writeRegionQuota = async (
 
 export type Counts = { snapshot_quota: number; volume_quota: number; snapshots: number }
 
-/** `undefined` if the organization does not exist any more. */
+/** Counts snapshots and their limit. `undefined` if the organization does not exist any more. */
 export const countSnapshots = async (sql: Sql, organizationId: string): Promise<Counts | undefined> => {
   const [row] = await sql<Counts[]>`
     select snapshot_quota, volume_quota,

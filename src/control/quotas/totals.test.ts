@@ -37,8 +37,8 @@ const stop = async (app: TestControl, id: string) => {
   await untilState(app, id, 'stopped')
 }
 
-suite('the quota of a region', () => {
-  test('403 for a create beyond the quota names the quota, its limit, the use and the request', async () => {
+suite('the quota of an organization in a region', () => {
+  test('403 for a create beyond the quota; the answer has quota, limit, usage and requested amount', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 3, totalMemoryQuota: 10, totalDiskQuota: 9 })
@@ -156,7 +156,7 @@ suite('the quota of a region', () => {
     assert.match((await ask(app, 'one/resize', { disk: 18 })).body.message, /disk quota of 20 GiB/)
   })
 
-  test('a resize that was given up counts both sizes on, also while it is recovered', async () => {
+  test('both sizes of a resize that was given up still count, also while the sandbox is recovered', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4 })
@@ -175,7 +175,7 @@ suite('the quota of a region', () => {
     assert.equal((await used(app))[0], 1)
   })
 
-  test('a fork asks for as much as its parent has', async () => {
+  test('a fork needs as much quota as its parent', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 3 })
@@ -207,7 +207,7 @@ suite('the quota of a region', () => {
     assert.equal((await ask(app, '')).status, 403)
   })
 
-  test('a sandbox that waits for its image counts once it is placed, and waits while the quota is full', async () => {
+  test('a sandbox that waits for its image uses no quota yet, and goes on waiting while the quota is full', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'silent')
@@ -229,7 +229,7 @@ suite('the quota of a region', () => {
     await untilState(app, two, 'started')
   })
 
-  test('403 in a region that enforces quotas without one; its own row lets an organization in', async () => {
+  test('403 in a region that enforces quotas for an organization without a quota row, 200 with a row', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await app.database.sql`update regions set enforces_quota = true where id = 'local'`
@@ -282,7 +282,7 @@ suite('checkTotals', () => {
 })
 
 suite('the limits of one sandbox', () => {
-  test('403 by the limit of the region, or else of the organization', async () => {
+  test('403 above the limit of the region, or if it has none, of the organization', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await app.as('admin').patch(`/organizations/${ours}/quota`, { maxCpuPerSandbox: 2, maxMemoryPerSandbox: 2 })
@@ -297,7 +297,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'one/fork', {})).status, 403)
   })
 
-  test('403 for a large disk that is kept when its sandbox stops', async () => {
+  test('403 for a large disk unless the sandbox is deleted when it stops', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { maxDiskPerNonEphemeralSandbox: 5 })
@@ -315,7 +315,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'kept/autodelete/5')).status, 200)
   })
 
-  test('400 for no end or a later one than the region allows; that limit is the default', async () => {
+  test('400 for a later end than the region allows, or no end; the region’s limit is the default', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const eternal = await create(app, 'eternal')

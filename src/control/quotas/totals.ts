@@ -118,7 +118,8 @@ export const checkTotals = async (
   // If disk is not limited, sandboxes that hold only a disk need not be read.
   const states = limited.some(([kind]) => kind === 'diskGiB') ? statesHolding : statesHoldingCompute
   const here = transaction`and region_id = ${regionId} and sandbox_class = ${sandboxClass} and id <> ${written.id}`
-  // Two statements, so that the second sees what was committed while the first waited. Both are sent together.
+  // Two statements, so that the second sees what was committed while the first waited for the lock. Both are sent
+  // together.
   const [, rows] = await Promise.all([holdPlace(transaction, place), sums(transaction, organizationId, states, here)])
   const others = rows.map((row) => heldIn(row, row)).reduce(add, nothing)
   const said = limited

@@ -10,7 +10,7 @@ import { type Held, listHeld, nothing } from './totals.ts'
 
 type UsageParts = Pick<Parts, 'database'> & { options: { overcommit: Overcommit } }
 
-/** The classes that the runners of this version can make. */
+/** The sandbox classes that runners of this version can make. */
 const builtClasses = ['container'] as const
 
 type Class = RegionUsage['sandboxClass']

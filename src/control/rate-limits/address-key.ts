@@ -1,11 +1,11 @@
-// The counter keys of unknown callers: their address, mapped to a limited number of slots.
+// The keys of the rate counters of unknown callers: their address, mapped to a limited number of slots.
 import { createHmac, randomBytes } from 'node:crypto'
 import { networkGroups, networkOf } from '#src/kit/network-of.ts'
 
 /** Most counters for strangers, however many addresses they use. */
 const slots = 65_536
 
-/** A /48: what a subscriber or tenant often gets. */
+/** Groups of an IPv6 address that name a site: a /48, which a subscriber or tenant often gets. */
 export const siteGroups = 3
 
 /** Maps each network to a slot by a secret of this process, so that nobody can aim at the slot of somebody else. */
