@@ -265,7 +265,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(scratch.at('disk')), there)
   })
 
-  test('an id that would lead out of its place in the store is refused', async () => {
+  test('an id that would name a file outside of the store is refused', async () => {
     for (const id of ['../other', '', 'a/b', '.', 'a\0b', 'x'.repeat(200)]) {
       await assert.rejects(packDisk({ store, sandboxId: id, archiveId: 'a1', disk }), TypeError)
       await assert.rejects(packDisk({ store, sandboxId, archiveId: id, disk }), TypeError)
@@ -291,7 +291,10 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     }
   }
 
-  /** Processes that name the scratch directory, and their children: tar itself does not know where its disk is. */
+  /**
+   * Lists the processes whose command line names the scratch directory, and their children. tar is such a child: its own command
+   * line does not name the disk.
+   */
   const working = () => {
     const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     const named = new Set(all.filter((pid) => textOf(pid, 'cmdline').includes(scratch.path)))
@@ -469,7 +472,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(readdirSync(directory), [])
   })
 
-  test('a disk with a path that cannot be restored is refused while the disk still exists', async () => {
+  test('packing refuses a disk with a path that tar could not restore', async () => {
     const directory = scratch.at('too-deep')
     const deep = makeNastyDisk(directory)
     const names = Array.from({ length: 20 }, () => 'd'.repeat(250))
@@ -486,7 +489,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     await assert.rejects(packing, fails('disk', /a path of more than 4095 bytes/))
   })
 
-  test('the directories of a disk are counted, its two top directories too, whatever their names', async () => {
+  test('all directories of a disk are counted: `upper` and `etc`, and names with a newline', async () => {
     const disk = diskIn(scratch.make('counted'))
     const made = ['upper/a/b', 'upper/c\nd 1', 'etc']
     for (const name of made) mkdirSync(join(scratch.at('counted'), name), { recursive: true })
@@ -494,7 +497,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.equal((await extentOf(disk)).directories, 5)
   })
 
-  test('a missing disk is told from an empty one', async () => {
+  test('packing a missing disk is an error, and stores nothing', async () => {
     const packing = packDisk({
       store: storeAt('none'),
       sandboxId,

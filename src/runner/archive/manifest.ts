@@ -13,7 +13,8 @@ export type Manifest = {
   /** A time in ISO 8601. */
   createdAt: string
   /**
-   * Length and hash of the whole tar stream. Only people with `zstd` and `sha256sum` use the hash: the chunks' hashes prove more.
+   * Length and hash of the whole tar stream. The hash lets a person check an archive with `zstd` and `sha256sum`. Programs check
+   * the hashes of the chunks instead.
    */
   bytes: number
   sha256: string

@@ -29,7 +29,7 @@ const wholeMs = 180_000
 const errorLimit = 64 * 1024
 const listLimit = 8 * 1024 * 1024
 
-/** Text of the first such tag. Keys are requested in URL encoding, so only names and tokens are read here. */
+/** Text of the first element with this tag. Keys are requested in URL encoding, so only names and tokens are read here. */
 const textIn = (xml: string, tag: string): string | undefined => {
   const found = new RegExp(`<${tag}>([^<]*)</${tag}>`).exec(xml)?.[1]
   const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
@@ -98,7 +98,7 @@ export class S3Store implements ObjectStore {
     }
   }
 
-  /** An incomplete list is an error, because objects missing from a list count as removed. */
+  /** Throws: an incomplete list is an error, because objects missing from a list count as removed. */
   #noList() {
     return new ArchiveFailed('store down', `${this.#name} does not work: what it lists is no list.`)
   }

@@ -133,7 +133,7 @@ suite('a store in a directory', () => {
 })
 
 suite('a store in a directory, wherever the power fails', { skip: needsRoot }, () => {
-  test('a stored object survives a power cut; before that it is whole or missing', () => {
+  test('after a power cut a stored object is there; an object that was being stored is whole or missing', () => {
     const keys = ['one/manifest', `one/chunks/${hash}`]
     return cutEverywhere(
       async (directory, mark) => {
@@ -248,7 +248,7 @@ suite('a failing store', () => {
     await store.close()
   })
 
-  test('a nonsense answer is neither believed nor repeated in the error', async () => {
+  test('an invalid answer is an error, and the error does not repeat the answer', async () => {
     await using s3 = await answering([[400, '<Error><Code>\u001b[31m<script></Code></Error>']])
     await assert.rejects(s3.store.get('k', limit), fails('store refused', /refuses: HTTP 400\.$/))
   })

@@ -37,7 +37,7 @@ const names = ({ upper, etc }: DiskParts): [string, string] => {
   return ['upper', 'etc']
 }
 
-/** The directory that contains both. */
+/** The directory that contains both `upper` and `etc`. */
 export const holderOf = (disk: DiskParts): string => {
   names(disk)
   return dirname(disk.upper)
@@ -59,7 +59,10 @@ const startTar = (
   return { child, ended: outcome(child, () => said) }
 }
 
-/** Resolves when tar succeeded. In an error, anything that a hostile name could add is escaped and cut. */
+/**
+ * Resolves when tar has succeeded. Otherwise throws with a line of tar's output, shortened and without unprintable characters,
+ * because hostile file names appear in it.
+ */
 const outcome = async (child: ChildProcess, said: () => string): Promise<void> => {
   const [code, signal] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null]
   if (code === 0) return
@@ -139,7 +142,7 @@ export async function* readDisk(disk: DiskParts, signal?: AbortSignal): AsyncGen
   }
 }
 
-/** Makes `upper` and `etc` in an empty directory from such a stream. On failure the caller removes the leftovers. */
+/** Makes `upper` and `etc` in an empty directory from a tar stream. On failure the caller removes the leftovers. */
 export const writeDisk = async (
   stream: AsyncIterable<Buffer>,
   directory: string,
