@@ -1,4 +1,4 @@
-// Every image of this runner, whichever way it came here: brought from elsewhere, or made of a sandbox's disk.
+// All images on this runner: images that were pulled or built, and images made from a sandbox's disk.
 
 import { planOf } from '#src/runner/images/definition/plan.ts'
 import { ImageFailed } from '#src/runner/images/image-failed.ts'
@@ -20,17 +20,17 @@ import { idsNamedIn } from '../oci/ids.ts'
 import { type ImageBuilder, isStageName } from './image-builder.ts'
 import { isLineName } from './line-cache.ts'
 
-/** Description of an image that is here. */
+/** Description of an image on this runner. */
 export type Known = Pick<ImageReport, 'digest' | 'sizeBytes' | 'leastDiskBytes' | 'config'>
 
-/** The part of the image store that is needed here. */
+/** The methods of the image store that `AllImages` uses. */
 export type BroughtImages = {
   list(): string[]
   rootfsOf(image: string): string | undefined
   /** The image below a new disk: `image` itself, or for the default image its newest version. */
   newest(image: string): string
   configOf(image: string): ImageConfig | undefined
-  /** Bytes of the image's files; undefined where that is not known. */
+  /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined
   /** Undefined for the built-in image. */
   find(image: string): Known | undefined
@@ -107,7 +107,10 @@ export class AllImages {
     return [...new Set([...this.#brought.list(), ...this.#templates.keys()])]
   }
 
-  /** Bytes that images made of sandboxes' disks, and built ones, add to the images below them. Of unmeasured ones 0. */
+  /**
+   * Bytes that built images, and images made from sandboxes' disks, add to their base images. An image that is not measured yet
+   * counts as 0.
+   */
   addedBytes(): number {
     return [...this.#templates.values()].reduce((sum, { sizeBytes = 0 }) => sum + sizeBytes, 0)
   }
@@ -130,7 +133,7 @@ export class AllImages {
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined
       const config = this.#brought.configOf(image)
-      // Without a word of its own it is not complete.
+      // The default image may have no record of its own; its configuration is enough.
       return this.#brought.find(image) ?? (config && { config })
     }
     const { base, sizeBytes } = template

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { BuildLog } from './build-log.ts'
 
-suite('what is said of a build', () => {
+suite('the log of a build', () => {
   test('the log is sent in order and in few pieces, and the last piece is sent before the log ends', () => {
     const told: string[] = []
     {

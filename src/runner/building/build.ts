@@ -206,7 +206,7 @@ export class Build {
     if (isKept) looked.keptKey = key
   }
 
-  /** Makes the image of the last disk, or a template for the stages that build on it. */
+  /** Makes the image from the disk of the last stage, or a template from the disk of another stage. */
   async #keepDisk({ stage }: Looked, place: Workplace): Promise<void> {
     const { image, plan } = this.#request
     if (stage === plan.stages.at(-1)) {
@@ -306,7 +306,7 @@ export class Build {
   }
 }
 
-/** Runs all, one after the other, also when one fails. Then the first failure is thrown. */
+/** Runs all steps one after the other, even if some fail. Then throws the first failure. */
 const runAll = async (steps: readonly (() => Promise<void>)[]): Promise<void> => {
   const failures: unknown[] = []
   for (const step of steps) await step().catch((error: unknown) => failures.push(error))

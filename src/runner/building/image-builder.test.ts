@@ -18,7 +18,7 @@ import type { AllImages, ToBring } from './all-images.ts'
 const isThere = (command: string) => existsSync(`/usr/bin/${command}`)
 const skip = needsRoot || (['skopeo', 'umoci'].every(isThere) ? false : 'needs skopeo and umoci')
 
-/** The small image of these tests, packed as a stranger would. */
+/** Packs a small image in the way of other builders: one compressed layer, a configuration and a manifest. */
 const packed = (rootfs: string): TestImage => {
   const options = ['--numeric-owner', '--owner=0', '--group=0', '--directory', rootfs]
   const layer = execFileSync('tar', [...options, '--create', '--gzip', '.'], { maxBuffer: 2 ** 28 })
@@ -100,7 +100,7 @@ suite('a definition with RUN', { skip }, () => {
       const { output } = await box.run(sandboxId, 'cat /root/made /open/where; stat -c %u /srv/app')
       assert.deepEqual(output.split('\n'), ['1 yes', '/srv/app', '1000', '0'])
     }
-    // What it takes on the disk is known a little later.
+    // The size of a new image on the disk is measured a little later, so it is not compared here.
     assert.deepEqual({ ...(await bring(wanted('built', lines))), sizeBytes: 0 }, { ...known, sizeBytes: 0 })
 
     assert.equal(await images.remove('built'), false, 'sandboxes need it')

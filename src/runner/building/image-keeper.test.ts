@@ -13,7 +13,7 @@ const wanted = (image: string, changes: Partial<ToBring> = {}): ToBring => ({
   ...changes,
 })
 
-/** Images in memory; a test may hold them back and let them fail. */
+/** An image store in memory. A test can delay its images or let them fail. */
 class FakeImages {
   readonly here = new Map<string, Known>()
   readonly asked: string[] = []
@@ -198,7 +198,7 @@ suite('the keeper of images', () => {
 suite('slow builds and pulls', () => {
   const opened = () => {
     const kept = startKeeper({ long: 3, longOfOne: 2 })
-    // Whatever is brought from elsewhere never comes; it ends when it is not wanted.
+    // A build or pull never finishes here. It ends only when its image is no longer wanted.
     const { bring } = kept.images
     kept.images.bring = async (assignment, parts) => {
       if (assignment.source.kind !== 'sandbox')
@@ -285,7 +285,7 @@ suite('all images', () => {
   const bringing = { signal: new AbortController().signal, onProgress: () => undefined }
   const ofBox = (image: string) => wanted(image, { source: { kind: 'sandbox', sandboxId: 'box' } })
 
-  test('two images made of sandboxes at the same time are both listed, whichever is read last', async () => {
+  test('two images made of sandboxes at the same time are both listed, whichever template is read last', async () => {
     const { images: opening, host, templates } = open()
     const images = await opening
     const wait = Promise.withResolvers<void>()

@@ -1,4 +1,4 @@
-// What images take of this runner's disk. Every part knows its number already, so a heartbeat may ask.
+// The disk space that images use on this runner. All figures are in memory, so every heartbeat may ask for them.
 import type { ImageStorage } from '#src/wire/image-storage.ts'
 import type { GivenBack } from '../images/given-back.ts'
 import type { ImageStore } from '../images/store.ts'

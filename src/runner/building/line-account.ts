@@ -1,4 +1,4 @@
-// What kept lines take of the disk at most: all bytes of each, and the images below them, which are counted once.
+// Computes the most disk space that kept lines can take: all bytes of each line, plus their base images, each counted once.
 
 type OnBase = { base: string }
 

@@ -22,11 +22,11 @@ import { type LineCache, type LineLimits, standardLineLimits } from './line-cach
 
 const skip = needsRoot || needsBusybox
 
-/** What the disk of this machine has free is nothing that these tests are about. */
+/** Limits that ignore the free space of this machine's disk, so that it does not influence the tests. */
 const roomy: LineLimits = { ...standardLineLimits, freeShare: 0 }
 const none: LineLimits = { ...roomy, keptMs: -1 }
 
-/** A line that tells whether it ran anew. */
+/** A RUN line that writes a new random id at each run. The id shows whether the line ran again. */
 const stamp = (path: string) => `RUN cat /proc/sys/kernel/random/uuid > ${path}`
 
 suite('a line that has not changed', { skip }, () => {
@@ -55,7 +55,7 @@ suite('a line that has not changed', { skip }, () => {
     registry = await TestRegistry.start()
     from = registry.put('busybox:1', image('one'))
   })
-  // Each test begins with nothing kept.
+  // Each test begins with an empty line cache.
   beforeEach(async () => {
     await open(none)
     assert.deepEqual([lines.usage().lines, store.listBelowLines()], [0, []])
@@ -96,7 +96,7 @@ suite('a line that has not changed', { skip }, () => {
     })
     return log
   }
-  /** Builds, and answers which lines were cached and what a command says in a sandbox of the image. */
+  /** Builds a definition. Returns which lines were cached, and the output of a command in a sandbox of the image. */
   const build = async (definition: string[], command = 'true', asked: Asked = {}) => {
     const wanted = await wantedOf(definition, { organizationId: 'one', ...asked })
     const log = await bring(wanted)
@@ -277,7 +277,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([cached, output], [[2, 3], 'kept'])
     const other = definition.map((line) => line.replaceAll('token', 'other'))
     assert.deepEqual((await build(other)).cached, [2])
-    // Whatever it calls its cache, another organization sees none of this one.
+    // No id of a cache mount gives another organization access to the files of this organization's cache.
     const ids = ['/cache', '../caches', '../../../..'].map(
       (id) => `RUN --mount=type=cache,id=${id},target=/c ls -A /c >> /seen`,
     )
@@ -371,7 +371,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.equal(lines.usage().lines, 4)
     await open({ ...roomy, most: 3 })
     assert.equal(lines.usage().lines, 3)
-    // The beginning of a definition is worth more than its end.
+    // The lines at the end of a definition are evicted before the lines at its beginning.
     assert.deepEqual((await build(many(), 'true', { organizationId: 'two' })).cached, [2, 3])
     await open({ ...roomy, freeShare: 2 })
     assert.deepEqual([lines.usage().lines, store.listBelowLines()], [0, []])

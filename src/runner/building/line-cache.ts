@@ -55,7 +55,7 @@ type Line = KeptLine & {
   /** Hash of the organization's id. */
   owner: string
   key: string
-  /** Key of the kept line that it builds on. */
+  /** Key of the kept line that this line builds on. */
   before: string
   base: string
   usedAt: number
@@ -68,7 +68,7 @@ type ToKeep = {
   key: string
   before: string | undefined
   sandboxId: string
-  /** The image below its disk, and the name of that image's files. */
+  /** The base image of the sandbox's disk, and the name of that image's files. */
   image: string
   files: string
 }
@@ -77,7 +77,7 @@ type LineCacheParts = {
   host: CacheHost
   bases: Bases
   log: Logger
-  /** Counts what is given back. */
+  /** Counts evicted bytes by reason. */
   givenBack?: GivenBack
   limits?: LineLimits
   now?: () => number
@@ -86,7 +86,7 @@ type LineCacheParts = {
 const none = 'none'
 const shape = /^line\.([0-9a-f]{16})\.([0-9a-f]{32})\.([0-9a-f]{32}|none)$/
 
-/** Whether a template is a kept line, and no image. */
+/** Whether a template name is the name of a kept line rather than of an image. */
 export const isLineName = (name: string): boolean => shape.test(name)
 
 const shortHash = (length: number, ...parts: string[]) =>
@@ -106,14 +106,14 @@ export class LineCache {
   readonly #limits: LineLimits
   readonly #now: () => number
   readonly #givenBack: GivenBack | undefined
-  /** By owner and key. */
+  /** Kept lines by owner and key. */
   readonly #lines = new Map<string, Line>()
-  /** By owner and key: what is being kept or removed right now. */
+  /** Owner and key of each line that is being kept or removed right now. */
   readonly #busy = new Set<string>()
-  /** A base that is being kept is not removed at the same time. */
+  /** Base images are kept and removed one at a time. */
   readonly #oneBase = new FairQueue({ atOnce: 1 })
   readonly #comingBases = new Map<string, number>()
-  /** With the images below the lines. */
+  /** Bytes of the kept lines, including the images below them. */
   #bytes = 0
   /** Bytes of the lines without the images below them. */
   #addedToImages = 0
@@ -145,7 +145,7 @@ export class LineCache {
     return cache
   }
 
-  /** Only on btrfs is a copy of a disk cheap. */
+  /** Lines are kept only on btrfs, because only there is a copy of a disk cheap. */
   get isUseful(): boolean {
     return this.#host.capabilities.hardDiskLimit
   }
@@ -159,7 +159,7 @@ export class LineCache {
     return this.#find(ownerOf(organizationId), key) !== undefined
   }
 
-  /** Finds a line. It is not evicted until it is released. */
+  /** Finds a kept line. The line is not evicted until the caller releases it. */
   async hold(organizationId: string, key: string): Promise<KeptLine | undefined> {
     const found = this.#find(ownerOf(organizationId), key)
     if (found === undefined) return undefined
@@ -269,8 +269,8 @@ export class LineCache {
   }
 
   /**
-   * All bytes of each line's disk, without the image below. What lines share is counted for each of them: the kernel does not say
-   * how much two disks share, and a line may replace every byte of the line before it.
+   * All bytes of each line's disk, without the base image. Data that several lines share is counted for each of them: the kernel
+   * does not say how much two disks share, and a line may replace every byte of the line before it.
    */
   async #sizes(): Promise<Map<Line, number>> {
     const templates = await this.#host.templates()
@@ -312,7 +312,7 @@ export class LineCache {
       const bytes = sizes.get(line) ?? 0
       sizes.delete(line)
       this.#givenBack?.add('lines', isOld ? 'age' : 'pressure', bytes)
-      // At most this comes free. If less does, the next call of `relieve` evicts more.
+      // At most this many bytes become free. If it is less, the next call of `relieve` evicts more.
       missing -= bytes
       all.remove(line, bytes)
       own.remove(line, bytes)
@@ -321,7 +321,7 @@ export class LineCache {
     this.#addedToImages = [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
   }
 
-  /** The longest unused lines first. In one chain, the end comes first. */
+  /** The longest unused lines come first. Among lines that build on each other, the last one comes first. */
   #inOrderOfEviction(): Line[] {
     const depths = new Map([...this.#lines.values()].map((line) => [line, this.#chain(line).length]))
     const depth = (line: Line) => depths.get(line) ?? 0

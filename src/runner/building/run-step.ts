@@ -63,7 +63,7 @@ const startAs = async (
   }
 }
 
-/** The whole lines at the end. A single line that is too long is cut. */
+/** Returns the last lines of an output that are whole. A single line that is too long is cut. */
 export const lastLines = (output: Buffer): string => {
   if (output.length <= longestTail) return output.toString('utf8').trim()
   // The byte before the quoted ones shows whether the first line is whole.

@@ -12,7 +12,7 @@ import { keyAfter, keyOfBase } from './line-keys.ts'
 const GiB = 1024 ** 3
 
 const stageMark = '.stage-'
-/** Images and templates that exist while a definition is built. */
+/** Whether this is the name of an image or template that exists only while a definition is built. */
 export const isStageName = (image: string): boolean => image.includes(stageMark)
 export const stageName = (image: string, of: string | number): string => `${image}${stageMark}${of}`
 
@@ -24,21 +24,21 @@ export type Looked = {
   stage: Stage
   steps: readonly BuildStep[]
   config: ContainerConfig
-  /** Image or template that its sandbox is made from. Undefined: the disk of the stage that it builds on. */
+  /** Image or template that the stage's sandbox is made from. Undefined: the disk of the stage below. */
   from: string | undefined
-  /** The image of the library below its disk, and the name of that image's files. */
+  /** The base image of the stage's disk, and the name of that image's files. */
   base: { image: string; files: string }
-  /** Keys after its lines, as far as they are known before anything runs. */
+  /** Keys after the stage's lines, as far as they are known before anything runs. */
   keys: (string | undefined)[]
-  /** Key before its first line. */
+  /** Key before the first line of the stage. */
   firstKey: string | undefined
-  /** Key of the last line that is kept, in it or below it. */
+  /** Key of the last kept line in this stage, or in the stages below it. */
   keptKey: string | undefined
-  /** Number of lines that need not be run, because the disk after them is kept. */
+  /** Number of the stage's lines that need not be run, because the disk after them is kept. */
   kept: number
-  /** Number of lines that have been run, or need not be. */
+  /** Number of the stage's lines that have been run, or need not be. */
   done: number
-  /** Key after its last line, once that is known. */
+  /** Key after the stage's last line, once that key is known. */
   lastKey: string | undefined
 }
 
@@ -73,7 +73,7 @@ export class Survey {
     this.#onKept = onKept
   }
 
-  /** Only for stages whose `look` has resolved. */
+  /** Returns the survey's result for a stage. Only for stages whose `look` has resolved. */
   get(index: number): Looked {
     return this.#looked.get(index) as Looked
   }
@@ -172,8 +172,8 @@ export class Survey {
   }
 
   /**
-   * Key after the next line, which has just run. An address may have answered otherwise than when the stages were looked at. What
-   * depends on that has another key than it had then.
+   * Key after the next line, which has just run. An address may have returned other content than during the survey. Then this key
+   * and all later keys differ from those of the survey.
    */
   async keyAfterRun(
     { keys, firstKey, done }: Looked,

@@ -1,4 +1,4 @@
-// The sandbox in which one stage of a definition is built, with the usual limits. No stranger's program runs on the host.
+// The sandbox in which one stage of a definition is built, with the usual limits. No program of a definition runs on the host.
 import { createHash } from 'node:crypto'
 import type { Agent, Files } from '#src/toolbox/agent/agent.ts'
 import type { Assignment } from '#src/wire/runner-link.ts'
