@@ -1,4 +1,4 @@
-// Real cgroups of this machine: of the version that it uses, and of v2 where that is mounted as well. Needs root.
+// Tests on this machine's real cgroups: on its own version, and on v2 too if that is mounted. Needs root.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
