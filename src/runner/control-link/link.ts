@@ -11,7 +11,7 @@ type LinkParts = {
   runnerKey: string
   /** The first message on every connection; `sayHello` sends it again. */
   hello: () => Extract<FromRunner, { type: 'hello' }>
-  /** What each heartbeat tells of the disk of images. */
+  /** Disk space of images, which each heartbeat reports. */
   imageStorage?: () => ImageStorage
   onAssign: (assignment: Assignment) => void
   onImage: (assignment: ImageAssignment) => void

@@ -61,7 +61,7 @@ suite('reports', () => {
     assert.deepEqual(told, ['a 2 stopped'])
   })
 
-  test('a report that control’s list shows is done', async () => {
+  test('a report that control’s list shows is not sent again', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('same', 1))
