@@ -1,4 +1,4 @@
-// COPY and ADD with tars that a stranger packed: real ones and hostile ones.
+// COPY and ADD from tars that callers packed: ordinary ones and hostile ones.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { linkSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -1,12 +1,12 @@
-// What a COPY means, as a hash: which files it makes, with which bytes. Times do not count, as in Docker.
+// A hash of what a COPY line makes: its files and their bytes. Times do not count, as in Docker.
 import { createHash } from 'node:crypto'
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import { type CopyRequest, type Selection, select, type WantedFiles } from './selection.ts'
 import type { Tree } from './tree.ts'
 
 /**
- * Two lines with the same destination and the same fingerprint make the same files. Whether the destination is a directory is
- * not asked: this depends on the lines before. Throws as `select` does.
+ * Two lines with the same destination and the same fingerprint make the same files. The fingerprint ignores whether the
+ * destination is a directory, because that depends on earlier lines. Throws as `select` does.
  */
 export const fingerprintOf = async (tree: Tree, wanted: CopyRequest, signal: AbortSignal): Promise<string> => {
   const selection = await select(tree, wanted, true, signal)

@@ -4,7 +4,9 @@ import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { damagedTar, type TarEntry } from './tar-reader.ts'
 
-/** Where the contents of a file are: index of the tar, and index of the file in that tar. `digest`: of its bytes, where known. */
+/**
+ * Where the contents of a file are: index of the tar, and index of the file in that tar. `digest`: hash of the bytes, if known.
+ */
 export type Content = { tar: number; file: number; size: number; digest?: string }
 
 /** Numeric owner. Absent: the owner that the COPY line names, or root. */
