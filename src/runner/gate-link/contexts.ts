@@ -1,5 +1,5 @@
-// Answers a gate's requests about the files of definitions. The gate has checked the caller. It ends a body properly only if the
-// body has the signed length and hash. A body that breaks off counts as not sent.
+// Answers a gate's requests about the files of definitions. The gate has checked the caller. The gate ends a body properly only
+// if the body has the signed length and hash. A body that breaks off counts as not sent.
 import { Problem } from '#src/problems.ts'
 import type { GateRequest } from '#src/wire/gate-link.ts'
 import { ArchiveFailed } from '../archive/failed.ts'
