@@ -195,7 +195,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
   })
 
-  test('stopping a sandbox that is missing here reports it lost; one that never began is stopped', async () => {
+  test('a stop of a lost sandbox is reported as its loss; one that never started is reported stopped', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])
@@ -212,7 +212,7 @@ suite('keeper: assignments are carried out', () => {
   })
 })
 
-suite('keeper: what fails', () => {
+suite('keeper: failed verbs', () => {
   test('a failed verb is tried again, and reported only when it has worked', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
@@ -223,7 +223,7 @@ suite('keeper: what fails', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [3, ['box 1 started']])
   })
 
-  test('three failures are an error with the reason, and nothing is tried until a new generation', async () => {
+  test('after three failures an error with the reason is reported, and only a new generation tries again', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       throw new Error('The disk is full.')
@@ -372,8 +372,8 @@ suite('keeper: sandboxes that end by themselves', () => {
   })
 })
 
-suite('keeper: the whole list', () => {
-  test('an adopted sandbox that is as control lists it causes no verb and no report', async () => {
+suite('keeper: control’s whole list of sandboxes', () => {
+  test('an adopted sandbox that matches control’s list causes no verb and no report', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 3), 'started')
     kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'started' }], kept.time.now)

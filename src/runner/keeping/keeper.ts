@@ -165,7 +165,7 @@ export class Keeper implements Disposable {
     this.#turns.take(verb, assignment, isWanted, () => this.#perform(entry, verb))
   }
 
-  /** The result, if there is nothing to do. */
+  /** The outcome to report if no verb is needed; undefined if the host has to do something first. */
   #reached({ assignment, mayBeUnborn, verb, attempts, mayHaveCopy }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)

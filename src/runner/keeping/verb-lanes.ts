@@ -53,8 +53,8 @@ export class VerbLanes {
   }
 
   /**
-   * Queues `work`, which must not reject. First, without a lane, what must come before runs while `isWanted` is true. Then `work`
-   * waits for its lane. `work` itself has to check whether it is still wanted.
+   * Queues `work`, which must not reject. First, without a lane, the preparation of the verb runs, as long as `isWanted` is true.
+   * Then `work` waits for its lane. `work` itself has to check whether it is still wanted.
    */
   take(verb: Verb, assignment: Assignment, isWanted: () => boolean, work: () => Promise<void>): void {
     // A destroy waits for no other verb of the sandbox: such a verb may hold the very lane that the destroy needs.
@@ -78,7 +78,10 @@ export class VerbLanes {
     return isRestore ? this.#restores : this.#work
   }
 
-  /** Never rejects: an error here occurs again in the verb itself, which reports it. */
+  /**
+   * Starts the preparation of a verb, such as the copy of a parent's disk; undefined if the verb needs none. Never rejects: an
+   * error here occurs again in the verb itself, which reports it.
+   */
   #comesFirst(verb: Verb, assignment: Assignment, isWanted: () => boolean): Promise<unknown> | undefined {
     const { sandboxId } = assignment
     const status = this.#host.get(sandboxId)?.status
