@@ -14,7 +14,7 @@ const hostWith = (rates: Record<string, number>, host = 0) => {
   return {
     held,
     everHeld,
-    /** Sandboxes that are held still and were never released. */
+    /** Sandboxes that are frozen and were never released. */
     unreleased: () => unreleased,
     parts: {
       uncharged: () => bytes,
@@ -63,7 +63,7 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(held.size, 0)
   })
 
-  test('no sandbox is held still once the growth has stopped', async () => {
+  test('no sandbox is frozen once the growth has stopped', async () => {
     const { parts, everHeld } = hostWith({ busy: 0 })
     assert.equal(await findGrower(parts, ['busy']), undefined)
     assert.equal(everHeld.size, 0)
@@ -75,7 +75,7 @@ suite('the experiment that finds whose memory grows', () => {
     let growths = 0
     let wasHeld = false
     const uncharged = () => bytes
-    // Memory grows before any sandbox is held still, and once more while the suspect runs alone.
+    // Memory grows before any sandbox is frozen, and once more while the suspect runs alone.
     const wait = async () => {
       wasHeld ||= held.size > 0
       if (held.size === 0 && (!wasHeld || growths++ < 1)) bytes += 16 * MiB
@@ -93,7 +93,7 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy', 'attacker']), undefined)
   })
 
-  test('a sandbox whose memory is freed once it is held still is not found guilty, and continues', async () => {
+  test('a sandbox whose memory is freed once it is frozen is not found guilty, and continues', async () => {
     const { parts, held, unreleased } = hostWith({ busy: 0 })
     let bytes = 0
     const wait = async () => {
@@ -103,7 +103,7 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(unreleased(), 0)
   })
 
-  test('a sandbox that cannot be held still is not found guilty', async () => {
+  test('a sandbox that cannot be frozen is not found guilty', async () => {
     const { parts } = hostWith({ attacker: 200 })
     assert.equal(await findGrower({ ...parts, holdStill: async () => false }, ['attacker']), undefined)
   })

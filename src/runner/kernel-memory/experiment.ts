@@ -1,8 +1,8 @@
-// Finds the sandbox that makes the kernel's uncharged memory grow. All suspects are held still together; then each runs alone for
-// a moment. Growth while all are still has another cause. Growth while one runs alone is caused by that one.
+// Finds the sandbox that makes the kernel's uncharged memory grow. All suspects are frozen together; then each runs alone for a
+// moment. Growth while all are frozen has another cause. Growth while a single suspect runs is caused by that suspect.
 //
-// There are few suspects, and each is held still for some hundred milliseconds. The experiment runs only while memory grows that
-// no limit counts, and ordinary programs do not cause that.
+// There are few suspects, and each is frozen for some hundred milliseconds. The experiment runs only while memory grows that no
+// limit counts, and ordinary programs do not cause that.
 const MiB = 1024 ** 2
 
 export type ExperimentParts = {
@@ -35,7 +35,7 @@ const awaitGrowth = async ({ uncharged, delay }: ExperimentParts, windowMs: numb
   return undefined
 }
 
-/** Waits while all are still, and returns the uncharged bytes after that; undefined if they grow nevertheless. */
+/** Waits while all suspects are frozen, and returns the uncharged bytes after that; undefined if memory grows nevertheless. */
 const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promise<number | undefined> => {
   const before = uncharged()
   await delay(ms)
@@ -43,7 +43,7 @@ const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promis
   return after - before >= tellingBytes / 4 ? undefined : after
 }
 
-/** `suspects` is ordered, most suspected first. Sandboxes that cannot be held still now are left out. */
+/** `suspects` is ordered, most suspected first. Sandboxes that cannot be frozen now are left out. */
 export const findGrower = async (parts: ExperimentParts, suspects: readonly string[]): Promise<string | undefined> => {
   const growsInMs = await awaitGrowth(parts, longestWindowMs)
   if (growsInMs === undefined) return undefined

@@ -64,7 +64,7 @@ suite('an inquiry into slow growth', () => {
     assert.deepEqual(await hostWith({ rate: () => 1, isInSlabs: false }).inquire(30), { grower: 'attacker' })
   })
 
-  test('an inquiry ends without holding any sandbox still if growth does not continue', async () => {
+  test('an inquiry ends without freezing any sandbox if growth does not continue', async () => {
     const { inquire, holds } = hostWith({ rate: () => 0 })
     assert.equal(await inquire(2), 'over')
     assert.equal(holds(), 0)

@@ -91,7 +91,7 @@ suite('the trial that finds slow growth', () => {
     assert.equal((await findIn(100)).grower, undefined)
   })
 
-  test('a bout in which a sandbox cannot be held still proves nothing', async () => {
+  test('a bout in which a sandbox cannot be frozen proves nothing', async () => {
     const { findIn } = hostWith({ busy: 0, attacker: 1 }, { canHold: false })
     assert.equal((await findIn(40)).grower, undefined)
   })

@@ -1,7 +1,7 @@
 // Finds the sandbox that causes growth too slow for the experiment (experiment.ts), by many short bouts over minutes.
 //
-// In a bout all suspects are held still; then one group runs for a moment, and then another group. Only memory that is still kept
-// after all are held still again counts, because busy programs allocate and free memory all the time. Three questions follow each
+// In a bout all suspects are frozen; then one group runs for a moment, and then another group. Only memory that is still kept
+// after all are frozen again counts, because busy programs allocate and free memory all the time. Three questions follow each
 // other:
 // 1. Does memory grow more while all run than while none runs? If not, no sandbox is the cause.
 // 2. The suspects are split into random halves, anew in each bout. Which suspect's halves grow more than the others?
@@ -16,13 +16,13 @@ export type TrialParts = ExperimentParts & {
 
 /** After this time the kernel has freed, and counted, what it frees and counts late. */
 const settleMs = 150
-/** Most suspects that are held still at once. If there are more, each bout picks a random selection. */
+/** Most suspects that are frozen at once. If there are more, each bout picks a random selection. */
 const mostHeld = 64
 /** The least error that a measurement is assumed to have, even if a few measurements agree. */
 const leastError = 32 * 1024
 /** After so many bouts, growth that does not depend on any sandbox is attributed to the host. */
 const boutsForAll = 12
-/** After so many bouts alone, a sandbox is suspected no more than others. */
+/** A suspect that ran alone in this many bouts without proof is dropped from the suspects. */
 const boutsAlone = 30
 /** A sandbox is guilty if it causes at least this part of the growth. */
 const leastShare = 1 / 3
@@ -69,7 +69,7 @@ export class Trial {
   }
 
   /**
-   * By how many standard errors the mean is above 0. The error is estimated from all differences together, because a few
+   * Returns how many standard errors the mean is above 0. The error is estimated from all differences together, because a few
    * differences of one sandbox may agree by chance.
    */
   #certaintyOf(differences: Differences): number {
@@ -142,8 +142,8 @@ export class Trial {
   }
 
   /**
-   * Measures how much more memory is kept after group `one` ran than after group `other` ran. Sandboxes that cannot be held still
-   * now are left out. If that is a whole group, the bout has no result.
+   * Measures how much more memory is kept after group `one` ran than after group `other` ran. Sandboxes that cannot be frozen now
+   * are left out. If that is a whole group, the bout has no result.
    */
   async #compare(
     all: readonly string[],
@@ -153,7 +153,7 @@ export class Trial {
   ): Promise<void> {
     const { holdStill, uncharged, delay, runMs, random = Math.random } = this.#parts
     const holds = new Map<string, AbortController>()
-    /** Returns the sandboxes that could be held still. */
+    /** Returns the sandboxes that could be frozen. */
     const hold = async (sandboxIds: readonly string[]): Promise<string[]> => {
       const areStill = sandboxIds.map(async (sandboxId) => {
         const release = new AbortController()
@@ -163,7 +163,7 @@ export class Trial {
       const answers = await Promise.all(areStill)
       return sandboxIds.filter((_, index) => answers[index])
     }
-    /** Undefined if not all of them could be held still again. */
+    /** Undefined if not all of them could be frozen again. */
     const kept = async (sandboxIds: readonly string[]): Promise<number | undefined> => {
       const before = uncharged()
       for (const sandboxId of sandboxIds) holds.get(sandboxId)?.abort()

@@ -25,7 +25,7 @@ const everySeconds = 0.5
 const quietLooks = 20
 
 const standardBounds = {
-  /** Growth from which on sandboxes are examined. */
+  /** Sandboxes are examined once uncharged memory has grown by this much. */
   grownBytes: 128 * MiB,
   /** Growth between two looks that is attributed to the sandboxes that ran. */
   blamedBytes: 16 * MiB,
