@@ -22,7 +22,7 @@ const cutJournal = (
 const reasonIn = async (journal: Journal) => (await journal.read('a'))?.spec.errorReason
 
 suite('wherever the power fails', { skip: needsRoot }, () => {
-  test('a new spec is whole on the disk before it is reported; before that it is missing or whole', () =>
+  test('a new spec is on the disk once `writeSpec` resolves; before that it is missing or whole', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
@@ -35,7 +35,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
       },
     ))
 
-  test('a rewritten spec is the old or the new one, and whole', () =>
+  test('after a power cut a rewritten spec is the old or the new one, and whole', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('old'))
@@ -48,7 +48,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
       },
     ))
 
-  test('a spec that is rewritten without waiting never damages the earlier one', () =>
+  test('a power cut during a late rewrite leaves the old or the new spec, and it is whole', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('old'))
@@ -61,7 +61,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
       },
     ))
 
-  test('a run is whole or missing, and its spec stays', () =>
+  test('after a power cut `run.json` is whole or missing, and `spec.json` is unchanged', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
@@ -76,7 +76,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
       },
     ))
 
-  test('a disowned sandbox does not come back', () =>
+  test('a disowned sandbox does not come back after a power cut', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))
@@ -90,7 +90,7 @@ suite('wherever the power fails', { skip: needsRoot }, () => {
       },
     ))
 
-  test('owed archives are known from the moment when `oweArchives` resolves', () =>
+  test('once `oweArchives` resolves, a power cut does not lose the record of archives to remove', () =>
     cutJournal(
       async (journal, mark) => {
         await journal.writeSpec('a', specOf('first'))

@@ -25,7 +25,7 @@ suite('the journal', () => {
     assert.deepEqual(readdirSync(join(directory, 'a')).sort(), ['run.json', 'spec.json'])
   })
 
-  test('late writes come before later writes, and a failure is reported', async () => {
+  test('a late write reaches the disk before later writes, and its failure is reported', async () => {
     await journal.writeSpec('late', spec)
     for (const errorReason of ['1', '2']) journal.rewriteSpecLate('late', { ...spec, errorReason }, assert.ifError)
     await journal.rewriteSpec('late', { ...spec, errorReason: '3' })
@@ -47,7 +47,7 @@ suite('the journal', () => {
     assert.ok(read?.run?.pid !== undefined)
   })
 
-  test('a damaged run reads as missing; a damaged spec reads as no sandbox', async () => {
+  test('a damaged `run.json` reads as missing; a damaged `spec.json` reads as no sandbox', async () => {
     await journal.writeSpec('torn', spec)
     writeFileSync(join(directory, 'torn/run.json'), '{"boo')
     assert.deepEqual(await journal.read('torn'), { spec, run: undefined })

@@ -18,7 +18,7 @@ export type Spec = {
   cause?: Cause
   /** The sandbox's archive. Once it is set, a disk on this host is only a leftover that will be removed. */
   archive?: Archive
-  /** The image below its archived disk. */
+  /** The base image of the sandbox's archived disk. */
   base?: string
   /** Why the request of the assignment's generation was refused. The sandbox is unchanged. */
   refused?: string

@@ -15,13 +15,13 @@ import type { ImageConfig } from '#src/wire/runner-link.ts'
 import type { Journal } from './journal.ts'
 import { cgroupPathOf, type Places } from './places.ts'
 
-/** The agent's calls for the life of a sandbox: whether it is there, its shutdown, commands, and the entrypoint. */
+/** The agent's calls that verbs need: whether the agent answers, its shutdown, commands, and the entrypoint. */
 export type AgentLink = Pick<Agent, 'info' | 'shutdown' | 'exec'> & { jobs: Pick<Jobs, 'spawn'> }
 
 export type Images = {
-  /** The directory of an image's files, shifted to the uids of sandboxes; undefined if it is not on this host. */
+  /** The directory of an image's files, shifted to the uids of sandboxes; undefined if the image is not on this host. */
   rootfsOf(image: string): string | undefined
-  /** The image over which a new disk is made: of the default image the newest. */
+  /** The base image of a new disk: `image` itself, or for the default image its newest version. */
   newest?(image: string): string
   /** The part of an image's configuration that applies to its sandboxes. */
   configOf?(image: string): ImageConfig | undefined

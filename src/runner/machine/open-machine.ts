@@ -121,7 +121,7 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     runtime,
     filter: { kind: 'compiled', base64 },
     maskedPaths: findMaskedPaths(),
-    // Beside the images, as layers of one overlay are best of one file system.
+    // The layers with sudo lie beside the images, because layers of one overlay work best on one file system.
     sudoLayers: parts.offersSudo === false ? undefined : await makeSudoLayers(join(parts.directory, 'sudo-layers')),
     pool,
     network: parts.network,

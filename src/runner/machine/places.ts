@@ -87,7 +87,7 @@ const keepInMemory = async (directory: string): Promise<void> => {
   await runCommand(['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', directory], { timeoutMs: 10_000 })
 }
 
-/** For tests, which remove their whole instance. (`purge` finds the tmpfs among the mounts.) */
+/** Unmounts the tmpfs that `keepInMemory` mounted. Only tests need this; `purge` finds the tmpfs among the mounts. */
 export const unmountMemory = async ({ shown }: Pick<Places, 'shown'>): Promise<void> => {
   const mounts = await readFile('/proc/self/mountinfo', 'utf8')
   if (mounts.includes(` ${shown} `)) await runCommand(['umount', shown], { timeoutMs: 10_000 })

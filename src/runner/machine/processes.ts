@@ -1,4 +1,4 @@
-// Reads from /proc what it says about a sandbox's first process.
+// Reads facts about a sandbox's first process from /proc.
 import { readFileSync } from 'node:fs'
 import { identityOf, isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
 import { readIfThere } from '#src/runner/cgroup/files.ts'
