@@ -71,7 +71,7 @@ suite('samples of what sandboxes use', () => {
     )
   })
 
-  test('samples that could not be sent are sent at the next look, as are those of a sandbox that came back', async () => {
+  test('unsent samples are sent at the next look, and a sandbox that runs again is reported at once', async () => {
     using sampling = start()
     const { state, lookAfter } = sampling
     state.readings.set('a', idle)

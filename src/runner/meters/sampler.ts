@@ -1,5 +1,5 @@
-// Reports to control at intervals what sandboxes use, for the history of use. All are read in one pass. A sandbox whose use has
-// not changed is reported only every five minutes, so thousands of idle sandboxes cause little traffic.
+// Reports to control at intervals what sandboxes use, for the history of use. All sandboxes are read in one pass. A sandbox whose
+// use has not changed is reported only every five minutes, so thousands of idle sandboxes cause little traffic.
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
 import { type MeterReading, type MeterSample, mostSamples } from '#src/wire/meter-reading.ts'
