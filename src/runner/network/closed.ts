@@ -8,7 +8,7 @@ export const closedRanges = notPublicIpv4
 
 type Closed = readonly (typeof notPublicIpv4)[number][]
 
-/** The closed networks where no host of another network can be. No resolver is there either (resolvers.ts). */
+/** Closed networks that can only contain this host and its direct neighbours. No resolver is there either (resolvers.ts). */
 export const ofNoHost = [
   '0.0.0.0/8',
   '127.0.0.0/8',

@@ -19,7 +19,7 @@ suite('the networks of the host', () => {
     assert.deepEqual(networksOfHost([{ dst: 'default', nexthops: hops }], []), ['8.1.0.1/32', '8.2.0.1/32'])
   })
 
-  test('routes to the whole Internet are not closed: default routes, their halves, ways out', () => {
+  test('routes to the whole Internet are not closed: default routes, and routes to half of all addresses', () => {
     const halves = ['0.0.0.0/1', '128.0.0.0/1'].map((dst) => ({ dst, dev: 'tun0' }))
     const viaWayOut = { dst: '9.0.0.0/8', gateway: '8.1.0.1', dev: 'eth0' }
     assert.deepEqual(networksOfHost([wayOut, viaWayOut, { dst: 'default', dev: 'ppp0' }, ...halves], []), [
@@ -27,7 +27,7 @@ suite('the networks of the host', () => {
     ])
   })
 
-  test('networks behind a device that is no way out are closed, with or without a gateway', () => {
+  test('networks behind a device without a default route are closed, with or without a gateway', () => {
     const routes = [wayOut, { dst: '9.1.0.0/16', gateway: '10.8.0.1', dev: 'tun0' }]
     assert.deepEqual(networksOfHost(routes, []), ['10.8.0.1/32', '8.1.0.1/32', '9.1.0.0/16'])
   })

@@ -10,9 +10,11 @@ type Hop = { gateway?: string; via?: { host?: string }; dev?: string }
 type Route = Hop & { type?: string; dst: string; nexthops?: Hop[] }
 type Address = { ifname: string; addr_info?: { local?: string; address?: string; prefixlen?: number }[] }
 
-/** A shorter prefix is a way out to everywhere, such as the two halves that a VPN puts over the default route. */
+/**
+ * A route with a shorter prefix counts as a way out to the Internet, like the two halves that a VPN puts over the default route.
+ */
 const shortestNetwork = 8
-/** Limits the closed networks on a host that has the routes of the whole Internet. Its own neighbours come among the first. */
+/** Limits the closed networks on a host that has the routes of the whole Internet. Gateways and direct networks come first. */
 const mostNetworks = 4096
 const restMs = 50
 const againMs = 1000

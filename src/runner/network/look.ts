@@ -8,7 +8,7 @@ type Link = { ifname: string; mtu: number }
 type SlotsOnHost = {
   /** Slots that have both a namespace and a link. */
   whole: Set<number>
-  /** Slots that have at least one of the two. */
+  /** Slots that have a namespace, a link or both. */
   any: Set<number>
 }
 

@@ -64,7 +64,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a slot belongs to its organization once applied, whoever had the slot taken before', async () => {
+    test('a slot counts for an organization once its policy is applied, even if another one was guessed', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()

@@ -54,7 +54,7 @@ export type NetworkPoolOptions = {
   resolvers?: readonly string[]
   /** Size of the kernel's connection table. Default: read from the kernel. */
   connectionTableSize?: number
-  /** Default: at least one minute, plus one minute. */
+  /** How long opened addresses stay open. Default: at least one minute, plus one minute. */
   openTime?: OpenTime
 }
 

@@ -128,7 +128,7 @@ if (!isPrivateHost) {
       assert.notEqual(await tcp(slot, web.listed, 53), 'silence')
     })
 
-    test('networks and gateways that the host joins later are closed, and open again when it leaves', async () => {
+    test('networks and gateways that the host joins later are closed, and opened when the host leaves them', async () => {
       const slot = await slotWith(everything)
       for (const to of Object.values(later)) assert.equal(await tcp(slot, to), 'open', to)
       const soon = async (to: string, word: string) => {

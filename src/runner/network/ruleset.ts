@@ -15,7 +15,7 @@ export type RulesetParts = {
   connectionTableSize?: number | undefined
 }
 
-/** What may change while the table exists. */
+/** State of the rules that may change while the table exists. */
 export type Present = {
   /** Ports of our own resolver; undefined while it does not run. */
   ports?: Ports | undefined
@@ -82,7 +82,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
   const table = tableOf(instance)
   const links = linksOf(instance)
   const dns = `ip daddr @resolvers ${port53}`
-  // The connection's mark holds its organization only while the connection is counted.
+  // A connection's mark holds the organization's number only while these rules count the connection.
   const tooMany = [
     `iifname ${links} ct state new add @connections { ip saddr ct count over ${connections.sandbox} } drop`,
     `iifname ${links} ct state new ct mark set iifname . ip saddr map @organizations`,

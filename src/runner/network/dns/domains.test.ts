@@ -14,7 +14,7 @@ suite('a list of domains', () => {
     ['api.example.com.evil.test', false],
     ['', false],
   ] as const) {
-    test(`${isThere ? 'holds' : 'does not hold'} "${name}"`, () => {
+    test(`the list ${isThere ? 'contains' : 'does not contain'} "${name}"`, () => {
       assert.equal(isListed(['api.example.com', '*.b.test'], name), isThere)
     })
   }

@@ -70,7 +70,7 @@ const codeOf = (answer: Buffer) => (answer[3] ?? 0) & 15
 const countOf = (answer: Buffer) => answer.readUInt16BE(6)
 
 suite('the resolver of sandboxes with a list of domains', () => {
-  test('an address is told only after it is open, and for five minutes at most', async () => {
+  test('an answer comes only after its address is open, and its TTL is at most five minutes', async () => {
     const opened: unknown[] = []
     using server = await serve({
       open: async (...all) => {
@@ -133,7 +133,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     assert.equal(codeOf(await askUdp(server, question('api.example.com', 1, 10))), 0)
   })
 
-  test('every sandbox always gets a few questions answered, however many forty others ask', async () => {
+  test('every sandbox always gets a few questions answered, however many questions forty others send', async () => {
     let asked = 0
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const { promise: full, resolve: isFull } = Promise.withResolvers<void>()

@@ -10,12 +10,12 @@ import { type Answer, codes, mostQuestionBytes, readQuestion, types, writeAnswer
 type ResolvedAddress = { address: string; ttl: number }
 
 export type DnsServerParts = {
-  /** Address on which it listens. The kernel chooses the ports. */
+  /** Address on which the resolver listens. The kernel chooses the ports. */
   address: string
   domainsOf: (sandbox: string) => readonly string[] | undefined
   /** Resolves a name. Errors have a `code` of `node:dns`. */
   lookup: (name: string) => Promise<readonly ResolvedAddress[]>
-  /** Opens addresses for a sandbox, and returns those that it may know. */
+  /** Opens addresses for a sandbox. Returns those that the answer may contain. */
   open: (sandbox: string, name: string, addresses: readonly string[], seconds: number) => Promise<readonly string[]>
 }
 

@@ -19,7 +19,8 @@ export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
     )
   })
 
-// Mounts of the host were copied into this namespace. Without this, a server that ends could not release its pool until we end.
+// Unmounts this namespace's copies of the host's loop mounts. With them, a server that ends could not release its pool before
+// this process ends.
 const letGoOfLoopDevices = async () => {
   const mounted = (await readFile('/proc/self/mountinfo', 'utf8'))
     .split('\n')
