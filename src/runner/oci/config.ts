@@ -32,7 +32,7 @@ export type SandboxConfig = {
   sys: string
   /** The processors that the sandbox is bound to, as a list (cpuset(7)). Undefined: all. */
   cpus: string | undefined
-  /** The ids of its users on the host. */
+  /** The ids that the sandbox's users have on the host. */
   ids: readonly IdRange[]
   netnsPath: string
   cgroupsPath: string

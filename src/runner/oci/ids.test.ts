@@ -6,7 +6,7 @@ import { commonIds, groupLargeIds, idsIn, idsNamedIn, mapToOwn, ownIds, sharedId
 const full = groupLargeIds(Array.from({ length: 4096 }, (_, at) => commonIds + at)) ?? assert.fail()
 
 suite('ids of sandboxes on the host', () => {
-  test('no two sandboxes of a runner share an id, and none has one of disks, of users or of containers', () => {
+  test('no two sandboxes of a runner share an id, and all ids are above those of host users and LXD', () => {
     for (const base of ['10.0.0.0', '10.127.240.0', '10.255.240.0'].map((dotted) =>
       Buffer.from(dotted.split('.').map(Number)).readUInt32BE(),
     )) {
@@ -20,7 +20,7 @@ suite('ids of sandboxes on the host', () => {
     }
   })
 
-  test('ids up to 65535 are where earlier versions had them, below 2^31', () => {
+  test('ids up to 65535 have the host ids of earlier versions, which are below 2^31', () => {
     const [low] = ownIds('10.127.240.2')
     assert.deepEqual(low, { inside: 0, outside: 1_588_692_640, count: uidCount })
     for (let n = 0; n < 2 ** 16; n += 97) {
@@ -29,7 +29,7 @@ suite('ids of sandboxes on the host', () => {
     }
   })
 
-  test('every sandbox has the ids below 200704, and those of its image beyond', () => {
+  test('every sandbox has all ids below 200704, and above that only the ids of its image', () => {
     const groups = groupLargeIds([95_607, 197_609, 2_000_000, 1_000_660_000, 1_000_660_001])
     assert.deepEqual(groups, [
       { first: 2_000_000, count: 1 },
@@ -66,7 +66,7 @@ suite('ids of sandboxes on the host', () => {
     assert.ok(mapToOwn(ownIds('10.255.255.255', longest)).length < 4096)
   })
 
-  test('numbers of users are found where a sandbox, an image or a definition names them', () => {
+  test('user numbers are found in a sandbox’s or image’s user and in a definition', () => {
     assert.deepEqual(['app', '1000660000', '7:2000000', 'a:5', ''].map(idsIn), [
       [],
       [1_000_660_000],

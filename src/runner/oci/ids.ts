@@ -4,11 +4,14 @@
 
 import { diskIds, moreRunningIds, runningIds } from '#src/kit/sandbox-ids.ts'
 
-/** uid 0 inside is this one on disks. */
+/** The id on disks that stands for uid 0 inside. */
 export const uidBase = diskIds.first
 export const uidCount = diskIds.count
 
-/** Ids that files of images and disks may have, from 0 inside. The largest on a disk is the largest that there is. */
+/**
+ * Number of ids, counted from 0 inside, that files of images and disks may have. The last of them has the kernel's largest id on
+ * disks.
+ */
 export const mostIds = 2 ** 32 - 1 - uidBase
 
 /** A range of inside ids that is contiguous on the host. */
@@ -16,7 +19,7 @@ export type IdRange = { inside: number; outside: number; count: number }
 
 /** The end of a sandbox's second range is reserved for ids of its image above the common ids. */
 const largeCount = 4096
-/** Every sandbox has the ids below this one. */
+/** Every sandbox has all ids below this number. */
 export const commonIds = uidCount + moreRunningIds.count - largeCount
 
 /** The kernel takes 4 KiB of lines (user_namespaces(7)), and a line has up to 29 characters. */

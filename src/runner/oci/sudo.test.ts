@@ -32,7 +32,7 @@ suite('the layer with sudo', () => {
     assert.equal(chosen(), 'local')
   })
 
-  test('directories that the sandbox itself has changed count', () => {
+  test('a directory that the sandbox has replaced by a file does not count', () => {
     mkdirSync(join(roots.image, 'usr/bin'), { recursive: true })
     writeFileSync(join(roots.disk, 'usr'), '')
     assert.equal(chosen(), undefined)

@@ -29,7 +29,7 @@ suite('the filter of arguments', () => {
       { read: 63, setsockopt: 208, socket: 198, mmap: 222, setpriority: 140, fsetxattr: 7, ppoll: 73, pselect6: 72 },
     ],
   ] as const)
-    test(`forbidden arguments are answered, even with bits the kernel ignores; others pass: ${arch}`, () => {
+    test(`forbidden arguments are refused, even with bits the kernel ignores; others pass: ${arch}`, () => {
       const filter = makeArgumentFilter(arch)
       const answers = (call: keyof typeof calls, ...given: number[]) =>
         [0n, 1n << 32n].map((upper) =>
@@ -75,7 +75,7 @@ suite('the filter of arguments', () => {
     })
 
   for (const arch of ['x64', 'arm64'] as const)
-    test(`each listed forbidden call gets the listed answer: ${arch}`, () => {
+    test(`each call with forbidden arguments gets the expected error: ${arch}`, () => {
       const filter = makeArgumentFilter(arch)
       for (const { name, call, given, errno } of forbiddenCalls) {
         const number = numbers[call]?.[arch]

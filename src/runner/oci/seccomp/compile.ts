@@ -25,7 +25,10 @@ const instructionBytes = 8
 
 const isFilter = (bytes: Buffer) => bytes.length > 0 && bytes.length % instructionBytes === 0
 
-/** The profile, behind the filters of 32-bit programs and of arguments. Jumps are relative, so each stays as it is. */
+/**
+ * The compiled profile, preceded by the filters of 32-bit programs and of arguments. Jumps are relative, so each part stays as it
+ * is.
+ */
 export const compiledFilter = async (parts: CompileParts, profile: SeccompProfile): Promise<string> =>
   Buffer.concat([makeFilterOf32Bits(), makeArgumentFilter(), await compiledProfile(parts, profile)]).toString('base64')
 

@@ -55,7 +55,10 @@ export const addressFamilies = [1, 2, 10]
 
 export const netlink = 16
 
-/** Addresses and routes, and what sockets there are (`ip`, `ss`, C libraries). Of devices (15) it would hear the host's. */
+/**
+ * Protocols for addresses and routes (0) and for lists of sockets (4), which `ip`, `ss` and C libraries use. Protocol 15 is
+ * missing, because it would report devices of the host.
+ */
 export const netlinkProtocols = [0, 4]
 
 /** Programs such as `useradd` continue if the kernel has no auditing, but give up if it is not permitted. */
@@ -79,7 +82,7 @@ const withNetlink = (): Rule[] => {
   ]
 }
 
-/** Linux, 32-bit, the old version number, both, without address randomization (debuggers), and the question "which?". */
+/** Linux, 32-bit, the old version number, both, without address randomization (debuggers), and the query of the current one. */
 export const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
 
 const whenFirstIs = (name: string, values: readonly number[]): Rule[] =>

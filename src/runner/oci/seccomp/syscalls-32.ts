@@ -1,6 +1,6 @@
 // The kernel's table of system calls for programs of 32 bits (i386; `asm/unistd_32.h`) by number.
 
-/** Each name has the number after the one before it. A number says where names go on behind a gap. */
+/** The number of each name is one more than that of the name before it. After a gap the text gives the next number. */
 const table = `
   restart_syscall exit fork read write open close waitpid creat link unlink execve chdir time mknod chmod lchown
   break oldstat lseek getpid mount umount setuid getuid stime ptrace alarm oldfstat pause utime stty gtty access

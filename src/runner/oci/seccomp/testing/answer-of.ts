@@ -1,7 +1,10 @@
 // Runs a filter program as the kernel would.
 import assert from 'node:assert/strict'
 
-/** An errno; 0 for the kernel's own answer; undefined where the program ends without one, so that what follows it decides. */
+/**
+ * Returns an errno; 0 if the kernel handles the call; undefined if the program ends without an answer, so that the next filter
+ * decides.
+ */
 export const answerOf = (
   program: Buffer,
   call: number,
