@@ -20,10 +20,13 @@ type Trial = {
   mountPoints: { image: string; own: string }
 }
 
-/** The highest ids that a sandbox may have, and more of them than it usually has. */
+/** The highest ids that a sandbox may have, in more ranges than usual: if these can be mapped, all others can. */
 const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
 
-/** Whether owners can be mapped below an overlay there. Needs Linux 5.19 and a file system that supports it. */
+/**
+ * Whether owners of files in these directories can be mapped below an overlay. Needs Linux 5.19 and a file system that supports
+ * it.
+ */
 export const canMapOwners = async ({ launcher, log, directories, mountPoints }: Trial): Promise<boolean> => {
   const { image, own } = mountPoints
   try {

@@ -84,7 +84,7 @@ for (const useBtrfs of [true, false])
       assert.equal(readFileSync(join(upper, 'file'), 'utf8'), 'x')
     })
 
-    test('copies that are asked for at the same time are each whole, and one that fails fails alone', async () => {
+    test('of copies made at the same time each is whole, and if one fails, the others succeed', async () => {
       const ids = ['many-1', 'many-2', 'many-3', 'many-4']
       const parent = { sandboxId: 'a' }
       const making = ids.map((id) => pool.copyDisk(parent, id, `below ${id}`, 1))
@@ -220,7 +220,7 @@ suite('a pool’s image', { skip: needsRoot }, () => {
     }
   })
 
-  test('a pool that an error made read-only while sandboxes use it says at every try what to do', async () => {
+  test('opening a pool that is read-only after a disk error fails each time and says what to do', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     const image = join(directory, 'pool.img')
     const place = join(directory, 'pool')

@@ -16,7 +16,7 @@ import { readOnlySince, SpaceClaim } from './space-claim.ts'
 import { type Changes, isName, Volumes } from './volumes.ts'
 
 export type Disk = {
-  /** Directory that contains all of the following. */
+  /** Directory that contains the other parts of the disk. */
   directory: string
   upper: string
   work: string
@@ -63,9 +63,9 @@ export interface StoragePool {
   /** Bytes of every disk, by sandbox. Empty if unknown. */
   sizesOfDisks(): Promise<ReadonlyMap<string, number>>
   listTemplates(): Promise<string[]>
-  /** Bytes of every template, as `sizeOfTemplate` has them; empty where that is not known. */
+  /** Bytes of every template without its base image. Empty if unknown. */
   sizesOfTemplates(): Promise<ReadonlyMap<string, number>>
-  /** When a template was made or last marked as used; 0 where there is none. */
+  /** When a template was made or last marked as used; 0 if there is no such template. */
   lastUseOfTemplate(template: string): Promise<number>
   markTemplateUsed(template: string): Promise<void>
   room(): Promise<{ freeBytes: number; wholeBytes: number }>
@@ -169,7 +169,7 @@ const isHeld = async (image: string) => (await runCommand(['losetup', '--associa
 const roomFor = async (directory: string) =>
   Math.max(smallestImage, Math.floor(((await freeBytes(directory)) * shareOfFree) / GiB) * GiB)
 
-/** Made under another name until it is complete, so that a killed runner's successor starts over. */
+/** Makes the pool's image under another name and renames it when it is complete. After a kill the next runner starts over. */
 const makeImage = async (image: string, bytes: number) => {
   if (await stat(image).catch(() => undefined)) return
   const unfinished = `${image}.new`
@@ -229,12 +229,12 @@ class DiskPool implements StoragePool {
   }
 
   async exists(sandboxId: string) {
-    // `etc` is the last part of a disk that is made.
+    // `etc` is made last, so a disk with `etc` is complete.
     return (await stat(this.diskOf(sandboxId).etc).catch(() => undefined)) !== undefined
   }
 
   async baseOf(original: Original) {
-    // An image's name may be one that no template can have.
+    // The name of an image may have characters that no name of a template can have. Then there is no such template.
     if ('template' in original && !isName(original.template)) return undefined
     // A power cut may have left the file empty.
     return (await readIfThere(join(diskAt(this.#pathOf(original)).etc, baseName))) || undefined

@@ -21,7 +21,8 @@ const standardKeepFreeBytes = 2 * 1024 * MiB
 const mostSpareBytes = 1024 * MiB
 
 /**
- * Follows the path of a pool in messages and says what to do. Once nothing uses the pool, mounting it again makes it writable.
+ * The end of an error message that begins with the path of the pool. It says what to do: once nothing uses the pool, mounting it
+ * again makes it writable.
  */
 export const readOnlySince =
   'is read-only since an error of the disk below it: restart this machine, or end all sandboxes and Alcove'

@@ -1,4 +1,4 @@
-// Templates: images that were made of sandboxes' disks, each over a base image that was not.
+// Templates: images made from sandboxes' disks. The base image of a template is never a template itself.
 import type { StoragePool } from './pool.ts'
 
 /** The base image, and the bytes that the template adds to it if known. */

@@ -1,5 +1,5 @@
 // Directories of a pool that are made, copied and removed as a whole: btrfs subvolumes, or plain directories without btrfs. A
-// volume with its final name is complete. Names of unfinished ones begin with a dot, which no sandbox's name does.
+// volume with its final name is complete. The name of an unfinished volume begins with a dot, unlike any sandbox's name.
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Batches, type Outcomes } from '#src/kit/batches.ts'
@@ -19,8 +19,8 @@ const settleTimeoutMs = 2 * 60_000
 export const isName = (text: string) => /^[A-Za-z0-9._-]{1,255}$/.test(text) && text !== '.' && text !== '..'
 
 /**
- * A line such as `0/257  16384  16384  disks/name`, as btrfs-qgroup(8) prints for subvolumes directly below a directory of this
- * name.
+ * Parses lines such as `0/257  16384  16384  disks/name`, which btrfs-qgroup(8) prints for subvolumes directly below a directory
+ * of this name.
  */
 const parseSizes = (table: string, directory: string): ReadonlyMap<string, number> => {
   const sizes = new Map<string, number>()
@@ -64,7 +64,7 @@ export class Volumes {
     return join(this.#directory, name)
   }
 
-  /** Includes unfinished and half-removed volumes. */
+  /** Lists all volumes, including unfinished and half-removed ones. */
   list() {
     return readdir(this.#directory)
   }
@@ -124,7 +124,7 @@ export class Volumes {
     return Promise.allSettled(copies.map((copy) => failures.has(copy) && Promise.reject(failures.get(copy))))
   }
 
-  /** What was copied before this call has its name on the disk when this resolves. */
+  /** Resolves when all volumes that were copied before this call have their names on the disk. */
   settle(): Promise<void> {
     return this.#settling.run()
   }
