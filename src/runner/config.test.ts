@@ -7,7 +7,7 @@ import { instanceOf } from '#src/kit/instance.ts'
 import { loadConfig } from './config.ts'
 
 suite('settings of the runner', () => {
-  test('all complaints come at once', () => {
+  test('all errors in the settings are reported at once', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_CONTROL_URL: 'nonsense', ALCOVE_RUNNER_SOCKET_GID: '-1' }),
       (error: Error) => {
@@ -56,14 +56,14 @@ suite('settings of the runner', () => {
     for (const wrong of ['-1', '1.5', '1000000', 'x']) assert.throws(() => speedOf(wrong), /ALCOVE_DISK_MIB/)
   })
 
-  test('an unusable archive store is one of the complaints', () => {
+  test('an unusable archive store is reported together with the other errors', () => {
     assert.throws(
       () => loadConfig({ ...told, ALCOVE_RUNNER_KEY: '', ALCOVE_ARCHIVE_STORE: 's3://box' }),
       /^Error: ALCOVE_RUNNER_KEY is missing.*\nALCOVE_ARCHIVE_STORE is S3, so ALCOVE_ARCHIVE_S3_KEY/s,
     )
   })
 
-  test('the instance is that of the data directory, and the socket lies in it by default', () => {
+  test('the instance follows from the data directory, and by default the socket is in that directory', () => {
     const data = mkdtempSync(join(tmpdir(), 'alcove-data-'))
     try {
       const config = loadConfig({

@@ -11,7 +11,7 @@ export type RunnerConfig = {
   instance: string
   controlUrl: URL
   runnerKey: string
-  /** What the runner keeps: journal, storage pool, images. `<data>/runner`. */
+  /** `<data>/runner`: directory of the journal, the storage pool and the images. */
   directory: string
   /** The unix socket for requests of gates, and the group that may connect to it. */
   socket: string
@@ -26,7 +26,7 @@ export type RunnerConfig = {
   registries: readonly string[] | undefined
   /** Registries (host:port) that may have a private address. */
   privateRegistries: readonly string[]
-  /** Asked before the registries that they stand for. */
+  /** Mirrors that are asked before the registries for which they stand. */
   registryMirrors: readonly Mirror[]
   /** Private or host networks that the operator opens for sandboxes. */
   openNetworks: readonly string[]

@@ -54,7 +54,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.equal(after.output, `kept\n192.0.2.1 friend\n${before.output}`)
   })
 
-  test('every verb may be asked twice, also at the same time', async () => {
+  test('every verb may be requested twice, also at the same time', async () => {
     const assignment = box.assignment()
     const { sandboxId } = assignment
     await Promise.all([box.host.start(assignment), box.host.start(assignment)])
@@ -262,7 +262,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.equal(box.host.get(sandboxId)?.assignment.generation, 2)
   })
 
-  test('a process is named by pid and start time together', () => {
+  test('a process is identified by its pid and start time together', () => {
     assert.equal(isAlive({ pid: process.pid, startTime: '1' }), false)
   })
 })

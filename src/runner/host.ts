@@ -73,7 +73,7 @@ export interface Host {
   snapshot(sandboxId: string, image: string, otherBase?: string): Promise<void>
   /** All templates (images made of disks), each with its base image. */
   templates(): Promise<({ image: string } & Template)[]>
-  /** Reads a template from the disk; undefined where there is none. */
+  /** Reads a template from the disk; undefined if there is none. */
   template(image: string): Promise<Template | undefined>
   /** The base images of all disks and of all templates except `except`. */
   basesInUse(except?: string): Promise<ReadonlySet<string>>
@@ -89,7 +89,7 @@ export interface Host {
   measure(sandboxId: string): Promise<MeterReading | undefined>
   /** What all running or paused sandboxes use, by id. */
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
-  /** How often the kernel killed processes of a sandbox for want of memory since its start, and the possible times. */
+  /** How often the kernel killed processes of a sandbox for want of memory since its start, and when that may have been. */
   memoryKills(sandboxId: string): MemoryKillsHere
   /** Calls `listener` whenever the answer of `get` changes for a sandbox. Returns a function that unsubscribes. */
   onChange(listener: (sandboxId: string) => void): () => void

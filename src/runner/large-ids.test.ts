@@ -98,7 +98,7 @@ suite('users above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('commands run as such users: of the image, of the sandbox and of its passwd', async (t) => {
+  test('commands run as users above 65535: of the image, the sandbox, its passwd, or given by number', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const { sandboxId } = await box.started({ image: 'large', user: '1700000000:1800000000' })
     for (const [user, ids] of [

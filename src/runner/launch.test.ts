@@ -105,7 +105,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       await failsWith([step.sharedMemory(process.pid, 4096)], /^shm: this is no sandbox$/)
     })
 
-    test('a mapped bind mount shows mapped owners as mapped, and root as root', {
+    test('a mapped bind mount shows owners as the map says, and owners outside of the map as nobody', {
       skip: needsRoot,
     }, async (t) => {
       const at = (name: string) => join(directory, name)
@@ -138,7 +138,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.throws(() => statSync(target))
     })
 
-    test('the started program may use the hard limit of what the kernel counts for all sandboxes together', async () => {
+    test('the launcher raises the limits of pending signals and message queues to their hard limits', async () => {
       const note = join(directory, 'limits')
       const become = ['exec', 'sh', '-c', `cat /proc/self/limits > ${note}`]
       await runCommand(['prlimit', '--sigpending=100:', '--msgqueue=1000:', launcher, ...become])
