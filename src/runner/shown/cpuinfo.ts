@@ -1,4 +1,4 @@
-/** `/proc/cpuinfo` with only the processors of the set. */
+/** The host's `/proc/cpuinfo`, reduced to the processors `cpus`. */
 export const renderCpuinfo = (ofHost: string, cpus: readonly number[]): string =>
   ofHost
     .split(/\n\n+/)

@@ -77,7 +77,7 @@ suite('what a sandbox is shown of its machine', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('root inside cannot write any of these files', async () => {
+  test('root in a sandbox cannot write the files that show it its limits', async () => {
     const { sandboxId } = await box.started()
     for (const path of ['/proc/meminfo', '/proc/cpuinfo', '/sys/devices/system/cpu/online'])
       assert.notEqual((await box.run(sandboxId, `echo x > ${path}`)).exitCode, 0, path)
