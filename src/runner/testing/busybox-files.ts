@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import type { TarEntry } from '../images/testing/oci-image.ts'
 
 const missing = ['/usr/bin/skopeo', '/usr/bin/umoci', '/bin/busybox'].find((path) => !existsSync(path))
-/** Why a test of such an image is skipped here; false where it is not. */
+/** Why tests with this image are skipped on this machine; false if they can run. */
 export const needsBusybox = missing === undefined ? false : `needs ${missing}`
 
 const applets = [

@@ -193,7 +193,7 @@ static void tell_bounds(void) {
 }
 
 #ifdef __x86_64__
-// Any program of 64 bits can reach the table of the others.
+// Makes a call by the table of 32-bit programs, which 64-bit programs can reach too.
 static long call_32(const long *number) {
   long result;
   register long sixth __asm__("r9") = number[6];
@@ -209,7 +209,7 @@ static long call_32(const long *number) {
   return result;
 }
 
-// A call that ends its process would end the probe.
+// Makes an x32 call in a child process, because the call may end its process.
 static int call_x32(void) {
   fflush(stdout);
   pid_t pid = fork();

@@ -168,7 +168,7 @@ export class TestHost {
     return assignment
   }
 
-  /** Runs a shell line inside. */
+  /** Runs a shell line in the sandbox. */
   async run(sandboxId: string, line: string, user = 'root'): Promise<CommandResult> {
     const socketPath = this.host.get(sandboxId)?.socketPath
     assert.ok(socketPath, 'the sandbox is held')
