@@ -163,7 +163,7 @@ suite('the next runner', { skip: needsRoot }, () => {
   })
 
   for (const verb of ['start', 'stop', 'destroy'] as const)
-    test(`finishes or undoes a ${verb} that was killed at any moment`, async () => {
+    test(`the next runner finishes or undoes a ${verb} that was killed at any moment`, async () => {
       for (const afterMs of [0, 8, 16, 24, 32, 48, 64, 90, 120, 180]) {
         const signal = 'SIGKILL'
         const assignment = verb === 'start' ? box.assignment({ signal }) : await box.started({ signal })

@@ -92,7 +92,8 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
 }
 
 /**
- * Freezes or thaws as `run.json` says. A sandbox that is frozen without being paused was held still by a runner that was killed.
+ * Freezes or thaws as `run.json` says. A sandbox that is frozen without being paused was frozen for a moment by a runner that was
+ * then killed.
  */
 const adoptPause = async (machine: Machine, sandboxId: string, { isPaused = false }: Run): Promise<boolean> => {
   const cgroup = cgroupOf(machine, sandboxId)

@@ -94,7 +94,7 @@ suite('fork', { skip: needsRoot }, () => {
     )
   })
 
-  test('a fork starts with its copy, whatever became of its parent since; copying twice makes one copy', async () => {
+  test('a fork starts with its copy even if its parent is gone; copying twice makes one copy', async () => {
     const parent = await box.started()
     await box.run(parent.sandboxId, 'echo then > /root/file')
     const child = childOf(parent)

@@ -154,7 +154,7 @@ suite('pause', { skip: needsRoot }, () => {
     assert.equal(statusOf(assignment), 'started')
   })
 
-  test('a sandbox that a killed runner held still without a pause continues with the next runner', async () => {
+  test('a sandbox that a killed runner had frozen without a pause continues with the next runner', async () => {
     const assignment = await box.started()
     await box.close()
     await box.cgroupOf(assignment.sandboxId).freeze()

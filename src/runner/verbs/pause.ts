@@ -1,8 +1,8 @@
 // Freezes all processes of a sandbox and keeps them in memory.
 //
 // The kernel knows what is frozen, for one boot of the machine, so nothing here waits for a disk. A note in `run.json` says that
-// the sandbox was meant to be paused. A sandbox frozen without the note was held still by a runner that was killed. The note of a
-// sandbox that is not frozen means nothing, so the order of freeze and note does not matter.
+// the sandbox was meant to be paused. A sandbox that is frozen without this note was frozen for a moment by a runner that was
+// then killed. The note of a sandbox that is not frozen means nothing, so the order of freeze and note does not matter.
 import { cgroupOf, type Machine } from '#src/runner/machine/machine.ts'
 import type { Running } from '#src/runner/machine/running.ts'
 import { allSettledOrThrow } from './start.ts'

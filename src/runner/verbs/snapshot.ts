@@ -1,5 +1,5 @@
 // Keeps a copy of a sandbox's current disk as a template: an image over the same base image, whose copies are new disks. A
-// running sandbox is held still meanwhile and then continues.
+// running sandbox is frozen meanwhile and then continues.
 
 import { type Machine, NotRecoverable } from '#src/runner/machine/machine.ts'
 import type { Adopted } from './adopt.ts'

@@ -209,7 +209,10 @@ const writeConfig = async (machine: Machine, assignment: Assignment, { slot, bun
   await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
-/** The user of the image or of the sandbox may be a number that no file has. It is left out where the image's own ids take all room. */
+/**
+ * Returns the sandbox's ids on the host. The user of the image or sandbox may be a number that no file has. That number is left
+ * out if the ids of the image's files already fill the map.
+ */
 const idsOf = (
   { mapsOwners, images }: Machine,
   { user }: Assignment,
