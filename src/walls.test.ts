@@ -1,4 +1,4 @@
-// The house has walls. An import that goes through one fails here, with the name of both sides.
+// Checks which part of the code may import which other part. A forbidden import fails here, and the error names both files.
 import assert from 'node:assert/strict'
 import { existsSync, globSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -20,7 +20,7 @@ import { rooms, writers } from './testing/rooms.ts'
 /** Folders that every part may import: types of the wire, errors, and helpers that know nothing of Alcove. */
 const ground = ['src/wire', 'src/problems.ts', 'src/kit']
 
-/** Each part of the house and what it may reach besides itself. What is missing here may reach nothing. */
+/** For each part of the code, the other parts that it may import. A part that is not listed may import nothing. */
 const reaches: Record<string, readonly string[]> = {
   bin: ['src/cli', 'src/up', 'src/control', 'src/gate', 'src/runner', ...ground],
   'src/cli': ['src/up', 'src/doctor', 'src/runner', ...ground],
@@ -40,7 +40,7 @@ const reaches: Record<string, readonly string[]> = {
 
 const partOf = (file: string) => (file.startsWith('bin/') ? 'bin' : file.split('/').slice(0, 2).join('/'))
 
-/** The room of a file of a program that has rooms, as testing/rooms.ts names it. */
+/** The room of a file: the entry of `rooms` (testing/rooms.ts) that contains the file. Undefined if the program has no rooms. */
 const roomOf = (file: string): string | undefined => {
   const program = partOf(file)
   const path = file.slice(program.length + 1)
@@ -48,12 +48,12 @@ const roomOf = (file: string): string | undefined => {
 }
 
 suite('walls', () => {
-  test('there are imports to look at, and each names a file that exists', () => {
+  test('the test finds imports, and each of them names a file that exists', () => {
     assert.ok(imports.length > 100)
     assert.deepEqual(imports.filter(({ target }) => !existsSync(join(root, target))).map(say), [])
   })
 
-  test('every part of the house stands in the table of this test', () => {
+  test('every part of the code is in the table of allowed imports', () => {
     assert.deepEqual(
       [...new Set(programs.map(partOf))].filter((part) => reaches[part] === undefined),
       [],
@@ -78,7 +78,7 @@ suite('walls', () => {
     const imported = new Set(imports.map(({ target }) => target))
     assert.deepEqual(
       programs.filter((file) => isBelow(file, 'src') && !imported.has(file)),
-      ['src/runner/network/dns/process.ts'], // a program, which the runner starts
+      ['src/runner/network/dns/process.ts'], // a program that the runner starts
     )
   })
 
@@ -121,7 +121,7 @@ suite('walls', () => {
     assert.deepEqual(ofCallers, [])
   })
 
-  test('every file of a program with rooms is in one of them, and every room that is named is there', () => {
+  test('every file of a program that has rooms is in a listed room, and every listed room exists', () => {
     const inRooms = programs.filter((file) => rooms[partOf(file)] !== undefined)
     assert.deepEqual(
       inRooms.filter((file) => roomOf(file) === undefined),
@@ -134,7 +134,7 @@ suite('walls', () => {
     )
   })
 
-  test('inside a program imports go down: a room knows only the rooms that stand before it', () => {
+  test('inside a program, a room imports only rooms that are listed before it', () => {
     const up = imports.filter(({ file, target }) => {
       const program = partOf(file)
       const list = rooms[program]
@@ -153,7 +153,7 @@ suite('walls', () => {
     assert.deepEqual(through.map(say), [])
   })
 
-  test('a file that the README of a room names by its path is there', () => {
+  test('every TypeScript file that a README in src names by its path exists', () => {
     const missing = globSync('src/**/README.md', { cwd: root }).flatMap((readme) => {
       const from = [dirname(readme), partOf(readme), 'src', '.']
       return [...textOf(readme).matchAll(/`((?:[\w.-]+\/)+[\w-]+\.ts)`/g)]
@@ -164,7 +164,7 @@ suite('walls', () => {
     assert.deepEqual(missing, [])
   })
 
-  test('each table is written by the one room that owns it', () => {
+  test('each database table is written only by the room that owns it', () => {
     const known = tables()
     const writing = programs
       .filter((file) => isBelow(file, 'src/control'))
@@ -173,7 +173,7 @@ suite('walls', () => {
     assert.deepEqual([...known].sort(), Object.keys(writers).sort())
     assert.deepEqual(
       writing.filter(({ table }) => table === '${').map(({ file }) => file),
-      ['src/control/storage/history.ts'], // which is told the table by the room that owns it
+      ['src/control/storage/history.ts'], // the room that owns the table passes its name
     )
     const foreign = writing.filter(({ file, table }) => table !== '${' && writers[table] !== roomOf(file))
     assert.deepEqual(
@@ -216,7 +216,7 @@ suite('walls', () => {
     assert.deepEqual(loading.map(say), ['src/kit/telemetry/open.ts → src/kit/telemetry/sdk.ts'])
   })
 
-  test('the environment is read where a program’s settings are, and nowhere else', () => {
+  test('environment variables are read only in the files for a program’s settings', () => {
     const reading = programs.filter((file) => /\bprocess\s*\.\s*env\b/.test(textOf(file)))
     const allowed = [
       'src/kit/log.ts', // the level of every program's log
