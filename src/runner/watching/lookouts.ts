@@ -81,7 +81,7 @@ export class Lookouts {
     this.#refusals.remove(sandboxId)
   }
 
-  /** How many processes of the sandbox were killed for want of memory since its start, and the possible times. */
+  /** How many processes of the sandbox were killed for want of memory since its start, and when that may have been. */
   memoryKills(sandboxId: string): MemoryKillsHere {
     const count = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
     this.#memoryKills.look(sandboxId, count)

@@ -11,7 +11,7 @@ suite('kills for want of memory', () => {
     kills.look('box', count)
   }
 
-  test('a kill is placed between two looks with different counts, and nowhere else', () => {
+  test('a kill is recorded as between the two reads with different counts, and at no other time', () => {
     lookAt(1000, 5)
     lookAt(3000, 5)
     lookAt(5000, 6)
