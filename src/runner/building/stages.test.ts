@@ -288,7 +288,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a definition may build on a snapshot's disk and configuration, and then releases the snapshot', async () => {
+  test('a definition may build on a snapshot’s disk and configuration, and then releases the snapshot', async () => {
     const below = await build([
       `FROM ${from}`,
       'ENV A=1',
