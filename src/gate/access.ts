@@ -1,6 +1,6 @@
 // Asks control whether a caller may reach a sandbox and where the sandbox is, unless control has just pushed the answer. Positive
-// answers are kept for at most a second, so that a burst of calls costs one question. Refusals are never kept, and credentials
-// never in readable form.
+// answers are cached for at most a second, so that a burst of calls costs one question. Refusals are never cached, and
+// credentials are never stored in readable form.
 import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders, span } from '#src/kit/telemetry/telemetry.ts'
@@ -41,7 +41,8 @@ const isAhead = (said: Partial<AccessAhead> | null): said is AccessAhead =>
   isAccess(said.access ?? null)
 
 /**
- * Allowed difference between control's clock and ours, in ms. An answer with a larger difference is ignored, and the gate asks.
+ * Allowed difference between control's clock and ours, in ms. The gate ignores a pushed answer with a larger difference, and asks
+ * control.
  */
 const clockSkewMs = 50
 
@@ -72,7 +73,7 @@ export class AccessDesk implements AsyncDisposable {
     this.#authorization = `Bearer ${proxyKey}`
   }
 
-  /** Returns a kept answer, or asks control. Throws the refusal as a Problem. */
+  /** Returns a cached answer, or asks control. Throws control's refusal as a Problem. */
   ask(question: AccessQuestion): Promise<Access> {
     const key = keyOfQuestion(question)
     const kept = this.#kept.get(key)
@@ -93,7 +94,7 @@ export class AccessDesk implements AsyncDisposable {
     return asking
   }
 
-  /** Accepts an answer that control pushed. Ignores one that is too old or malformed; then the gate asks. */
+  /** Accepts an answer that control pushed. Ignores an answer that is too old or malformed; then the gate asks control itself. */
   hear(text: string): Access | undefined {
     const said = parsed(text) as Partial<AccessAhead> | null
     if (!isAhead(said)) return undefined
@@ -102,7 +103,7 @@ export class AccessDesk implements AsyncDisposable {
     return this.#keep(said.question, said.access, performance.now() + accessKeptMs - Math.max(age, 0))
   }
 
-  /** Asks control without using kept answers: for connections that have been open for a while. */
+  /** Asks control without using cached answers. Used for connections that have been open for a while. */
   async askAnew(question: AccessQuestion): Promise<Access> {
     // Without a credential only a port can be open to everybody, never a toolbox.
     if (question.credentials.length === 0 && question.port === undefined) throw new Problem('unauthorized')
@@ -111,7 +112,7 @@ export class AccessDesk implements AsyncDisposable {
     throw unavailable('control answered something that is no access')
   }
 
-  /** Asks control for the access behind an upload's credentials. The answer is not kept. */
+  /** Asks control what the credentials of an upload may access. The answer is not cached. */
   async askForUpload({ accessKey, sessionToken }: UploadQuestion): Promise<UploadAccess> {
     if (this.#uploads >= openQuestions) throw unavailable('too many open questions')
     this.#uploads += 1
@@ -129,7 +130,7 @@ export class AccessDesk implements AsyncDisposable {
     throw unavailable('control answered something that is no list of keys')
   }
 
-  /** Sends a question to control. Throws the refusal. */
+  /** Sends a question to control and returns its answer. Throws control's refusal. */
   async #asked(path: string, question?: object): Promise<object | null> {
     const answer = await this.#send(path, question).catch((error) => {
       throw unavailable(error)
@@ -163,7 +164,7 @@ export class AccessDesk implements AsyncDisposable {
     )
   }
 
-  /** Keeps an answer, unless the sandbox is not started: it may start at any moment. */
+  /** Caches an answer, unless the sandbox is not started: it may start at any moment. */
   #keep(key: string, access: Access, until: number): Access {
     if (!access.isStarted) return access
     this.#kept.delete(key)

@@ -25,7 +25,7 @@ export const loadConfig = (environment = process.env): GateConfig =>
     telemetry: readTelemetry(environment, 'alcove-gate'),
   }))
 
-/** The default of the API. */
+/** Default timeout of an execute, in seconds. It is the default of the public API. */
 export const defaultExecuteTimeoutSeconds = 10
 
 const readExecuteTimeout = (given: string | undefined, complain: (sentence: string) => void): number => {

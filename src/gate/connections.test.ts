@@ -60,7 +60,7 @@ suite('gate: connections', () => {
     }
     let visits = 0
     const visit = async (organizationId: string, opened: 'public' | 'bearer' = 'public') => {
-      // The gate keeps an answer about access for a while.
+      // A new sandbox per visit, because the gate caches control's answers for a while.
       visits += 1
       const sandboxId = `box-${visits}`
       sides.control.answer = () => sides.access({ organizationId, openedBy: opened, sandboxId })
@@ -87,7 +87,7 @@ suite('gate: connections', () => {
     }
   })
 
-  test('a visitor of a public preview is evicted after silent ones, and only for others of its address', async () => {
+  test('visitors of a public preview are evicted only by callers of their own address, after silent ones', async () => {
     await using sides = await startSides({ connections: { mostUnknownOfOne: 4 } })
     openedBy(sides, 'public')
     sides.inside.call = (_request, response) => void response.write('begun')

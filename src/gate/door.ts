@@ -8,18 +8,18 @@ export type Entering = AdmittedSandbox & Pick<Access, 'ticket'>
 
 export type Door = { enter: (entering: Entering, need: NeedInside) => Promise<SandboxPlace> }
 
-/** The call or the port that needs the ticket; `Entering` names the sandbox. */
+/** What a ticket must allow: a call to the toolbox, or a connection to a port. `Entering` names the sandbox. */
 type NeedInside = { method: string; path: string } | { port: number }
 
 export const createDoor = (sandboxes: Pick<Sandboxes, 'find'>, tickets: Pick<TicketChecks, 'check'>): Door => ({
-  /** Checks the ticket and returns the result of `Sandboxes.find`. Throws the refusal. */
+  /** Checks the ticket, and returns the sandbox as `Sandboxes.find` does. Throws the refusal. */
   enter: async (entering, need) => {
     const { organizationId } = await tickets.check(entering.ticket, {
       sandboxId: entering.sandboxId,
       ...need,
     } satisfies Need)
     const found = await sandboxes.find(entering)
-    // A claimed warm sandbox changes its owner. Its runner reports the owner for the generation that control means.
+    // A claimed warm sandbox changes its owner. Its runner reports the new owner together with the generation that control named.
     if (found.sandbox !== undefined && found.sandbox.assignment.organizationId !== organizationId) {
       throw new Problem('unauthorized', undefined, { cause: 'the ticket is for another organization' })
     }

@@ -12,12 +12,12 @@ type Exchange = {
   destination: Destination
 }
 
-/** Shorter bodies arrive together with the head, or soon after it. */
+/** The size from which bodies bypass the HTTP parser. Shorter bodies arrive together with the head, or soon after it. */
 const longBytes = 256 * 1024
 
 /**
- * The length of a long, unframed body; `undefined` for all other answers. `head` is the head for the caller: if it has no length,
- * the body needs other framing, and the server's writer has to do that itself.
+ * The length of an answer whose body can bypass the HTTP parser; `undefined` for other answers. `head` is the head for the
+ * caller: without a length in it, the server must add framing to the body.
  */
 const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: IncomingMessage, head: readonly string[]) => {
   const isPlain = request.method === 'GET' && (statusCode === 200 || statusCode === 206) && socket instanceof Inflow

@@ -51,7 +51,7 @@ export type FrontParts = FrontBounds & {
   inside: Pick<Inside, 'request'>
   toolbox: Answering
   log: Logger
-  /** The gate's own host name; calls to it are no previews. */
+  /** The gate's own host name. A call to this name is not for a preview. */
   ownHost: string
 }
 
@@ -73,7 +73,11 @@ const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, met
   ...(signedToken.test(sandbox) ? { port: toolboxPort } : {}),
 })
 
-type Front = { server: Server /** Ends what is open, at once. */; hangUp: () => void }
+type Front = {
+  server: Server
+  /** Ends all open connections at once. */
+  hangUp: () => void
+}
 
 export const createFront = ({
   access,
@@ -107,7 +111,7 @@ export const createFront = ({
     }
   }
 
-  /** Asks control for the sandbox's place. Throws the refusal. */
+  /** Asks control where the sandbox is. Throws the refusal. */
   const admit = async (question: AccessQuestion, { mayBePaused = false } = {}): Promise<Access> => {
     const place = await access.ask(question)
     const isFine = place.isStarted || (mayBePaused && place.state === 'paused')
@@ -151,7 +155,7 @@ export const createFront = ({
     await intoToolbox(readTarget(request.url ?? '/', request.method ?? 'GET'), request, response, onForward)
   }
 
-  /** Ends a request body that comes too slowly: its reader gets the Problem, which is answered as usual. */
+  /** Ends a request body that comes too slowly. The code that reads the body gets a Problem, which is then answered as usual. */
   const followBody = (request: IncomingMessage, response: ServerResponse) => {
     if (!hasBody(request) || request.complete) return
     const unfollow = slowBodies.follow(request, () => {
@@ -265,7 +269,7 @@ export const createFront = ({
     return { question, place, goOn: () => handOver({ socket, head, destination, lingerMs }) }
   }
 
-  /** Handles an upgrade. Returns the status of the answer, unless the caller has left. */
+  /** Handles an upgrade. Returns the status of the answer, or `undefined` if the caller has left. */
   const onUpgrade = async (request: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on('error', () => socket.destroy())
     try {

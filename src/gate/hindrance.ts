@@ -1,4 +1,4 @@
-// Refusals for a caller who is let in: the sandbox is not started, or nothing listens on the port.
+// Refusals for a caller whose credentials are accepted: the sandbox is not started, or nothing listens on the port.
 import { Problem } from '#src/problems.ts'
 
 /** `state`: the sandbox's state, if it is known. */

@@ -154,7 +154,7 @@ suite('a connection to a port inside a sandbox', () => {
     await using sides = await startSides()
     const open = await Promise.all(Array.from({ length: 512 }, () => sides.dial()))
     await assert.rejects(sides.dial(), { status: 503 })
-    // The sandbox's toolbox still works.
+    // The sandbox's agent still answers.
     await sides.native.agent.info()
     const closed = open.map((socket) => once(socket, 'close'))
     for (const socket of open) socket.destroy()

@@ -9,7 +9,10 @@ import type { Outgoing } from './destination.ts'
 import type { Door, Entering } from './door.ts'
 import { NothingListens, NotStarted } from './hindrance.ts'
 
-/** Maximum of connections per sandbox, so that none uses up all descriptors. The agent has as many again for other uses. */
+/**
+ * Maximum of connections per sandbox, so that no sandbox uses up the gate's descriptors. The agent allows as many again for other
+ * uses.
+ */
 const mostConnections = 512
 /** Timeout of a connect; a paused or busy sandbox accepts late. */
 const dialMs = 20_000
@@ -37,7 +40,9 @@ export class Inside {
     this.#agentAt = dialled
   }
 
-  /** Creates a request without sending it, on a connection of its own: many such servers serve one connection at a time. */
+  /**
+   * Creates a request without sending it. Every request has its own connection, because many servers inside serve one at a time.
+   */
   request(entering: Entering, port: number, { method, path, headers }: Outgoing): ClientRequest {
     const outgoing = request({
       method,

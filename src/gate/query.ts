@@ -10,7 +10,7 @@ export const decoded = (text: string): string | undefined => {
 
 const mostEncodings = 4
 
-/** Decodes byte by byte, for text that is not UTF-8. */
+/** Decodes percent-encoded bytes one by one, for text that is not UTF-8. */
 const decodedBytes = (text: string): string =>
   text.replaceAll(/%([0-9a-f]{2})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 
@@ -26,7 +26,8 @@ export const decodedFully = (text: string): string => {
 }
 
 type QueryParts = {
-  values: Record<string, string | undefined> /** With its question mark, or empty. */
+  values: Record<string, string | undefined>
+  /** The remaining query with its question mark, or empty. */
   rest: string
 }
 

@@ -51,7 +51,7 @@ suite('gate: refused sockets', () => {
     assert.equal(sides.seen.length, 0)
   })
 
-  test('the same if only the runner knows yet that the sandbox is not started', async () => {
+  test('a terminal and an interpreter are refused after the upgrade if only the runner knows of the stop', async () => {
     await using sides = await startSides()
     sides.toolbox.refusal = notStarted()
     for (const path of [...terminals, interpreter]) {

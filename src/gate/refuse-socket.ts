@@ -38,7 +38,10 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   headers[sdkVersionHeader] !== undefined ||
   /\bx-daytona-sdk-version~/i.test(headers['sec-websocket-protocol'] ?? '')
 
-/** Whether to refuse after the upgrade. "The sandbox is not started" is sent in this way to every client, as the toolbox does. */
+/**
+ * Whether to refuse after the upgrade. Every client gets "The sandbox is not started" in this way, because the toolbox sends it
+ * so too.
+ */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
 

@@ -23,7 +23,9 @@ const newsBytes = 16 * 1024 * 1024
 
 const isNews = Compile(GateNewsSchema)
 
-/** Parses news; undefined for a malformed message, because one must not cut the gate off from all other sandboxes. */
+/**
+ * Parses news; `undefined` for a malformed message, because one bad message must not cut the gate off from all other sandboxes.
+ */
 const readNews = (message: Buffer): GateNews | undefined => {
   try {
     const news: unknown = JSON.parse(message.toString())

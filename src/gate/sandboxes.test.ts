@@ -79,7 +79,7 @@ suite('the sandboxes of this host', () => {
     assert.equal((await waiting)?.status, 'started')
   })
 
-  test('a sandbox that is not here, or has just ended, is reported soon', async () => {
+  test('a caller soon learns that a sandbox is not here or has just ended', async () => {
     await using sides = await startSides()
     assert.equal(await sides.find(sides.wanted()), undefined)
     sides.host.hold(assigned('box', 1), 'stopped')
@@ -120,7 +120,7 @@ suite('the sandboxes of this host', () => {
     }
   })
 
-  test('503 after a call has waited for ten seconds', async (t) => {
+  test('503 after a call has waited for ten seconds for its generation', async (t) => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     await until(() => sides.link.get('box') !== undefined)

@@ -5,13 +5,15 @@ import type { Access } from '#src/wire/access.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
 import { RunnerLink } from './runner-link.ts'
 
-/** A sandbox, and what control knows of it. */
+/** A sandbox, and the facts about it in control's answer. */
 export type AdmittedSandbox = Pick<Access, 'sandboxId' | 'runnerAddress' | 'isStarted' | 'leastGeneration'>
 
 export type SandboxPlace = { sandbox: SandboxHere | undefined; link: RunnerLink }
 
 const mostRunners = 64
-/** How long to wait for a runner to catch up. A verb takes milliseconds, a lost link of the runner a second or two. */
+/**
+ * How long to wait until a runner has the generation that control named. A verb takes milliseconds, a lost link a second or two.
+ */
 const takenMs = 10_000
 /** How long to wait for news of an unknown sandbox: its runner tells control and the gate at the same moment. */
 const newsMs = 500
@@ -47,8 +49,8 @@ export class Sandboxes implements Disposable {
   }
 
   /**
-   * The sandbox as its runner reports it, once the runner has reached the generation that control means. A warm sandbox has an
-   * owner before its runner knows. Until then nobody gets inside (docs/adr/0014-warm-pools-follow-demand.md).
+   * Finds the sandbox as its runner reports it, once the runner has the generation that control named. A claimed warm sandbox has
+   * an owner before its runner knows. Until then nobody gets inside (docs/adr/0014-warm-pools-follow-demand.md).
    */
   async find({ sandboxId, runnerAddress, isStarted, leastGeneration = 0 }: AdmittedSandbox): Promise<SandboxPlace> {
     const link = this.linkTo(runnerAddress)

@@ -13,7 +13,7 @@ export type Target = {
   queryToken: string | undefined
   /** The credential in a signed file URL. */
   signature: Credential | undefined
-  /** True if the runner can answer without the sandbox, which may be paused. Such a call is no activity. */
+  /** True if the runner can answer without the sandbox, which may then be paused. Such a call does not count as activity. */
   onlyLooks: boolean
   /** Set only for the address of a signed preview of the toolbox. */
   port?: typeof toolboxPort

@@ -63,7 +63,7 @@ suite('gate: tickets and the keys of control', () => {
     await assert.rejects(tickets.check(text, need), { status: 401 })
   })
 
-  test('a new key of control counts from its first ticket; tickets of a dropped key are refused', async (t) => {
+  test('a new key counts from its first ticket; tickets of a key that control no longer lists are refused', async (t) => {
     const clock = clockOf(t)
     const [former, next] = [newSigner('former'), newSigner('next')]
     const { control, tickets } = startSides(former.key)

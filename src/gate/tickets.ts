@@ -14,7 +14,7 @@ import {
   ticketSkewMs,
 } from '#src/wire/ticket.ts'
 
-/** The need for a ticket: a call of a sandbox's toolbox, or a connection to one of its ports. */
+/** What a caller wants to do with a ticket: call the toolbox of a sandbox, or connect to one of its ports. */
 export type Need = { sandboxId: string } & ({ method: string; path: string } | { port: number })
 
 const keptTickets = 4096
@@ -41,7 +41,7 @@ export class TicketChecks {
   #keys: ReadonlyMap<string, KeyObject> = new Map()
   #askedAt = Number.NEGATIVE_INFINITY
   #asking: Promise<void> | undefined
-  /** Tickets with a verified signature. */
+  /** Tickets whose signature was verified. */
   readonly #read = new Map<string, Ticket>()
 
   constructor(parts: TicketsParts) {

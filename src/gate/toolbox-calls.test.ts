@@ -51,7 +51,7 @@ suite('gate: a call to a toolbox', () => {
     assert.equal(call.url, '/toolbox/box-1/process/execute')
   })
 
-  test('reaches only the sandbox that it was let in to, in the generation that control means', async () => {
+  test('a call reaches only the sandbox that it was admitted to, in the generation that control named', async () => {
     const wanted: AdmittedSandbox[] = []
     const find = async (asked: AdmittedSandbox) => {
       wanted.push(asked)

@@ -44,7 +44,7 @@ suite('gate: upgrades', () => {
     socket.destroy()
   })
 
-  test('refusals of gate and toolbox come before the upgrade, as plain HTTP', async () => {
+  test('refusals of the gate and of the toolbox come before the upgrade, as plain HTTP', async () => {
     await using sides = await startSides()
     sides.toolbox.upgrade = (_request, socket) => {
       socket.end('HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnope')

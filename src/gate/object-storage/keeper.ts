@@ -1,4 +1,4 @@
-// Questions to the runner that keeps the files (wire/gate-link.ts).
+// Sends questions about stored files to the runner that has them (wire/gate-link.ts).
 import { Problem } from '#src/problems.ts'
 import type { StoredContext } from '#src/wire/contexts.ts'
 import type { GateRequest } from '#src/wire/gate-link.ts'
@@ -13,7 +13,7 @@ const checkUpload = (uploadId: string) => {
   if (!/^[0-9a-f]{32}$/.test(uploadId)) throw new S3Refusal('NoSuchUpload', 'There is no such upload.')
 }
 
-/** The beginning of a hash; no file has another name. */
+/** Matches the beginning of a hash. Files are named by their hash, so no file matches any other beginning. */
 const beginningOfHash = /^[0-9a-f]{0,64}$/
 
 export class ContextKeeper {

@@ -16,7 +16,7 @@ import { checkSignature, readSignedCall } from './signature.ts'
 import { beginXml, completeXml, errorXml, listXml, partsIn } from './xml.ts'
 
 type ObjectStorageParts = {
-  /** Throws the refusal. */
+  /** Asks control what an upload's credentials may access. Throws the refusal. */
   ask: (question: UploadQuestion) => Promise<UploadAccess>
   sandboxes: Pick<Sandboxes, 'linkTo'>
   log: Logger

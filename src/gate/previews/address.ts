@@ -1,6 +1,6 @@
-// Reads from a request whether it is for a preview, and for which. A preview has its own host name `{port}-{sandbox}.<host of
-// `{proxy_url}`>`, or, without such names, a path of the gate's own host: `/preview/{sandbox}/{port}/…`. `{sandbox}` is an id, a
-// name, or the token of a signed URL.
+// Reads from a request whether it is for a preview, and for which. A preview has its own host name, `{port}-{sandbox}.` before
+// the host of `{proxy_url}`. Without such names it has a path of the gate's own host: `/preview/{sandbox}/{port}/…`. `{sandbox}`
+// is an id, a name, or the token of a signed URL.
 import { isIP } from 'node:net'
 import { Problem } from '#src/problems.ts'
 import { reservedPorts, toolboxPort } from '#src/wire/access.ts'
@@ -72,7 +72,7 @@ export const isPageOf = (url: string, host: string): boolean => {
 export const isPageOfPreview = (url: string): boolean =>
   URL.canParse(url) && /^\d{1,5}-[^.]+\./.test(new URL(url).hostname)
 
-/** Whether the request is for a preview, even an impossible one. */
+/** Whether the request is for a preview. True also if no such preview can exist, for example because of its port. */
 export const isForPreview = (url: string, hostHeader: string | undefined, ownHost: string): boolean =>
   url.startsWith('/preview/') || labelOf((hostHeader ?? '').toLowerCase(), ownHost) !== undefined
 
@@ -93,8 +93,8 @@ const readNamed = (url: string, label: { port: string; sandbox: string }) => {
 }
 
 /**
- * Reads the address of a preview; `undefined` for other requests. Throws for an impossible preview. `ownHost`: the gate's own
- * name.
+ * Reads the address of a preview; `undefined` for other requests. Throws if no preview can have this address. `ownHost`: the
+ * gate's own name.
  */
 export const readPreviewAddress = (
   url: string,

@@ -51,7 +51,10 @@ export const hasAccepted = (
   return split(header).some(({ name }) => name === expected)
 }
 
-/** The cookies for the server inside; `undefined` if none are left. `isOpen`: whether the server may see the text. */
+/**
+ * The cookies for the server inside, without the gate's own; `undefined` if none are left. `isOpen`: whether the server may see
+ * the text.
+ */
 export const withoutOurs = (header: string, isOpen: (text: string) => boolean): string | undefined =>
   split(header)
     .filter(({ name, text }) => !isOurs(name) && isOpen(text))

@@ -1,5 +1,5 @@
-// A server inside a sandbox as a destination. It gets the caller's data as behind any reverse proxy. It sees none of our
-// credentials, not even in its own address. Its answers can affect only its own preview.
+// A server inside a sandbox as a destination. As behind any reverse proxy, the server gets the caller's address and headers. It
+// sees none of our credentials, not even in its own address. Its answers can affect only its own preview.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import type { Access, Credential } from '#src/wire/access.ts'
@@ -38,7 +38,7 @@ type Names = {
   /** The host name that is passed to the server inside. */
   host: string
   prefix: string
-  /** The `Host` header, also used in `Origin` and `Referer` for pages of this preview. */
+  /** Value of the `Host` header for the server, also used in `Origin` and `Referer` for pages of this preview. */
   called: string
   hide: (text: string) => string
 }
@@ -121,7 +121,10 @@ const targetOf = (visit: Visit): string => {
   return `${path || '/'}${openQuery(hide(address.query), carriesOurs)}`
 }
 
-/** The target of a redirect as seen from outside: the server inside knows no token, and rarely its prefix. */
+/**
+ * The target of a redirect as seen from outside. The server inside does not know the token of its address, and rarely its path
+ * prefix.
+ */
 const locationOf = (location: string, address: PreviewAddress, access: Access): string => {
   const [, scheme = '', authority, rest = ''] = /^([a-z]+:)?\/\/([^/?#\\]*)(.*)$/is.exec(location) ?? []
   const { host, prefix, called } = namesOf(address, access)
@@ -134,8 +137,8 @@ const locationOf = (location: string, address: PreviewAddress, access: Access): 
 }
 
 /**
- * Previews by path share the gate's origin. Their pages must not have that origin: a page could read all previews that its
- * visitor may see.
+ * Headers for previews by path, which share the gate's origin. Their pages must not have that origin: a page could read all
+ * previews that its visitor may see.
  */
 const ofNoOrigin = [
   'Content-Security-Policy',
@@ -160,7 +163,7 @@ export type Visit = {
   access: Access
   /** The credentials of the call. */
   credentials: readonly Credential[]
-  /** Gate cookies to set with the server's answer. */
+  /** The gate's own cookies, to be set with the server's answer. */
   ownCookies?: readonly string[]
 }
 

@@ -17,7 +17,7 @@ suite('previews: a server that must be called localhost', () => {
     )
   })
 
-  test('the server gets the real names of other pages', async () => {
+  test('in headers that name pages of other hosts, the server gets the real names', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     for (const other of ['http://8080-box-id.proxy.test:4601', 'https://evil.test', 'null']) {
@@ -26,7 +26,7 @@ suite('previews: a server that must be called localhost', () => {
     }
   })
 
-  test('its redirects to itself lead to the preview', async () => {
+  test('the server’s redirects to itself lead to the preview', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { hostInside: 'localhost' })
     for (const [location, seen] of [
@@ -40,7 +40,7 @@ suite('previews: a server that must be called localhost', () => {
     }
   })
 
-  test('without the label the server gets the preview’s host name', async () => {
+  test('without the sandbox’s label the server gets the preview’s host name', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public')
     await visit(sides, { headers: { origin } })

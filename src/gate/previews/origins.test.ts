@@ -39,7 +39,7 @@ suite('previews: an origin belongs to one sandbox', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('a name does not redirect visitors whom control refuses', async () => {
+  test('a visitor whom control refuses is not redirected from a name to the id', async () => {
     await using sides = await startSides()
     refused(sides)
     const { status, headers } = await visit(sides, { host: named, headers: browser })
@@ -67,7 +67,7 @@ suite('previews: an origin belongs to one sandbox', () => {
     }
   })
 
-  test('no preview’s host is below another’s, whose cookies it could set', async () => {
+  test('404 for a preview below another preview’s host, for which it could set cookies', async () => {
     await using sides = await startSides()
     for (const parent of [`3000-${id}.proxy.test`, '80-abcdefghijklmn01.proxy.test', `x.1-${id}.proxy.test:4601`]) {
       assert.equal((await visit(sides, { host: `3000-box-id.${parent}`, headers: key })).status, 404, parent)
@@ -138,7 +138,7 @@ suite('previews: our cookies', () => {
     assert.equal(await see('__Host-alcove-preview-accepted-box-id=true'), false)
   })
 
-  test('another site may frame the warning over TLS, and acceptance counts only there; no neighbour may', async () => {
+  test('over TLS another site may frame the warning; a page of another sandbox may not', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public', { warnsVisitors: true })
     const policy = async (more: Record<string, string>) =>
@@ -178,7 +178,7 @@ suite('previews: where a cookie counts', () => {
     assert.equal(await isOffered(sides, { origin: 'http://8080-box-id.proxy.test' }), true)
   })
 
-  test('a cookie does not count in a neighbour’s frame, but in own pages and in a dashboard', async () => {
+  test('a cookie does not count in another sandbox’s frame, but in its own pages and in a dashboard', async () => {
     await using sides = await startSides()
     const frame = { ...browser, 'sec-fetch-dest': 'iframe', 'sec-fetch-site': 'same-site' }
     assert.equal(await isOffered(sides, { ...frame, referer: 'http://3000-other.proxy.test:4601/' }), false)
@@ -269,7 +269,7 @@ suite('previews: port 2280', () => {
     assert.equal((await visit(sides, { ...unknown, path: '/work-dir' })).status, 401)
   })
 
-  test('401 for a cookie or no credential, 404 for a path with `..`, 400 at a name', async () => {
+  test('401 for a cookie or no credential, 404 for a path with `..`, 400 at an address by name', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { host, headers: { cookie: 'daytona-sandbox-auth-box-id=c' } })).status, 401)
     assert.equal((await visit(sides, { host, path: '/../other/files', headers: key })).status, 404)

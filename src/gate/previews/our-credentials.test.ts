@@ -15,7 +15,7 @@ const percent = (text: string, times = 1): string =>
         times - 1,
       )
 
-/** The headers that the server inside gets of this call, without those of every call. */
+/** Sends a call and returns the headers that the server inside got. */
 const seen = async (headers: Record<string, string>, { path = '/', access = {} } = {}) => {
   await using sides = await startSides()
   openedBy(sides, 'preview-header', access)
@@ -24,7 +24,7 @@ const seen = async (headers: Record<string, string>, { path = '/', access = {} }
 }
 
 suite('previews: no credential of ours reaches the server inside', () => {
-  test('no credential passes in any header, in each form that clients produce', async () => {
+  test('no credential passes in a header, in any form that clients produce', async () => {
     const clothes = {
       plain: apiKey,
       'in other words': `key=${apiKey};x`,
@@ -48,7 +48,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     }
   })
 
-  test('a credential that the caller disguises on purpose passes, which nobody can prevent', async () => {
+  test('a credential passes if its caller disguises it on purpose, because nobody can prevent that', async () => {
     const disguises = {
       'x-hex': Buffer.from(apiKey).toString('hex'),
       'x-entities': apiKey.replaceAll(/./g, (letter) => `&#${letter.charCodeAt(0)};`),
@@ -120,7 +120,7 @@ suite('previews: no credential of ours reaches the server inside', () => {
     assert.equal((await seen({ origin: `http://${token}.test` })).headers.origin, undefined)
   })
 
-  test('400 if it is in the path, and the server inside is not called', async () => {
+  test('400 for a credential in the path, and the server inside is not called', async () => {
     for (const path of [`/x/${apiKey}`, `/${percent(token)}/y`]) {
       const { status, url } = await seen({}, { path })
       assert.deepEqual([status, url], [400, undefined], path)

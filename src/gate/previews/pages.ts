@@ -114,7 +114,7 @@ const advice: Partial<Record<Problem['code'], string>> = {
   not_found: 'It may have been deleted, or belong to somebody else.',
 }
 
-/** States that become `started` without anybody acting. */
+/** States from which a sandbox becomes `started` without anybody acting. */
 const onTheWay: readonly string[] = [
   'creating',
   'restoring',

@@ -7,7 +7,7 @@ import { startSides } from '../testing/simulated.ts'
 import { browser, key, openedBy, previewHost, refused, visit } from '../testing/visiting.ts'
 
 suite('previews: addresses', () => {
-  test('a call waits for the sandbox’s generation that control means', async () => {
+  test('a call waits for the generation of the sandbox that control names', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ leastGeneration: 7 })
     assert.equal((await visit(sides, { path: '/' })).status, 200)
@@ -42,7 +42,7 @@ suite('previews: addresses', () => {
     assert.ok(sides.dialled.every((address) => address === 'box-id:3000'))
   })
 
-  test('the gate’s own name, whatever its form, and an IP address are no previews', async () => {
+  test('the gate’s own name in any form and an IP address do not name a preview', async () => {
     await using sides = await startSides()
     for (const host of ['80-own.proxy.test', '127.0.0.1:4601', '[::1]:4601', 'localhost', '80-', 'x-box.proxy.test']) {
       assert.equal((await visit(sides, { host, path: '/healthz' })).text, '{"status":"ok"}', host)
@@ -198,7 +198,7 @@ suite('previews: admission', () => {
     assert.equal((await visit(others, { method: 'OPTIONS' })).status, 401)
   })
 
-  test('an open call is checked again as one already admitted, and ends if it is refused', async () => {
+  test('control checks an open call again as one already admitted, and the call ends if it is refused', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     sides.inside.call = (_request, response) => {
       response.write('a part')
@@ -223,7 +223,7 @@ suite('previews: the token in a query', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('the token’s cookie is for this preview’s paths if previews share a host; over TLS it is Secure', async () => {
+  test('if previews share a host, the token’s cookie is for this preview’s paths; over TLS it is Secure', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const call = { host: '127.0.0.1', path: `/preview/box-id/80${path}` }

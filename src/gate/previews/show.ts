@@ -11,7 +11,8 @@ import { warningPage } from './pages.ts'
 import { isForPerson, isFramedElsewhere, isNavigation, protocolOf } from './visitor.ts'
 
 type Show = Visit & {
-  response: ServerResponse /** Before the first byte of a body is asked for. */
+  response: ServerResponse
+  /** Called before the first byte of a body is read. */
   onForward: () => void
 }
 

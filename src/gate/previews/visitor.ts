@@ -21,7 +21,7 @@ export const isForPerson = ({ headers }: IncomingMessage): boolean => {
 export const isPreflight = ({ method, headers }: IncomingMessage): boolean =>
   method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
 
-/** The protocol between the caller and us, or the reverse proxy that ends TLS before us. */
+/** The protocol that the visitor uses: between the visitor and us, or the reverse proxy that ends TLS before us. */
 export const protocolOf = ({ headers, socket }: IncomingMessage): 'http' | 'https' => {
   const said = String(headers['x-forwarded-proto'] ?? '')
     .split(',')[0]!
@@ -58,7 +58,7 @@ const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress)
   if (from !== undefined && isPageOf(from, host)) return true
   if (!isLink(request)) return false
   const isNeighbour = from === undefined ? site === 'same-site' : isPageOfPreview(from)
-  // In a frame, another preview's page could overlay this one and catch the visitor's clicks. Without `Sec-Fetch-Site`, as over
+  // In a frame, another preview's page could overlay this page and catch the visitor's clicks. Without `Sec-Fetch-Site`, as over
   // plain HTTP, a request that opens no page may be a part of the other preview's page.
   if (isNeighbour && site !== undefined) return !isFramed(request)
   return !isNeighbour || isForPerson(request)

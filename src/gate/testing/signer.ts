@@ -8,7 +8,7 @@ export type Signer = {
   key: TicketKey
   /** Signs a ticket. Default: the whole toolbox of `box-id` of `org`, from now. */
   sign: (more?: Partial<Ticket>) => string
-  /** Reads such a ticket. */
+  /** Reads a ticket that this signer has signed. */
   read: (text: string) => Ticket | undefined
 }
 
@@ -31,6 +31,6 @@ export const newSigner = (id = 'key-1'): Signer => {
   }
 }
 
-/** The tickets of a gate that knows these keys. */
+/** Checks tickets as a gate that knows the keys of these signers. */
 export const ticketsOf = (...signers: readonly Signer[]): TicketChecks =>
   new TicketChecks({ listKeys: async () => signers.map(({ key }) => key), log: silentLog() })

@@ -44,9 +44,9 @@ export type Sides = AsyncDisposable & {
     /** The refusal of an upgrade, if set. */
     refusal?: Problem
   }
-  /** The server inside the sandbox; it serves every port. */
+  /** Handlers of the server inside the sandbox, which serves every port. */
   inside: { call: RequestListener; upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void }
-  /** The sandboxes that the gate looked up. */
+  /** Sandboxes that the gate has looked up. */
   wanted: AdmittedSandbox[]
   /** The status of the sandbox that its runner reports. */
   status: SandboxHere['status']
@@ -54,7 +54,7 @@ export type Sides = AsyncDisposable & {
   dialled: string[]
   /** The refusal of the agents' connects, if set. */
   dialRefusal: AgentRefused['stage'] | undefined
-  /** Handles the server's raw connections instead of HTTP, if set. */
+  /** Handles raw connections to the server inside, instead of HTTP, if set. */
   insideSocket: ((socket: Socket) => void) | undefined
 }
 

@@ -28,10 +28,10 @@ export const browser = {
   'sec-fetch-mode': 'navigate',
 }
 
-/** The key of a caller that control knows. */
+/** Headers with a key that control accepts. */
 export const key = { authorization: 'Bearer dtn_key' }
 
-/** Makes control let every caller in, by this credential. */
+/** Makes control admit every caller, by this kind of credential. */
 export const openedBy = (sides: Sides, by: Access['openedBy'], more: Partial<Access> = {}) => {
   sides.control.answer = () => sides.access({ openedBy: by, ...more })
 }
