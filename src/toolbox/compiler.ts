@@ -2,8 +2,11 @@ import type { Compiled } from '#src/wire/gate-link.ts'
 
 /** Compiles TypeScript outside of the sandbox. The program that serves the toolbox provides it. */
 export type Compiler = {
-  /** `files`: like `cjs`, but dynamic imports become `require`, because Node cannot import TypeScript. */
+  /**
+   * Compiles source text to a module format. `files` is like `cjs`, but dynamic imports become `require`, because Node cannot
+   * import TypeScript.
+   */
   compile: (source: string, format: 'cjs' | 'esm' | 'files', limits: { signal: AbortSignal }) => Promise<Compiled>
-  /** The source text of a function that removes types from a file inside the sandbox, where there is no compiler. */
+  /** Returns the source text of a function that removes types from a file inside the sandbox, where no compiler exists. */
   typeRemover: () => Promise<string>
 }

@@ -17,7 +17,10 @@ const suites = globSync(['toolbox/**/*.test.ts', 'runner/api.test.ts'], { cwd: j
   .map((file) => readFileSync(join(import.meta.dirname, '..', file), 'utf8'))
   .flatMap((text) => [...text.matchAll(/\b(?:suite|test)\(\s*(['"`])((?:(?!\1).)+)\1/g)].map(([, , title]) => title!))
 
-/** Matches whole paths: `GET /process/session` is not `GET /process/session/{sessionId}`. */
+/**
+ * Whether a title of a test names the endpoint. Compares whole paths: `GET /process/session` is not `GET
+ * /process/session/{sessionId}`.
+ */
 const isNamed = (title: string) => suites.some((text) => ` ${text} `.match(/[A-Z]+ \/[\w/{}-]*/g)?.includes(title))
 
 suite('every endpoint of the toolbox', () => {
@@ -29,7 +32,7 @@ suite('every endpoint of the toolbox', () => {
     await box?.[Symbol.asyncDispose]()
   })
 
-  /** Fills the parameters with names that do not exist. */
+  /** Fills the parameters of a path with names that do not exist. */
   const pathOf = ({ path }: Route, of: string, name = 'no-such') => `/toolbox/${of}${path.replaceAll(/:\w+/g, name)}`
 
   const ask = async ({ method }: Route, path: string, body?: string): Promise<Reply> => {
@@ -64,7 +67,7 @@ suite('every endpoint of the toolbox', () => {
     )
   })
 
-  /** Expects a refusal of the toolbox, whose path lacks the sandbox's id. */
+  /** Expects a complete refusal of the toolbox. The path in the refusal lacks the sandbox's id. */
   const isWhole = ({ method }: Route, path: string, { status, body }: Reply) => {
     const { statusCode, code, source, message, timestamp, error, ...rest } = body
     assert.deepEqual(
@@ -74,7 +77,7 @@ suite('every endpoint of the toolbox', () => {
     assert.ok([code, message, error].every((text) => typeof text === 'string') && !Number.isNaN(Date.parse(timestamp)))
   }
 
-  test('404 for a sandbox that is not on this host, with a complete error body', async () => {
+  test('404 for a sandbox that is not on this host, with every field of the error body', async () => {
     await walk(async (route) => {
       const path = pathOf(route, 'box-2')
       const reply = await ask(route, path)
@@ -83,7 +86,7 @@ suite('every endpoint of the toolbox', () => {
     })
   })
 
-  test('409 for a sandbox that is not started, or paused if the call needs it to run', async () => {
+  test('409 for a sandbox that is not started, or for a paused one if the call needs it to run', async () => {
     try {
       for (const status of ['stopped', 'archived', 'error', 'paused'] as const) {
         box.held.status = status
@@ -108,7 +111,7 @@ suite('every endpoint of the toolbox', () => {
     return answer.statusCode
   }
 
-  test('404 for an upgrade to somebody else’s sandbox, before the socket opens', async () => {
+  test('404 for an upgrade at a sandbox of another organization, before the socket opens', async () => {
     await walk(
       async (route) => assert.equal(await refusalOf(pathOf(route, 'box-2')), 404),
       (route) => 'socket' in route,

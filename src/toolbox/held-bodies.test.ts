@@ -11,14 +11,14 @@ import { startToolbox, type Toolbox } from './testing/toolbox.ts'
 const MiB = 1024 * 1024
 const execute = '/process/execute'
 
-/** Stops the sandbox's agent until `hear` is called or the result is disposed of. */
+/** Stops the sandbox's agent until `hear` is called, or until the result is disposed of. */
 const deafen = (box: Toolbox) => {
   process.kill(box.native.pid, 'SIGSTOP')
   const hear = () => process.kill(box.native.pid, 'SIGCONT')
   return { hear, [Symbol.dispose]: hear }
 }
 
-/** `mark`: what starts a comment in the language. */
+/** Adds a long comment to a program. `mark`: what starts a comment in its language. */
 const withComment = (text: string, bytes: number, mark = '#') => `${text} ${mark} ${'x'.repeat(bytes)}`
 
 const hasRoom = (sandboxId: string, size: number): boolean => {
@@ -30,7 +30,7 @@ const hasRoom = (sandboxId: string, size: number): boolean => {
 setFlagsFromString('--expose-gc')
 const collect = runInNewContext('gc') as () => void
 
-/** Bytes of memory in use after a garbage collection. */
+/** Returns the bytes of memory in use after a garbage collection. */
 const heldHere = () => {
   collect()
   const { heapUsed, arrayBuffers } = process.memoryUsage()
@@ -38,7 +38,7 @@ const heldHere = () => {
 }
 
 suite('bodies of calls that wait for their sandbox', () => {
-  test('a body that was passed on is neither counted nor kept, however long the call lasts', async () => {
+  test('a body that was passed on no longer counts and is no longer in memory, however long the call lasts', async () => {
     await using box = await startToolbox()
     const stop = new AbortController()
     const begin = (path: string, body: () => object, headers = {}) => {
@@ -71,7 +71,7 @@ suite('bodies of calls that wait for their sandbox', () => {
     stop.abort()
   })
 
-  test('no body is kept for callers that stopped waiting', async () => {
+  test('no body stays in memory for callers that stopped waiting', async () => {
     await using box = await startToolbox()
     await box.post(execute, { command: 'true' })
     using _ = deafen(box)
@@ -83,7 +83,7 @@ suite('bodies of calls that wait for their sandbox', () => {
     await until(() => heldHere() - before < 10 * MiB, '28 MiB let go')
   })
 
-  test('429 above 16 MiB, for every kind of call; when the bodies were passed on there is room again', async () => {
+  test('429 above 16 MiB of bodies, for every kind of call; when bodies were passed on, there is room again', async () => {
     await using box = await startToolbox()
     using deaf = deafen(box)
     const run = (code: string) =>
@@ -104,7 +104,7 @@ suite('bodies of calls that wait for their sandbox', () => {
     assert.equal(heldBodies.has('box-1'), false)
   })
 
-  test('429 if other sandboxes use all the room, but each sandbox always has 64 KiB', async (t) => {
+  test('429 if other sandboxes use all the memory, but each sandbox always has 64 KiB', async (t) => {
     await using box = await startToolbox()
     for (let other = 0; other < 16; other++) {
       assert.ok(heldBodies.take(`other-${other}`, 16 * MiB))

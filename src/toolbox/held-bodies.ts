@@ -1,12 +1,12 @@
-// The body of a call stays in the gate's memory until it was passed on. A sandbox that does not read may delay that for long. So
-// the memory of held bodies is limited: per sandbox, and in total.
+// The body of a call stays in the gate's memory until it was passed on to the sandbox. A sandbox that does not read may delay
+// that for long. So the memory of held bodies is limited: per sandbox, and in total.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 
 /** Limits in characters: per sandbox, in total, and the share that each sandbox always gets. */
 export const heldBodies = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
-/** Approximate size of a value besides its characters. */
+/** Approximate memory of a value besides its characters. */
 const valueSize = 32
 
 const sizeOf = (value: unknown): number => {
@@ -15,16 +15,16 @@ const sizeOf = (value: unknown): number => {
   return Object.entries(value).reduce((sum, [name, item]) => sum + name.length + sizeOf(item), valueSize)
 }
 
-/** The body of a call. A handler that runs for long calls `letGo` after it has passed `body` on, and keeps no reference to it. */
+/** A call's body. A handler that runs for long calls `letGo` after it has passed `body` on, and then has no reference to it. */
 export type Given<Body> = { readonly body: Body; letGo?: () => void }
 
-/** Holds the only reference to a body, so that letting go frees its memory. */
+/** Holds the only reference to a body, so that `letGo` frees its memory. */
 export class HeldBody<Body> implements Disposable {
   readonly #sandboxId: string
   readonly #size: number
   #body: { is: Body } | undefined
 
-  /** Throws a 429 if there is no room. */
+  /** Counts the body for its sandbox. Throws a 429 if there is no room. */
   constructor(sandboxId: string, body: Body) {
     this.#sandboxId = sandboxId
     this.#size = sizeOf(body)

@@ -3,7 +3,7 @@ import { notStarted, Problem } from '#src/problems.ts'
 import { AgentGone, AgentRefused, StartFailed } from './agent/agent.ts'
 import { callersFault } from './running/start-failure.ts'
 
-/** Always a Problem. */
+/** Translates any error into a Problem. */
 export const asTold = (error: unknown): Problem => {
   if (error instanceof Problem) return error
   if (error instanceof AgentGone) return notStarted('The sandbox is stopping.', { cause: error })
@@ -20,7 +20,7 @@ export const asTold = (error: unknown): Problem => {
   return new Problem('unprocessable', `The sandbox cannot do that: ${error.errno}.`, { cause: error })
 }
 
-/** Why a program could not start. `missing` is the sentence for a program that does not exist. */
+/** Translates a failed start into a Problem. `missing` is the sentence for a program that does not exist. */
 export const asNotStarted = (error: unknown, cwd: string, user: string, missing: string): Problem => {
   if (!(error instanceof StartFailed)) return asTold(error)
   const fault = callersFault(error, { argv: [], env: {}, cwd, user, mergeOutput: false })

@@ -11,9 +11,9 @@ export type ToolboxSandbox = {
   id: string
   assignment: KnownAssignment
   agent: Agent
-  /** Absent if the number of memory kills cannot be known. */
+  /** Asks for the memory kills of the sandbox. Absent if they cannot be known. */
   memoryKills?: () => Promise<MemoryKillsHere>
-  /** Working directory of the image, absolute. Default: the user's home. */
+  /** Absolute working directory of the image. Default: the user's home. */
   workDirectory?: string | undefined
 }
 
@@ -29,8 +29,8 @@ export type ToolboxContext = {
 }
 
 /**
- * `sandbox`: the sandbox must be started. `sandbox, also paused`: it may be paused, so that its agent does not answer. The caller
- * was let in.
+ * What a route needs. `sandbox`: the sandbox must be started. `sandbox, also paused`: it may also be paused, so its agent may not
+ * answer. In both cases the caller was admitted.
  */
 export type ToolboxNeeds = 'sandbox' | 'sandbox, also paused'
 
@@ -41,7 +41,10 @@ const untilOver = async (held: HeldBody<unknown>, work: () => unknown): Promise<
   return await work()
 }
 
-/** Not async on purpose: an async frame would keep `call.body` alive, and the limit of held bodies would not hold. */
+/**
+ * This function is not async on purpose: an async frame would keep `call.body` in memory, and the limit of held bodies would not
+ * hold.
+ */
 const runHolding = (run: ToolboxRoute['run'], call: Parameters<ToolboxRoute['run']>[0]): Promise<unknown> => {
   const held = new HeldBody(call.sandbox.id, call.body)
   call.request.body = undefined
@@ -57,7 +60,10 @@ const runHolding = (run: ToolboxRoute['run'], call: Parameters<ToolboxRoute['run
 
 const rowOf = routesOf<ToolboxContext, ToolboxNeeds>()
 
-/** A route of the toolbox. While the body of a call is held, at most until the call ends, it counts for its sandbox. */
+/**
+ * Declares a route of the toolbox. While the body of a call is held, at most until the call ends, its size counts for its
+ * sandbox.
+ */
 export const route: typeof rowOf = (row) => {
   const made = rowOf(row)
   return made.body === undefined ? made : { ...made, run: (call) => runHolding(made.run, call) }

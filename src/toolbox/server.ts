@@ -1,4 +1,5 @@
-// The toolbox of all sandboxes of this host. The server does not listen: the gate passes it the calls that it has let in.
+// The toolbox of all sandboxes of this host. The server does not listen on a port: the gate passes it the calls that were
+// admitted.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { posix } from 'node:path'
@@ -25,7 +26,8 @@ export type Called = {
 
 type ToolboxParts = {
   /**
-   * Returns the sandbox that the call was let in to, or undefined if it is not on this host. Throws if the call was not let in.
+   * Returns the sandbox that the call was admitted to, or undefined if the sandbox is not on this host. Throws if the call was
+   * not admitted.
    */
   calledBy: (request: IncomingMessage, sandboxId: string) => Promise<Called | undefined> | Called | undefined
   /** Default timeout of `process/execute`, in seconds. 0: no timeout. */
@@ -103,7 +105,7 @@ export class Toolbox {
   }
 
   /**
-   * Returns the status of the answer; 101 for a WebSocket. Throws the refusal of a call that becomes no WebSocket, as a Problem.
+   * Handles an upgrade. Returns the status of the answer, which is 101 for a WebSocket. Throws a Problem if the call is refused.
    */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<number> {
     return new Promise((resolve, reject) => {

@@ -78,7 +78,7 @@ suite('the working directory of an image', () => {
     assert.equal((await box.get('/git/status?path=repository')).status, 200)
   })
 
-  test('processes start in the home if the working directory is missing or closed', async () => {
+  test('processes start in the home if the working directory is missing or inaccessible', async () => {
     await using other = await startToolbox({}, { config: configWith('/nowhere/at/all') })
     assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
     assert.equal((await other.post('/process/execute', { command: 'pwd' })).body.result, `${homedir()}\n`)
@@ -88,7 +88,7 @@ suite('the working directory of an image', () => {
     assert.match(body.message, /"\/nowhere\/at\/all" cannot be used/)
   })
 
-  test('an image without one has the home', async () => {
+  test('in an image without a working directory, the home takes its place', async () => {
     await using other = await startToolbox({}, { config: configWith('/') })
     assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
     assert.deepEqual((await other.get('/files/info?path=.')).body.path, homedir())

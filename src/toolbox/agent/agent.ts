@@ -17,11 +17,14 @@ export type { AgentSession, CommandEvent, SessionCommand, Sessions } from './ses
 export { ListTooLong } from './sessions.ts'
 
 export interface Agent {
-  /** `signal` cancels a command that has not started yet, and leaves nothing of it. After the start it has no effect. */
+  /**
+   * Starts a command. `signal` cancels a command that has not started yet, and leaves nothing behind. After the start `signal`
+   * has no effect.
+   */
   exec(spec: CommandSpec, signal?: AbortSignal): Promise<RunningCommand>
   /**
-   * Connects to 127.0.0.1:port inside the sandbox, else to [::1]:port. Each direction ends on its own: the caller must end its
-   * side.
+   * Connects to 127.0.0.1:port inside the sandbox, else to [::1]:port. If the server ends its direction, the caller must still
+   * end its own.
    */
   dial(port: number): Promise<Duplex>
   info(): Promise<{ version: string; bootId: string }>

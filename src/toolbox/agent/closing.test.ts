@@ -1,4 +1,5 @@
-// Closing a connection wakes the agent, possibly on the CPU that should deliver the answer. So the answer must go first.
+// Closing a connection wakes the agent, possibly on the CPU that should deliver the answer. So an operation delivers its answer
+// first.
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
 import { userInfo } from 'node:os'
@@ -17,9 +18,9 @@ const drained = async (pieces: AsyncIterable<unknown>) => {
 }
 
 suite('an operation gives its answer before it closes its connection to the agent', { timeout: 60_000 }, () => {
-  /** Runs each operation: no connection is closed yet when the answer arrives, and all are closed afterwards. */
+  /** Runs each operation. Expects that no connection is closed when the answer arrives, and that all are closed afterwards. */
   const check = async (t: TestContext, native: NativeAgent, steps: Record<string, () => Promise<unknown>>) => {
-    // Sockets only: a command opens its files and pipes after its answer.
+    // Counts sockets only, because a command opens its files and pipes after its answer.
     const sockets = () => native.openPaths.filter((path) => path.startsWith('socket:')).length
     const before = sockets()
     for (const [name, step] of Object.entries(steps)) {
@@ -35,7 +36,7 @@ suite('an operation gives its answer before it closes its connection to the agen
     await until(() => sockets() <= before, `at most ${before} sockets`)
   }
 
-  test('commands, jobs and info', async (t) => {
+  test('commands, jobs and info answer before they close their connection', async (t) => {
     await using native = await NativeAgent.start()
     const { agent } = native
     const { jobs } = agent
@@ -63,7 +64,7 @@ suite('an operation gives its answer before it closes its connection to the agen
     })
   })
 
-  test('sessions and their commands', async (t) => {
+  test('sessions and their commands answer before they close their connection', async (t) => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     const none = new AbortController().signal
@@ -85,7 +86,7 @@ suite('an operation gives its answer before it closes its connection to the agen
     })
   })
 
-  test('files', async (t) => {
+  test('operations on files answer before they close their connection', async (t) => {
     await using native = await NativeAgent.start()
     const files = native.agent.files(user)
     const at = (name: string) => join(native.directory, name)

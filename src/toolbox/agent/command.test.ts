@@ -27,7 +27,7 @@ const isAlive = (pid: number): boolean => {
 }
 
 suite('exec', () => {
-  test('the result has both streams apart, and the exit code', async () => {
+  test('the result has separate stdout and stderr, and the exit code', async () => {
     await using native = await NativeAgent.start()
     const running = await native.agent.exec(shell('echo out; echo err >&2; exit 7'))
     assert.ok(running.pid > 1)
@@ -124,7 +124,7 @@ suite('exec', () => {
     })
   }
 
-  test('another user gets that user’s groups and none of root’s, and cannot enter what is root’s', {
+  test('a command of another user has that user’s groups, not root’s, and cannot enter root’s directories', {
     skip: needsRoot,
   }, async () => {
     await using native = await NativeAgent.start()

@@ -4,16 +4,16 @@ import { BadFrame, FieldReader, FieldWriter, type Frame, inputWindowBytes, kinds
 import { Handoff } from './handoff.ts'
 
 export type CommandSpec = {
-  /** argv[0] is searched in the PATH of the environment. */
+  /** Program and arguments. The program is searched in the PATH of the environment. */
   argv: readonly string[]
   /**
-   * Overrides the variables that the agent sets for the user: HOME, USER, LOGNAME, SHELL, PATH. PWD is the directory where the
-   * command starts.
+   * Variables that override those that the agent sets for the user: HOME, USER, LOGNAME, SHELL, PATH. The agent sets PWD to the
+   * start directory.
    */
   env: Record<string, string>
-  /** Absolute, or relative to the user's home. Default: the home. */
+  /** Start directory: absolute, or relative to the user's home. Default: the home. */
   cwd?: string
-  /** Name or numeric uid, looked up inside the sandbox. */
+  /** User of the command: a name or a numeric uid, looked up inside the sandbox. */
   user: string
   /** Bytes for the standard input, which is then closed. Default: an empty standard input. */
   stdin?: Uint8Array
@@ -21,7 +21,7 @@ export type CommandSpec = {
   mergeOutput: boolean
 }
 export type Output = { stream: 'stdout' | 'stderr'; data: Buffer }
-/** A death by signal N has exit code 128 + N. */
+/** The end of a command. After a death by signal N, `exitCode` is 128 + N. */
 export type Exit = { exitCode: number; signal: number | null }
 
 /** The command could not be started; `stage` says what failed. */
@@ -66,7 +66,7 @@ export const writeProgram = (
     .strings(spec.argv)
     .strings(Object.entries(spec.env).map(([name, value]) => `${name}=${value}`))
 
-/** Turns a refusal that concerns the program into `StartFailed`; returns other errors unchanged. */
+/** Turns a refusal that concerns the command's program into `StartFailed`. Returns other errors unchanged. */
 export const asStartFailed = (error: unknown): unknown =>
   error instanceof AgentRefused && (error.stage === 'user' || error.stage === 'cwd' || error.stage === 'exec')
     ? new StartFailed(error.stage, error.errno)

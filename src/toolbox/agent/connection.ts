@@ -59,12 +59,12 @@ export const readRefusal = (payload: Buffer): AgentRefused => {
   return new AgentRefused(stage, errnoNames.get(errno) ?? `errno ${errno}`)
 }
 
-/** Limit for the first answer: a frozen or broken sandbox accepts connections and never answers. */
+/** Timeout of the first answer in ms. A frozen or broken sandbox accepts connections and never answers. */
 export const answerTimeoutMs = 60_000
 
 /**
- * Maximum of connections to one agent: those that it serves, and a few that it will refuse. A hostile program in the agent's
- * place gets no more.
+ * Maximum of connections to one agent: those that the agent serves, and a few that it refuses. A hostile program in place of the
+ * agent gets no more.
  */
 const open = new Budget({ each: 1100 })
 
@@ -91,12 +91,14 @@ export const openAhead = (sockets = new ReadySockets()): Disposable => {
   }
 }
 
-/** New sockets are opened ahead only after this one has served its operation, so that the operation does not wait for them. */
+/**
+ * Opens a socket for one operation. More sockets are opened ahead only after that operation, so that it does not wait for them.
+ */
 const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)
   const socket = ready.take(socketPath) ?? openFresh(socketPath)
   return socket.once('close', (hadError) => {
-    // After an error or an end the agent is gone, so no socket can be opened ahead.
+    // After an error or an end the agent is gone, so no new socket could connect.
     if (!hadError && !socket.readableEnded) fillSoon(socketPath)
   })
 }
@@ -105,7 +107,7 @@ const fillSoon = (socketPath: string) => {
   try {
     ready?.fill(socketPath, () => openFresh(socketPath))
   } catch {
-    // The agent accepts no more connections now. The next operation opens its own.
+    // The agent accepts no more connections now. The next operation opens its own connection.
   }
 }
 
@@ -122,7 +124,7 @@ const heedless = <T extends Socket>(socket: T): T => socket.on('error', () => {}
  */
 export const closeSoon = (socket: Socket): void => void setImmediate(() => socket.destroy())
 
-/** Number of frames that are handed out in a row before the event loop may do other work. */
+/** Number of frames that are returned in a row before the event loop may do other work. */
 const givenInARow = 128
 
 export class Connection {
@@ -178,14 +180,14 @@ export class Connection {
     }
   }
 
-  /** The next frame; throws `AgentGone` when the connection ends instead. */
+  /** Returns the next frame. Throws `AgentGone` if the connection has ended. */
   async next(): Promise<Frame> {
     const frame = await this.nextOrEnd()
     if (frame === undefined) throw new AgentGone('the agent closed the connection')
     return frame
   }
 
-  /** Like `next`, but gives up after 60 s of silence: for answers that the agent can give at once. */
+  /** Like `next`, but throws after 60 s without a frame. Used for answers that the agent can give at once. */
   async nextSoon(): Promise<Frame> {
     if (this.#frames.length > 0) return await this.next()
     const timer = setTimeout(() => this.abort(), answerTimeoutMs)
@@ -196,7 +198,7 @@ export class Connection {
     }
   }
 
-  /** Like `next`, but throws the refusal if the frame is one. */
+  /** Like `next`, but if the frame is a refusal, throws it. */
   async nextOrRefusal(): Promise<Frame> {
     const frame = await this.next()
     if (frame.kind === kinds.failed) throw readRefusal(frame.payload)
@@ -220,7 +222,7 @@ export class Connection {
     return this.#frames.shift()
   }
 
-  /** The bytes that arrived since the last call; `undefined` at the end. The socket does not read ahead. */
+  /** Returns the bytes that arrived since the last call; `undefined` at the end. The socket does not read ahead. */
   async #chunk(): Promise<Buffer | undefined> {
     try {
       return await this.#bytes.some()
@@ -233,7 +235,7 @@ export class Connection {
     if (this.#socket.writable) this.#socket.write(encodeFrame(kind, payload))
   }
 
-  /** Sends without a copy. Settles when the kernel has all of it, or the socket is gone. */
+  /** Sends a frame without copying its payload. Settles when the kernel has all of it, or the socket is gone. */
   sendWhole(kind: number, payload: Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       if (!this.#socket.writable) return resolve()
@@ -260,12 +262,12 @@ export class Connection {
   }
 }
 
-/** Maximum size of an OK that raw bytes follow. */
+/** Maximum size of an OK frame after which raw bytes follow. */
 const longestRawAnswer = 64
 
 /**
- * Sends a request whose OK is followed by raw bytes both ways. Returns the fields of the OK, and the socket positioned after it.
- * Each direction ends on its own.
+ * Sends a request whose OK is followed by raw bytes both ways. Returns the fields of the OK frame, and the socket positioned
+ * after it. Each direction ends on its own.
  */
 export const requestRaw = async (
   socketPath: string,

@@ -1,4 +1,4 @@
-// Hostile code has replaced the agent and sends answers without end: the gate keeps only a bounded part of them.
+// Hostile code has replaced the agent and sends endless answers. The gate keeps only a bounded part of them in memory.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -88,14 +88,14 @@ suite('an agent that sends answers without end', () => {
     await assert.rejects(saying(forEver(session('x'.repeat(10_000)))).sessions.list(), isBad)
   })
 
-  test('a command above the maximum length is refused, and so is a row of empty texts', async () => {
+  test('a command above the maximum length is refused, and so is an endless row of empty texts', async () => {
     const { sessions } = saying(forEver(encodeFrame(kinds.text, Buffer.alloc(60_000)), [command(2 ** 32 - 1)]))
     await assert.rejects(sessions.command('s', 'c'), isBad)
     assert.ok(said < 1024 * 1024)
     await assert.rejects(saying(forEver(encodeFrame(kinds.text), [command(1)])).sessions.command('s', 'c'), isBad)
   })
 
-  test('a loss of 0 bytes and a credit of 0 bytes are refused', async () => {
+  test('a report of 0 lost bytes and a credit of 0 bytes are refused', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(0).done())
     const follow = async () => {
       for await (const _ of saying(forEver(lost)).jobs.attach('j', 0));
@@ -130,7 +130,7 @@ suite('an agent that sends answers without end', () => {
     const calls: Promise<unknown>[] = []
     while (calls.length < 1100) {
       calls.push(agent.jobs.list().catch((error: Error) => error.name))
-      // Not more connections at once than a socket's backlog holds.
+      // Open no more connections at once than a socket's backlog holds.
       while (calls.length - silent.size > 100) await new Promise(setImmediate)
     }
     await assert.rejects(agent.jobs.list(), { name: 'AgentRefused', stage: 'busy', errno: 'EAGAIN' })

@@ -1,4 +1,5 @@
-// Starts the command that the image or snapshot names. It is a job and no session, because an image need not have a shell.
+// Starts the command that the image or snapshot names. The command is a job and not a session, because an image need not have a
+// shell.
 
 import { isRefused, type Jobs, StartFailed } from './agent.ts'
 import { type EnvironmentSource, environmentOf } from './environment.ts'
@@ -7,8 +8,7 @@ import { plainWord } from './plain.ts'
 
 export const entrypointJob = 'entrypoint'
 /**
- * Maximum length of a shown command line, in bytes: the agent keeps this much metadata of a job, and lists show as much of a
- * command.
+ * Maximum length of a displayed command line in bytes: the maximum of the agent's metadata of a job, and of a command in lists.
  */
 const shownBytes = 4096
 
@@ -27,7 +27,7 @@ const shownLineOf = (argv: readonly string[]): Buffer => {
 }
 
 /**
- * Does nothing if the entrypoint was already started since the sandbox started. A failed start is reported in the job's own log.
+ * Starts the entrypoint once per start of the sandbox; later calls do nothing. A failed start is reported in the job's own log.
  */
 export const startEntrypoint = async (sandbox: Starting, argv: readonly string[], cwd?: string): Promise<void> => {
   try {

@@ -3,8 +3,8 @@ import type { KnownAssignment } from '#src/wire/gate-link.ts'
 export type EnvironmentSource = { assignment: KnownAssignment }
 
 /**
- * The environment of every process in the sandbox: its identity, then the sandbox's variables, then those of the call. Later ones
- * win.
+ * The environment of a process in the sandbox: the sandbox's identity, then the sandbox's variables, then those of the call. A
+ * later variable overrides an earlier one.
  */
 export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<string, string> = {}) => ({
   DAYTONA_SANDBOX_ID: assignment.sandboxId,

@@ -1,10 +1,10 @@
-// An agent serves 256 file operations at a time and refuses more. One client often asks for more at once, so calls wait here
-// until the agent has room.
+// An agent serves 256 file operations at a time and refuses more. A client often asks for more at once, so calls wait in this
+// queue until the agent has room.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { AgentRefused } from './connection.ts'
 
-/** Limits of waiting operations. */
+/** Limits of waiting operations: per sandbox, in total, and the share that each sandbox always gets. */
 const places = new Budget<string | undefined>({ each: 1000, all: 10_000, sure: 10 })
 const waiting = { places, full: () => new AgentRefused('busy', 'EAGAIN') }
 /**
@@ -15,8 +15,8 @@ const queues = { write: new FairQueue({ ofOne: 64, waiting }), read: new FairQue
 const longestWaitMs = 30_000
 
 /**
- * Waits for a turn, which lasts until it is disposed of. Throws the agent's refusal `busy` if too many operations wait, or after
- * 30 s.
+ * Waits for a place among the parallel operations; disposing of the result frees it. Throws the agent's refusal `busy` if too
+ * many operations wait, or after 30 s.
  */
 export const takeTurn = (kind: keyof typeof queues, socketPath: string): Promise<Disposable> =>
   queues[kind].take(socketPath, AbortSignal.timeout(longestWaitMs)).catch(() => {

@@ -20,7 +20,7 @@ import { until } from './testing/native-agent.ts'
 import { refused, startWithFiles } from './testing/with-files.ts'
 
 suite('files: writing', () => {
-  test('a new file, with parents and a mode; an old one keeps its mode', async () => {
+  test('a write makes a new file with its parents and mode; an existing file keeps its mode', async () => {
     await using box = await startWithFiles()
     await box.files.write(box.at('new', 'er', 'file'), [Buffer.from('one, '), Buffer.from('two')], {
       makeParents: true,
@@ -35,7 +35,7 @@ suite('files: writing', () => {
     await assert.rejects(box.files.write(box.at('no', 'parent'), []), refused('ENOENT'))
   })
 
-  test('large contents come whole', async () => {
+  test('large contents arrive whole', async () => {
     await using box = await startWithFiles()
     const piece = Buffer.alloc(3 * 1024 * 1024, 'piece ')
     await box.files.write(box.at('large'), Array(20).fill(piece))
@@ -49,7 +49,7 @@ suite('files: writing', () => {
     )
   })
 
-  test('contents that break off leave the old file and nothing else', async () => {
+  test('a write whose contents break off leaves the old file and nothing else', async () => {
     await using box = await startWithFiles()
     const before = readdirSync(box.at()).sort()
     const brokenOff = async function* () {
@@ -99,7 +99,7 @@ suite('files: writing where the old file cannot be replaced by rename', { skip: 
     return { [Symbol.dispose]: () => execFileSync('umount', ['--lazy', what.at(-1)!]) }
   }
 
-  /** A directory of root that holds a file which everybody may write, and its old contents. */
+  /** Makes a directory of root with a file that everybody may write to. Returns its path and the earlier contents. */
   const withClosed = async () => {
     const box = await startWithFiles()
     for (const directory of [box.native.directory, box.at(), box.at('deep')]) chmodSync(directory, 0o755)
@@ -115,7 +115,7 @@ suite('files: writing where the old file cannot be replaced by rename', { skip: 
     throw new Error('the client is gone')
   }
 
-  test('a mount point is written in place after all contents came; broken-off contents leave it unchanged', async () => {
+  test('a mounted file is written in place after all contents came; a broken-off write leaves it unchanged', async () => {
     await using box = await startWithFiles()
     const before = readdirSync(box.at())
     writeFileSync(box.at('deep', 'source'), 'the file that is mounted there\n', { mode: 0o640 })
@@ -148,12 +148,12 @@ suite('files: writing where the old file cannot be replaced by rename', { skip: 
     assert.deepEqual(readdirSync(box.at('deep')).sort(), box.before)
   })
 
-  test('a file that the user may not write stays: by its mode, by a requested mode, in a sticky directory', async () => {
+  test('a file that the user may not replace stays: by its mode, a requested mode, or a sticky directory', async () => {
     await using box = await withClosed()
     const one = [Buffer.from('x')]
     await assert.rejects(box.nobody.write(box.path, one, { mode: 0o777 }), refused('EPERM'))
     await assert.rejects(box.nobody.write(box.at('deep', 'new'), one), refused('EACCES'))
-    // In a sticky directory a foreign user may have placed the file, to get contents that were meant for the caller's own.
+    // In a sticky directory, another user may have placed the file to receive contents meant for a file of the caller.
     chmodSync(box.at('deep'), 0o1777)
     await assert.rejects(box.nobody.write(box.path, one), refused('EPERM'))
     for (const mode of [0o1777, 0o755]) {
@@ -192,7 +192,7 @@ suite('files: writing where the old file cannot be replaced by rename', { skip: 
     assert.equal(readFileSync(box.at('victim'), 'utf8'), 'of nobody else')
   })
 
-  test('a full disk leaves the old file', async () => {
+  test('a write to a full disk leaves the old file', async () => {
     await using box = await withClosed()
     using _ = mounted('-t', 'tmpfs', '-o', 'size=256k,mode=755', 'none', box.at('deep'))
     writeFileSync(box.path, 'what was there')
@@ -247,7 +247,7 @@ suite('files: unpacking', { skip: needsRoot }, () => {
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('unpacking refuses an entry in the way, an unknown owner and a bad record, and keeps serving', async () => {
+  test('unpacking refuses an entry whose path is taken, an unknown owner and a bad record, and keeps serving', async () => {
     await using box = await startWithFiles()
     const one = record({ type: 'file', path: box.at('x') }, 'x')
     await assert.rejects(box.files.unpack([record({ type: 'file', path: box.at('deep') })]), refused('EISDIR'))
@@ -263,7 +263,8 @@ suite('files: unpacking', { skip: needsRoot }, () => {
     const withContents = Buffer.concat([record({ type: 'link', path: box.at('l'), to: 'x' }, 'contents')])
     for (const bad of [relative, badType, withNul, withContents, one.subarray(0, 20), one.subarray(0, -1)])
       await assert.rejects(box.files.unpack([bad]), protocol)
-    // The noise never changes the path of the test's directory or the slash after it: entries made elsewhere would stay there.
+    // Random changes never touch the path of the test's directory or the slash after it. Otherwise entries would be made
+    // elsewhere and stay.
     const [from, size] = [one.indexOf(box.native.directory), box.native.directory.length + 1]
     assert.ok(from > 0)
     for (let round = 0; round < 50; round++) {

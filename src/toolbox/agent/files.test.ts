@@ -26,7 +26,7 @@ import { until } from './testing/native-agent.ts'
 import { provoke } from './testing/provoke.ts'
 import { all, content, me, refused, startWithFiles } from './testing/with-files.ts'
 
-/** A directory whose file system allows files of any 64-bit size. */
+/** Skips a test where there is no file system in memory, which allows files of any 64-bit size. */
 const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
 const loopbackMtu = '/sys/class/net/lo/mtu'
 const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms' }
@@ -50,7 +50,7 @@ suite('files: looking', () => {
   })
 
   test(
-    'a file of a size or a time beyond all numbers is told with the nearest, and hides no other',
+    'a size or time that is out of range is reported as the nearest one, and hides no other file',
     inMemory,
     async () => {
       await using box = await startWithFiles()
@@ -108,7 +108,7 @@ suite('files: looking', () => {
 })
 
 suite('files: reading', () => {
-  test('a whole file, a range, past the end, through a link, and a file whose size is reported as 0', async () => {
+  test('files are read whole, in a range, past the end, through a link, and if their size is reported as 0', async () => {
     await using box = await startWithFiles()
     const whole = await box.files.read(box.at('plain'))
     assert.deepEqual([whole.size, whole.length, await content(whole)], [11, 11, 'plain text\n'])
@@ -119,7 +119,7 @@ suite('files: reading', () => {
     assert.match(await content(await box.files.read('/proc/self/status')), /^Name:\talcove-agent/)
   })
 
-  test('a small file has the size that was read, not the reported one: in sysfs, or when it is cut meanwhile', async () => {
+  test('a small file has the size that was read, not the reported one: in sysfs, or if it shrinks meanwhile', async () => {
     await using box = await startWithFiles()
     const mtu = readFileSync(loopbackMtu, 'utf8')
     assert.notEqual(statSync(loopbackMtu).size, mtu.length)
@@ -137,9 +137,9 @@ suite('files: reading', () => {
     cutting.close()
   })
 
-  test('a file whose size is reported as 0 comes whole up to 1 MiB, and is refused above that', sizeless, async () => {
+  test('a file whose size is reported as 0 arrives up to 1 MiB, and is refused above that', sizeless, async () => {
     await using box = await startWithFiles()
-    // The file is larger than the part that is read before the answer begins.
+    // This file is larger than the part that the agent reads before it begins the answer.
     const maps = await box.files.read(`/proc/${process.pid}/smaps`)
     assert.ok(maps.size > 64 * 1024 && maps.length === maps.size, String(maps.size))
     assert.match(await content(maps), /VmFlags: [^\n]*\n$/)
@@ -166,7 +166,7 @@ suite('files: reading', () => {
     await assert.rejects(box.files.read('nul\0byte'), TypeError)
   })
 
-  test('a file that shrinks while it is read ends with an error, not with less', async () => {
+  test('a file that shrinks while it is read ends with an error, not as a shorter file', async () => {
     await using box = await startWithFiles()
     const size = 64 * 1024 * 1024
     writeFileSync(box.at('large'), '')
@@ -191,7 +191,7 @@ suite('files: reading', () => {
     await until(() => children() === '', 'no process left')
   })
 
-  test('100 MiB come whole', async () => {
+  test('100 MiB arrive whole', async () => {
     await using box = await startWithFiles()
     const bytes = Buffer.alloc(100 * 1024 * 1024, 'the contents of a large file ')
     writeFileSync(box.at('large'), bytes)
@@ -222,7 +222,7 @@ suite('files: changing', () => {
     assert.equal(readFileSync(box.at('moved'), 'utf8'), 'other')
   })
 
-  test('remove deletes a link but not its target, a directory only if recursive, and never the root', async () => {
+  test('remove deletes a link, not its target; a directory only if recursive; and never the root', async () => {
     await using box = await startWithFiles()
     await assert.rejects(box.files.remove(box.at('deep')), refused('EISDIR'))
     symlinkSync(box.at('plain'), box.at('deep', 'outward'))
@@ -252,7 +252,7 @@ suite('files: changing', () => {
     assert.equal(readFileSync(box.at('victim', 'keep'), 'utf8'), 'keep')
   })
 
-  test('permissions: mode, owner and group by name or number', { skip: needsRoot }, async () => {
+  test('setPermissions sets mode, owner and group, by name or number', { skip: needsRoot }, async () => {
     await using box = await startWithFiles()
     await box.files.setPermissions(box.at('plain'), { mode: 0o4755, owner: 'nobody', group: '4242' })
     const { mode, uid, gid } = statSync(box.at('plain'))
@@ -265,7 +265,7 @@ suite('files: changing', () => {
 })
 
 suite('files: rights', () => {
-  test('every call has the rights of its user, and not of the agent', { skip: needsRoot }, async () => {
+  test('every call has the rights of its user, not those of the agent', { skip: needsRoot }, async () => {
     await using box = await startWithFiles()
     chmodSync(box.native.directory, 0o755)
     chmodSync(box.at(), 0o755)
@@ -286,7 +286,7 @@ suite('files: rights', () => {
     await assert.rejects(nobody.read('/proc/1/environ'), refused('EACCES'))
     await nobody.write(box.at('open', 'mine'), [Buffer.from('mine')])
     assert.equal(statSync(box.at('open', 'mine')).uid, 65534)
-    // A file that its owner may not write: replacing it would bypass its mode.
+    // The owner may not write this file. Replacing it would bypass its mode.
     await nobody.setPermissions(box.at('open', 'mine'), { mode: 0o444 })
     await assert.rejects(nobody.write(box.at('open', 'mine'), []), refused('EACCES'))
     await assert.rejects(box.native.agent.files('no-such-user').stat('/'), { stage: 'user', errno: 'ENOENT' })

@@ -12,24 +12,24 @@ export type Path = string | Uint8Array
 const types = ['file', 'directory', 'symlink', 'fifo', 'socket', 'character', 'block'] as const
 
 export type Entry = {
-  /** Relative to the listed directory; empty from `stat`. */
+  /** Path relative to the listed directory; empty in the result of `stat`. */
   path: Buffer
   type: (typeof types)[number]
   size: number
-  /** The twelve permission bits. */
+  /** The twelve permission bits of the file. */
   mode: number
   modifiedAt: Date
   uid: number
   gid: number
-  /** Empty if the sandbox has no name for the id. */
+  /** Name of the owner; empty if the sandbox has no name for the uid. */
   owner: string
   group: string
-  /** Target of a symbolic link; `null` for other types. */
+  /** Target of a symbolic link; `null` for other types of files. */
   target: Buffer | null
 }
 
 export type FileContents = {
-  /** Size of the whole file. */
+  /** Size of the whole file, in bytes. */
   size: number
   /** Number of bytes in `stream`. If the file becomes shorter while it is read, the stream ends with an error. */
   length: number
@@ -37,14 +37,17 @@ export type FileContents = {
 }
 
 /**
- * Every refusal is an `AgentRefused` with stage `file` and the kernel's errno. EINVAL: the path is neither a file nor a
- * directory.
+ * File operations of one user. Every refusal is an `AgentRefused` with stage `file` and the kernel's errno. EINVAL: the path is
+ * neither a file nor a directory.
  */
 export interface Files {
   /** The absolute path where relative paths start. */
   directory(): Promise<string>
   stat(path: Path, options?: { followLink?: boolean }): Promise<Entry>
-  /** Lists a directory to a depth of 1 to 64. Does not follow links. The entries have no order, and their number has no limit. */
+  /**
+   * Lists a directory to a depth of 1 to 64. Does not follow links. The entries are in no particular order, and their number is
+   * not limited.
+   */
   list(path: Path, depth?: number): AsyncGenerator<Entry, void, void>
   read(path: Path, options?: { offset?: number; length?: number }): Promise<FileContents>
   /**
@@ -62,9 +65,12 @@ export interface Files {
   ): Promise<void>
   /** Makes the directory and its missing parents. Returns false if the directory already existed. */
   mkdir(path: Path, mode?: number): Promise<boolean>
-  /** Fails with EEXIST if the target exists and `overwrite` is not set, and with EXDEV between file systems. */
+  /**
+   * Renames a file or directory. Fails with EEXIST if the target exists and `overwrite` is not set, and with EXDEV between file
+   * systems.
+   */
   move(from: Path, to: Path, options?: { overwrite?: boolean }): Promise<void>
-  /** Fails with EISDIR for a directory if `recursive` is not set. */
+  /** Deletes a file or directory. Fails with EISDIR for a directory if `recursive` is not set. */
   remove(path: Path, options?: { recursive?: boolean }): Promise<void>
   setPermissions(path: Path, change: { mode?: number; owner?: string; group?: string }): Promise<void>
 }
@@ -75,13 +81,13 @@ export type WriteOptions = { mode?: number; makeParents?: boolean }
 export type UnpackRecord = {
   type: 'file' | 'directory' | 'link' | 'hard link'
   path: Uint8Array
-  /** Target of a symbolic link. For a hard link: the path of its other name. */
+  /** Target of a symbolic link. For a hard link: the path of the file that it links to. */
   target?: Uint8Array
   mode?: number
   uid?: number
   gid?: number
   modifiedSeconds?: number
-  /** Size of a file: as many bytes follow the record. */
+  /** Size of a file in bytes. Its contents follow the record. */
   size?: number
 }
 
@@ -136,7 +142,10 @@ async function* entries(socketPath: string, kind: number, body: Buffer): AsyncGe
 class Contents extends Readable {
   readonly #from: Inflow
   #left: number
-  /** False after `pipe` to a response, which sets its own pace; then `_read` does nothing. */
+  /**
+   * True if this stream is read as usual. False after `pipe` to a response: then the response sets the pace, and `_read` does
+   * nothing.
+   */
   #isRead = true
   #isUnderWay = false
 
@@ -167,7 +176,7 @@ class Contents extends Readable {
     else this.#passOn((bytes) => this.push(Buffer.from(bytes)))
   }
 
-  /** Writes the bytes to a response without a copy. */
+  /** Writes the bytes to a response without copying them. */
   override pipe<T extends NodeJS.WritableStream>(to: T): T {
     if (!(to instanceof ServerResponse)) return super.pipe(to)
     const socket = beneath(to)
@@ -221,13 +230,13 @@ const write = async (
   const answer = connection.nextOrRefusal().finally(() => {
     isAnswered = true
   })
-  // The answer is awaited below: after the last byte, or as soon as it arrives.
+  // Errors of the answer are handled later: it is awaited after the last byte, or as soon as it arrives.
   answer.catch(() => {})
   try {
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
-        // An agent that has refused keeps reading until we close. A `Promise.race` with `answer` would add a reaction to it for
-        // every chunk.
+        // An agent that has refused keeps reading until we close the connection. A `Promise.race` with `answer` would add a
+        // reaction to it for every chunk.
         await connection.sendWhole(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
       }
       if (isAnswered) break

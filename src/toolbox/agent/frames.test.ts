@@ -36,7 +36,7 @@ suite('frames', () => {
     )
   })
 
-  test('random bytes are either frames or a BadFrame, and never more memory than one frame', () => {
+  test('random bytes become frames or a BadFrame, and never need more memory than one frame', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 5000 }), fc.array(fc.nat(), { maxLength: 9 }), (random, cuts) => {
         try {
@@ -55,7 +55,7 @@ suite('frames', () => {
     assert.throws(() => new FrameDecoder().push(header), BadFrame)
   })
 
-  test('output of no bytes is refused', () => {
+  test('a frame of output without bytes is refused', () => {
     for (const kind of output) assert.throws(() => new FrameDecoder().push(encodeFrame(kind)), BadFrame)
   })
 
@@ -67,7 +67,7 @@ suite('frames', () => {
     assert.ok(decoder.isBetweenFrames)
   })
 
-  test('a large request is cut into parts, and a too large one is refused here', () => {
+  test('a large request is cut into several frames, and a too large one is refused before it is sent', () => {
     const body = Buffer.alloc(maxPayloadBytes * 2 + 1, 'x')
     const frames = new FrameDecoder().push(Buffer.concat(encodeRequest(kinds.exec, body)))
     assert.deepEqual(
@@ -96,7 +96,7 @@ suite('fields', () => {
     )
   })
 
-  test('random payloads are read or refused, never believed', () => {
+  test('fields from random payloads are read or refused, and never used unchecked', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 100 }), (random) => {
         const fields = new FieldReader(Buffer.from(random))

@@ -55,10 +55,10 @@ export const kinds = {
   text: 0x8c,
 } as const
 
-/** Kinds whose payload must not be empty: an endless row of empty frames would never reach a limit on bytes. */
+/** Kinds of frames whose payload must not be empty: an endless row of empty frames would never reach a limit on bytes. */
 const bringing: ReadonlySet<number> = new Set([kinds.stdout, kinds.stderr, kinds.text])
 
-/** Call this before memory is allocated for the payload. */
+/** Throws if a frame is too large. Call this before memory is allocated for the payload. */
 export const checkSize = (kind: number, payloadBytes: number, most = maxPayloadBytes): void => {
   if (payloadBytes > most || (payloadBytes === 0 && bringing.has(kind)))
     throw new BadFrame(`a frame of kind ${kind} with ${payloadBytes} bytes`)
@@ -96,8 +96,8 @@ export const encodeRequest = (kind: number, body: Uint8Array): Buffer[] => {
 }
 
 /**
- * Cuts a byte stream into frames, however it was cut before. `push` copies its chunk, so the caller can reuse that memory at
- * once. Each payload has memory of its own. Holds at most one unfinished frame.
+ * Cuts a byte stream into frames, wherever its chunks were cut. `push` copies its chunk, so the caller can reuse that memory at
+ * once. Each payload has its own memory. Holds at most one unfinished frame.
  */
 export class FrameDecoder {
   readonly #header = Buffer.alloc(headerBytes)
@@ -162,7 +162,7 @@ export class FieldWriter {
     return this.#add(piece)
   }
 
-  /** Refuses NUL: the agent would cut a name, an argument or a variable off at it. */
+  /** Writes a text. Refuses NUL: the agent would cut a name, an argument or a variable off at it. */
   string(value: string | Uint8Array): this {
     const bytes = typeof value === 'string' ? Buffer.from(value) : Buffer.from(value)
     if (bytes.includes(0)) throw new TypeError('a string with a NUL inside')
@@ -229,7 +229,7 @@ export class FieldReader {
     return Number(value)
   }
 
-  /** For sizes that a file system reports: a value above `Number.MAX_SAFE_INTEGER` becomes that maximum. */
+  /** Reads a size that a file system reports. A value above `Number.MAX_SAFE_INTEGER` becomes that maximum. */
   u64OrMost(): number {
     return Math.min(Number(this.#take(8).readBigUInt64LE()), Number.MAX_SAFE_INTEGER)
   }

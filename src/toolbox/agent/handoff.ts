@@ -1,4 +1,7 @@
-/** A short queue between one giver and one taker. `give` waits while the queue is full, so a slow taker slows down the source. */
+/**
+ * A short queue between one producer and one consumer. `give` waits while the queue is full, so a slow consumer slows down the
+ * producer.
+ */
 export class Handoff<T> implements AsyncIterableIterator<T> {
   readonly #capacity: number
   readonly #abandoned: () => void
@@ -8,7 +11,7 @@ export class Handoff<T> implements AsyncIterableIterator<T> {
   #wakeTaker: (() => void) | undefined
   #wakeGiver: (() => void) | undefined
 
-  /** `abandoned` is called when the taker leaves its loop. */
+  /** `abandoned` is called when the consumer leaves its loop. */
   constructor(capacity: number, abandoned: () => void) {
     this.#capacity = capacity
     this.#abandoned = abandoned
@@ -25,7 +28,7 @@ export class Handoff<T> implements AsyncIterableIterator<T> {
     this.#wakeTaker?.()
   }
 
-  /** Ends the queue. The taker still gets the remaining items, and then `error` if there is one. */
+  /** Ends the queue. The consumer still gets the remaining items, and then `error` if there is one. */
   end(error?: unknown): void {
     if (this.#ended) return
     this.#ended = true

@@ -1,5 +1,5 @@
-// Input from a broken or hostile peer. The agent runs under the sanitizers. `NativeAgent` fails the test if they complain, if the
-// agent leaks, or if it ends without being asked to.
+// Input from a broken or hostile peer. The agent is compiled with sanitizers. `NativeAgent` fails the test if they report an
+// error, if the agent leaks memory, or if it ends without being asked to.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
@@ -29,7 +29,7 @@ const changedExec = fc.tuple(fc.nat(40), fc.nat(255)).map(([at, value]) => {
   return frame
 })
 const noise = fc.uint8Array({ maxLength: 200 }).map((bytes) => {
-  // A payload that never comes would only wait for its timeout.
+  // Limit the announced length: a payload that never comes would only wait for its timeout.
   if (bytes.length > 3) bytes[3] = 0xff
   return bytes
 })
@@ -49,7 +49,7 @@ suite('a hostile peer', () => {
     await native.downTo(before)
   })
 
-  test('each malformed frame is answered with one FAILED and the end', async () => {
+  test('each malformed frame is answered with one FAILED frame and the end of the connection', async () => {
     await using native = await NativeAgent.start()
     const tooLarge = Buffer.alloc(5)
     tooLarge.writeUInt32LE(maxPayloadBytes + 1)
@@ -75,7 +75,7 @@ suite('a hostile peer', () => {
     }
   })
 
-  test('a client that leaves before its refusal ends nothing, whatever it asked for', async () => {
+  test('a client that leaves before its refusal ends nothing else, whatever it asked for', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const named = () => new FieldWriter().string('nobody')

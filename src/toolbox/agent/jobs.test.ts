@@ -27,7 +27,7 @@ const text = (events: JobEvent[], stream?: 'stdout' | 'stderr'): string =>
 const lost = (events: JobEvent[]): number =>
   events.reduce((sum, event) => sum + (event.type === 'truncated' ? event.lostBytes : 0), 0)
 
-/** Follows until the output matches. */
+/** Follows a job until its output matches. */
 const untilOutput = async (jobs: Jobs, id: string, wanted: RegExp, from = 0): Promise<string> => {
   let seen = ''
   for await (const event of jobs.attach(id, from)) {
@@ -38,7 +38,7 @@ const untilOutput = async (jobs: Jobs, id: string, wanted: RegExp, from = 0): Pr
 }
 
 suite('jobs', () => {
-  test('output is kept with its order and exit, for every attach and from any offset', async () => {
+  test('output is kept in order, with the exit code, for every attach from any offset', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('a', 'for i in 1 2 3; do echo o$i; sleep 0.02; echo e$i >&2; sleep 0.02; done; exit 3'))
@@ -74,7 +74,7 @@ suite('jobs', () => {
     assert.ok(ended!.endedAt! >= ended!.createdAt)
   })
 
-  test('a ring that keeps the beginning loses the middle, and keeps the streams apart on both sides', async () => {
+  test('a full ring that keeps the beginning loses the middle, and keeps the streams separate on both sides', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const script = (lines: number) => `i=0; while [ $i -lt ${lines} ]; do echo o$i; echo e$i >&2; i=$((i + 1)); done`
@@ -98,7 +98,7 @@ suite('jobs', () => {
         assert.deepEqual(last, all.slice(all.length - last.length), `${id} ${stream}`)
         wholeLinesKept += last.length
       }
-      // This counts both streams together, because the agent may read much of one before it reads the other.
+      // Count both streams together, because the agent may read much of one stream before it reads the other.
       assert.ok(wholeLinesKept > 16, id)
       // From any offset, the bytes read and the bytes lost add up to the end offset.
       for (const offset of [0, 100, 255, 256, 257, 1000, endOffset - 1].filter((at) => at < endOffset)) {
@@ -108,7 +108,7 @@ suite('jobs', () => {
     }
   })
 
-  test('streams that alternate all the time have a shorter beginning, and every byte keeps its stream', async () => {
+  test('streams that alternate all the time get a shorter kept beginning, and every byte keeps its stream', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const program = 'import os\nfor i in range(40000):\n os.write(1, b"o"); os.write(2, b"e")'
@@ -126,7 +126,7 @@ suite('jobs', () => {
     assert.equal(events[0]?.type, 'output')
   })
 
-  test('a ring that overflowed reports how much is lost, and the rest is intact', async () => {
+  test('a full ring reports how much is lost, and the rest is intact', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('big', 'seq 1 100000', { ringBytes: 10_000 }))
@@ -213,7 +213,7 @@ suite('jobs', () => {
     assert.equal(text(await collect(jobs.attach('sum', 0))).slice(0, 64), wanted)
   })
 
-  test('input is refused if nothing will read it: after its close, after the job, or if it was never open', async () => {
+  test('input is refused if nothing will read it: after close, after the job’s end, or if it was never open', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('closed', 'sleep 1000'))
@@ -231,7 +231,7 @@ suite('jobs', () => {
     await assert.rejects(signalUntilRefused, { stage: 'job', errno: 'ESRCH' })
   })
 
-  test('a failed job with keepFailed has ended with 127 and says why', async () => {
+  test('a job with keepFailed that could not start has ended with 127 and says why', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     for (const [id, more, stage, reason] of [
@@ -288,7 +288,7 @@ suite('jobs', () => {
     )
   })
 
-  test('a missing job, a taken id and a failed start are reported', async () => {
+  test('a missing job, an id that is in use and a failed start are reported', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('twin', 'sleep 1000'))
@@ -321,7 +321,7 @@ suite('jobs', () => {
     await until(async () => text(await collect(jobs.attach('parent', 0))) === 'now\nlater\n', 'the child’s word')
   })
 
-  test('remove kills the group, its session and descendants, tells followers, and frees everything', async () => {
+  test('remove kills the job’s group, session and descendants, tells followers, and frees everything', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const before = native.openDescriptors
@@ -459,7 +459,7 @@ suite('terminals', () => {
     assert.deepEqual((await collect(jobs.attach('cat', 0))).at(-1), { type: 'exit', exitCode: 0, signal: null })
   })
 
-  test('a job’s ring is an unlinked file on disk, and gone with the job', async () => {
+  test('the stored output of a job is an unlinked file on disk, and goes away with the job', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const { pid } = await jobs.spawn(job('kept', 'echo kept; exec sleep 1000'))

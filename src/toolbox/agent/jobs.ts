@@ -6,17 +6,17 @@ import { BadFrame, FieldReader, FieldWriter, type Frame, kinds } from './frames.
 import { pourOutput, type TakePiece } from './pour-output.ts'
 
 export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
-  /** Chosen by the caller: 1 to 64 printable ASCII characters without space. */
+  /** Id of the job, chosen by the caller: 1 to 64 printable ASCII characters without space. */
   id: string
-  /** Maximum of kept output: 4 KiB to 256 MiB, on the sandbox's disk. */
+  /** Maximum of stored output in bytes: 4 KiB to 256 MiB, on the sandbox's disk. */
   ringBytes: number
   /** Gives the job a controlling terminal instead of pipes. All its output is then `stdout`. */
   terminal?: { cols: number; rows: number }
-  /** Keeps the input open for `input`. Default: the input is empty. A terminal's input is always open. */
+  /** Leaves the job's input open for calls of `input`. Default: the input is empty. A terminal's input is always open. */
   keepInput?: boolean
-  /** Keeps a job that could not start, as ended with exit code 127 and the reason on its `stderr`. */
+  /** Lists a job that could not start as ended with exit code 127, and with the reason on its `stderr`. */
   keepFailed?: boolean
-  /** Whether the first bytes of the output are kept too, in a sixteenth of the ring. */
+  /** Whether the first bytes of the output are stored too, in a sixteenth of the ring. */
   keepBeginning?: boolean
   /** Data of the caller that `list` returns; at most 4 KiB. */
   metadata?: Uint8Array
@@ -27,9 +27,9 @@ export type Job = {
   isTerminal: boolean
   state: 'starting' | 'running' | 'ended'
   pid: number
-  /** `null` until the job has ended. */
+  /** The end of the job; `null` while it runs. */
   exit: Exit | null
-  /** Offset of the first output byte that is still kept. `endOffset` is the offset of the next byte to come. */
+  /** Offset of the first output byte that is still stored. `endOffset` is the offset of the next byte to come. */
   startOffset: number
   endOffset: number
   createdAt: Date
@@ -39,7 +39,10 @@ export type Job = {
   metadata: Buffer
 }
 
-/** `offset` is the start of this piece. The next piece starts at `offset + data.length`, or `offset + lostBytes`. */
+/**
+ * An event while output is read. `offset` is the start of this piece. The next piece starts at `offset + data.length`, or `offset
+ * + lostBytes`.
+ */
 export type OutputEvent =
   | { type: 'output'; stream: 'stdout' | 'stderr'; offset: number; data: Buffer }
   | { type: 'truncated'; offset: number; lostBytes: number }
@@ -47,29 +50,31 @@ export type ExitEvent = { type: 'exit' } & Exit
 export type JobEvent = OutputEvent | ExitEvent
 
 export type AttachOptions = {
-  /** True (the default): follow until the job ends. False: stop at the end of the present output. */
+  /** True (default): follow the output until the job ends. False: stop at the end of the present output. */
   follow?: boolean
   /** Called when the agent has accepted the request. */
   onTaken?: (() => void) | undefined
-  /** Ends the iteration. */
+  /** Ends the iteration over the output. */
   signal?: AbortSignal
 }
 
-/** A call for a missing job, or for a job in the wrong state, is refused: `AgentRefused` with stage `job`. */
+/** Jobs of one sandbox. A call for a missing job, or for a job in the wrong state, throws `AgentRefused` with stage `job`. */
 export interface Jobs {
-  /** Throws `StartFailed` like `exec`; `AgentRefused` (job, EEXIST) when the id is taken. */
+  /** Starts a job. Throws `StartFailed` like `exec`, or `AgentRefused` (job, EEXIST) if the id is in use. */
   spawn(spec: JobSpec): Promise<{ pid: number }>
   attach(id: string, offset: number, options?: AttachOptions): AsyncGenerator<JobEvent, void, void>
-  /** Gives the output from its beginning to `take`; see `Sessions.pour`. */
+  /** Passes the job's output from its beginning to `take`; see `Sessions.pour`. */
   pour(id: string, take: TakePiece, options: { follow: boolean; signal: AbortSignal }): Promise<void>
-  /** Settles when the job's pipe or terminal has accepted every byte. Calls for one job keep their order. */
+  /**
+   * Writes to the job's input. Settles when the job's pipe or terminal has accepted every byte. Calls for one job stay in order.
+   */
   input(id: string, data: Uint8Array): Promise<void>
   closeInput(id: string): Promise<void>
   resize(id: string, cols: number, rows: number): Promise<void>
-  /** Sends a signal to the whole process group. */
+  /** Sends a signal to the job's whole process group. */
   signal(id: string, signal: number): Promise<void>
   list(): Promise<Job[]>
-  /** Kills the job's remaining processes and forgets the job. */
+  /** Kills the job's remaining processes and deletes the job. */
   remove(id: string): Promise<void>
 }
 
@@ -107,7 +112,7 @@ const readOutput = ({ kind, payload }: Frame, offset: number): OutputEvent => {
   return { type: 'truncated', offset, lostBytes }
 }
 
-/** Reads kept output from `offset` on. `names` identify the job or command; `readEnd` reads the payload of its EXIT frame. */
+/** Reads stored output from `offset` on. `names` identify the job or command; `readEnd` reads the payload of its EXIT frame. */
 export const followOutput = <End extends { type: 'exit' }>(
   socketPath: string,
   kind: number,
@@ -118,13 +123,16 @@ export const followOutput = <End extends { type: 'exit' }>(
 ): AsyncGenerator<OutputEvent | End, void, void> =>
   followRequest(socketPath, kind, names.u64(offset).u8(follow ? 1 : 0), offset, readEnd, options)
 
-/** Separate from the generator below, which would keep the sent request in memory until the end of the output. */
+/**
+ * Sends a request. It is separate from the generator below, which would hold the sent request in memory until the end of the
+ * output.
+ */
 const connectBy = async (socketPath: string, kind: number, request: FieldWriter): Promise<Connection> => {
   const [connection] = await Connection.request(socketPath, kind, request.done())
   return connection
 }
 
-/** Sends a request that is answered by output, and yields it. `offset` is the offset of the first byte. */
+/** Sends a request whose answer is output, and yields the output. `offset` is the offset of the first byte. */
 export async function* followRequest<End extends { type: 'exit' }>(
   socketPath: string,
   kind: number,
@@ -180,7 +188,7 @@ const readJob = (payload: Buffer): Job => {
 }
 
 const jobsMax = 1024
-/** Maximum size of a job in a list, with its metadata. */
+/** Maximum size of a job in a list with its metadata, in bytes. */
 const jobBytes = 8 * 1024
 
 const list = async (socketPath: string): Promise<Job[]> => {
@@ -203,7 +211,10 @@ export const jobsAt = (socketPath: string): Jobs => {
   /** The latest unfinished input of each job. */
   const sending = new Map<string, Promise<void>>()
 
-  /** Each input has its own connection, so inputs are sent one after the other to keep their order. */
+  /**
+   * Sends one input of a job after the previous one. Each input has its own connection, so parallel sends could change their
+   * order.
+   */
   const inTurn = async (id: string, send: () => Promise<void>): Promise<void> => {
     const before = sending.get(id)
     const turn = (async () => {

@@ -66,7 +66,7 @@ suite('sessions, many and hostile', () => {
     assert.deepEqual(await run(sessions, 'deaf', 'echo still'), ['still\n', '', 0])
   })
 
-  test('100 sessions at once, each with its own state; nothing of them is left behind', async () => {
+  test('100 sessions at once each have their own state, and leave nothing behind', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     const before = native.openDescriptors
@@ -121,7 +121,7 @@ suite('sessions, many and hostile', () => {
     assert.ok(native.residentKiB < 20_000, `the agent grew to ${native.residentKiB} KiB`)
   })
 
-  test('an agent that ended leaves no pipe’s name behind', async () => {
+  test('an agent that has ended leaves no named pipe behind', async () => {
     let directory: string | undefined
     {
       await using native = await NativeAgent.start()

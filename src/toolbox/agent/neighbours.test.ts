@@ -1,4 +1,4 @@
-// A hostile program in the place of one sandbox's agent, and the honest agent of another sandbox behind the same gate.
+// A hostile program in place of one sandbox's agent, and the honest agent of another sandbox, behind the same gate.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -18,14 +18,15 @@ const startHostile = async (behave: (socket: Socket) => void) => {
   const server = createServer((socket) => {
     open.add(socket)
     socket.once('close', () => open.delete(socket)).on('error', () => undefined)
-    // It is hostile once it was asked: connections that a gate opens ahead wait for that.
+    // The server becomes hostile at the first request. Connections that the gate opens ahead send nothing until an operation uses
+    // them.
     socket.once('data', () => behave(socket))
   })
   server.listen(path)
   await once(server, 'listening')
   return {
     agent: agentAt(path),
-    /** Settles when the gate, or this, has closed every connection. */
+    /** Settles when the gate or this server has closed every connection. */
     allClosed: async () => {
       while (open.size > 0) await Promise.all([...open].map((socket) => once(socket, 'close')))
     },
@@ -53,7 +54,7 @@ const drained = async (agent: Agent): Promise<void> => {
   for await (const _ of command);
 }
 
-/** Talks to an agent in each way that there is: a command, an info, a dial and a file. */
+/** Calls an agent in every way that the gate uses: a command, an info, a dial and a file. */
 const askAll = (agent: Agent): Promise<unknown>[] => [
   drained(agent),
   agent.info(),

@@ -24,7 +24,7 @@ const portOf = (server: Server): number => (server.address() as { port: number }
 const readAll = async (stream: Duplex): Promise<Buffer> => Buffer.concat(await stream.toArray())
 
 suite('dial', () => {
-  test('bytes come back from an echo server, whole, and each direction ends on its own', async () => {
+  test('all bytes come back from an echo server, and each direction ends on its own', async () => {
     await using native = await NativeAgent.start()
     await using server = await listen((socket) => socket.pipe(socket))
     const before = native.openDescriptors
@@ -102,7 +102,7 @@ suite('dial', () => {
 })
 
 suite('info and shutdown', () => {
-  test('info names the version and one identity per start', async () => {
+  test('info returns the version, and an identity that is new at each start', async () => {
     await using first = await NativeAgent.start()
     await using second = await NativeAgent.start()
     const { version, bootId } = await first.agent.info()
@@ -136,7 +136,7 @@ suite('info and shutdown', () => {
     const argv = ['bash', '--norc', '-i']
     const spec = { id: 'shell', argv, env: { PS1: 'ready> ' }, user: userInfo().username, terminal, ringBytes: 65_536 }
     await native.agent.jobs.spawn(spec)
-    // Wait for the prompt: a shell that is still starting does not ignore SIGTERM yet, and has no terminal yet.
+    // Wait for the prompt: a shell that is still starting does not ignore SIGTERM and has no terminal.
     let shown = ''
     for await (const event of native.agent.jobs.attach('shell', 0)) {
       if ('data' in event) shown += event.data.toString()
@@ -146,7 +146,7 @@ suite('info and shutdown', () => {
     await native.agent.shutdown(600_000)
   })
 
-  test('a missing agent is AgentGone, and an ending agent refuses', async () => {
+  test('a call to a missing agent fails with AgentGone, and an agent that is ending refuses calls', async () => {
     await assert.rejects(agentAt('/tmp/no-such-agent.sock').info(), AgentGone)
     await using native = await NativeAgent.start()
     const deaf = await native.agent.exec({
@@ -158,7 +158,7 @@ suite('info and shutdown', () => {
     const outputs = deaf[Symbol.asyncIterator]()
     await outputs.next()
     const gone = native.agent.shutdown(2000)
-    // Before the agent reads SHUTDOWN, which came on another connection, it refuses only because nobody listens on the port.
+    // SHUTDOWN came on another connection. Before the agent reads it, the agent refuses only because nobody listens on the port.
     let refused: unknown
     do refused = await native.agent.dial(9).catch((error: unknown) => error)
     while (refused instanceof AgentRefused && refused.stage === 'connect')

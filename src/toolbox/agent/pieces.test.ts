@@ -1,4 +1,4 @@
-// An agent whose answer comes in pieces, as a hostile one may send it.
+// An agent that sends its answer in small pieces, as a hostile agent may do.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -33,13 +33,13 @@ suite('an answer in pieces', { timeout: 30_000 }, () => {
       let from = 0
       for (const to of [...cuts, bytes.length]) {
         socket.write(bytes.subarray(from, to))
-        // A reader that spins on half an answer would block this.
+        // A reader that loops without waiting for the rest of the answer would block this timer.
         await delay(5)
         from = to
       }
     }
 
-  test('the answer of a tunnel may come in pieces, and the bytes after it belong to the tunnel', async () => {
+  test('the answer to a dial may come in pieces, and the bytes after it belong to the dialled connection', async () => {
     for (const cut of [1, 2, 4]) {
       answer = async (socket) => {
         await inPieces(encodeFrame(kinds.ok), cut)(socket)
@@ -55,7 +55,7 @@ suite('an answer in pieces', { timeout: 30_000 }, () => {
     tunnel.destroy()
   })
 
-  test('a refusal is read whole, however it is cut', async () => {
+  test('a refusal is read whole, however its bytes are cut into pieces', async () => {
     for (const cut of [2, 5, 7]) {
       answer = inPieces(refused, cut)
       await assert.rejects(agent.dial(80), AgentRefused)
@@ -63,7 +63,7 @@ suite('an answer in pieces', { timeout: 30_000 }, () => {
     }
   })
 
-  test('an agent that closes in mid-answer is AgentGone; an answer that is too long is refused', async () => {
+  test('an agent that closes in the middle of an answer is AgentGone; a too long answer is refused', async () => {
     for (const cut of [2, 7]) {
       answer = async (socket) => void socket.end(refused.subarray(0, cut))
       await assert.rejects(agent.dial(80), AgentGone)

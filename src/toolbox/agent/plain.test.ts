@@ -6,13 +6,13 @@ import { startToolbox } from '../testing/toolbox.ts'
 import { plainWordsOf } from './plain.ts'
 
 suite('a command that needs no shell', () => {
-  test('consists of a program and words that mean nothing special to a shell', () => {
+  test('a plain command is a program and words that mean nothing special to a shell', () => {
     assert.deepEqual(plainWordsOf(' ls  -la\t/tmp ', {}), ['ls', '-la', '/tmp'])
     assert.deepEqual(plainWordsOf('./a/b --x=1,2 c@d:e+f%', {}), ['./a/b', '--x=1,2', 'c@d:e+f%'])
     for (const command of ['true', 'python3 -V', '/bin/echo a']) assert.ok(plainWordsOf(command, {}), command)
   })
 
-  test('a command needs a shell if it has anything that a shell would interpret, run itself or prepare', () => {
+  test('a command needs a shell if a shell would interpret, run itself or prepare any part of it', () => {
     const meant = [
       'a;b',
       'a&',
@@ -38,7 +38,7 @@ suite('a command that needs no shell', () => {
       assert.equal(plainWordsOf('ls', { [name]: '' }), undefined, name)
   })
 
-  test('a plain command ends as from bash: with the same code, or the same message if it cannot start', async () => {
+  test('a plain command ends as from bash: with the same exit code, or the same message if it cannot start', async () => {
     await using box = await startToolbox()
     const make = (name: string, text: string, mode = 0o755) => {
       writeFileSync(join(box.directory, name), text)
@@ -60,7 +60,7 @@ suite('a command that needs no shell', () => {
     ]
     for (const command of commands) {
       const plain = await box.post('/process/execute', { command, cwd: box.directory, envs: { GIVEN: '1' } })
-      // Quotes around a word force a shell, and mean the same.
+      // Quotes around a word force the use of a shell, and do not change the meaning.
       const [program, ...words] = command.split(' ')
       const quoted = [`'${program}'`, ...words].join(' ')
       const shell = await box.post('/process/execute', { command: quoted, cwd: box.directory, envs: { GIVEN: '1' } })
@@ -69,7 +69,7 @@ suite('a command that needs no shell', () => {
     }
   })
 
-  test('a plain command ends with the code of its signal; a shell would print a line as well', async () => {
+  test('a plain command killed by a signal has the signal’s exit code; a shell would also print a line', async () => {
     await using box = await startToolbox()
     const killed = join(box.directory, 'killed')
     writeFileSync(killed, '#!/bin/sh\nkill -9 $$', { mode: 0o755 })
@@ -80,7 +80,7 @@ suite('a command that needs no shell', () => {
     assert.match(result, /Killed/)
   })
 
-  test('a plain command runs where there is no shell', async () => {
+  test('a plain command runs even if the image has no shell', async () => {
     await using box = await startToolbox()
     symlinkSync('/bin/ls', join(box.directory, 'ls'))
     const { body } = await box.post('/process/execute', { command: 'ls -d /', envs: { PATH: box.directory } })

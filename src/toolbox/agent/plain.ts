@@ -1,10 +1,10 @@
-// Commands that a shell would only start are started without a shell, as `make` does: it takes half the time, and an image need
-// not have a shell. A command with anything that a shell might interpret still gets one.
+// A command that a shell would only start is started without a shell, as `make` does. That takes half the time, and an image need
+// not have a shell. A command with anything that a shell might interpret still gets a shell.
 
 /** A word of characters that no shell interprets. */
 export const plainWord = /^[\w@%+=:,./-]+$/
 
-/** Builtins and keywords of shells. `true` and `false` are missing because their programs do the same. */
+/** Names of builtins and keywords of shells. `true` and `false` are missing because the programs of that name do the same. */
 const ofShell: ReadonlySet<string> = new Set(
   `. : alias bg bind break builtin caller case cd command compgen complete compopt continue coproc declare dirs disown do done
   echo elif else enable esac eval exec exit export fc fg fi for function getopts hash help history if in jobs kill let local

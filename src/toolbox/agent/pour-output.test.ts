@@ -18,7 +18,7 @@ const frame = fc.record(
   { noNullPrototype: true },
 )
 
-/** Joins neighbouring output of one stream; other frames appear by their kind. */
+/** Joins consecutive output of the same stream; shows other frames by their kind. */
 const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
   said.reduce<[string, string][]>((all, [who, bytes]) => {
     const text = Buffer.from(bytes).toString('hex')
@@ -28,10 +28,10 @@ const heard = (said: [who: string, bytes: Uint8Array][]): [string, string][] =>
     return all
   }, [])
 
-/** A chunk with free room before it, as a connection gives it. */
+/** A chunk with free room before it, as chunks from a connection have. */
 const chunkOf = (bytes: Uint8Array): Buffer => Buffer.concat([Buffer.alloc(headerBytes), bytes]).subarray(headerBytes)
 
-/** The output as seen by a taker that overwrites each piece and the room before it. */
+/** Reads output with a consumer that overwrites each piece and the room before it. */
 const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
   const finder = new PartFinder()
   const at = [0, ...cuts.map((cut) => cut % (stream.length + 1)).sort((a, b) => a - b), stream.length]
@@ -59,7 +59,7 @@ suite('parts of a stream of frames', () => {
     )
   })
 
-  test('there are as few parts as possible: output of one stream in a row is one part, across frames', () => {
+  test('there are as few parts as possible: consecutive output of one stream is one part, across frames', () => {
     const said = [
       ...([
         [kinds.stdout, 'long begin'],
@@ -87,7 +87,7 @@ suite('parts of a stream of frames', () => {
     )
   })
 
-  test('random bytes are parts or a BadFrame', () => {
+  test('random bytes become parts or a BadFrame', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 5000 }), fc.array(fc.nat(), { maxLength: 9 }), (random, cuts) => {
         try {
@@ -99,7 +99,7 @@ suite('parts of a stream of frames', () => {
     )
   })
 
-  test('output of no bytes is refused', () => {
+  test('output without bytes is refused', () => {
     assert.throws(() => [...new PartFinder().parts(encodeFrame(kinds.stdout))], BadFrame)
   })
 
@@ -128,7 +128,7 @@ suite('pouring output', () => {
   })
   const pour = (take: TakePiece, signal = new AbortController().signal) =>
     pourOutput(path, kinds.commandAttach, new FieldWriter().u8(0), take, signal)
-  /** Takes each piece in a later turn of the event loop. */
+  /** A consumer that takes each piece in a later turn of the event loop. */
   const slowly =
     (take: (piece: Piece) => void): TakePiece =>
     (piece, done) => {
@@ -141,7 +141,7 @@ suite('pouring output', () => {
   const ok = encodeFrame(kinds.ok)
   const exit = encodeFrame(kinds.exit, Buffer.of(0, 7, 0, 0, 0))
 
-  test('a slow taker gets every byte, with room before each piece, and the exit at the end', async () => {
+  test('a slow consumer gets every byte, with room before each piece, and the exit at the end', async () => {
     const whole = Buffer.alloc(3 * 1024 * 1024, 'the quick brown fox ')
     answer = (socket) => {
       socket.write(ok)

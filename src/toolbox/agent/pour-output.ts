@@ -1,4 +1,4 @@
-// Reads kept output without a copy: always into the same memory, and only after the last pieces were taken.
+// Reads stored output without copying: always into the same memory, and only after the last pieces were consumed.
 import { AgentGone, answerTimeoutMs, closeSoon, openInflow, readRefusal } from './connection.ts'
 import {
   BadFrame,
@@ -12,14 +12,14 @@ import {
 } from './frames.ts'
 
 /**
- * The memory of `data` is reused after the piece was taken. The taker may also overwrite the `headerBytes` bytes before `data`:
- * this saves a copy when the taker puts a header there.
+ * A piece of output. The memory of `data` is reused after the piece was consumed. The consumer may also overwrite the
+ * `headerBytes` bytes before `data`, to put a header there without a copy.
  */
 export type Piece =
   | { type: 'output'; stream: 'stdout' | 'stderr'; data: Buffer }
   | { type: 'truncated'; lostBytes: number }
 
-/** Takes a piece. Returns true if the piece is no longer needed; otherwise it calls `done` once, later. */
+/** Consumes a piece. Returns true if the piece is no longer needed; otherwise calls `done` once, later. */
 export type TakePiece = (piece: Piece, done: () => void) => boolean
 
 /** Maximum payload of a frame that is no output, in bytes. */
@@ -33,8 +33,8 @@ type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
 
 /**
- * Joins a stretch with the next output of the same stream, over the header between them. Moving the shorter of the two is cheaper
- * than passing on one more piece.
+ * Joins a stretch with the next output of the same stream, over the frame header between them. Moving the shorter of the two is
+ * cheaper than passing on one more piece.
  */
 const join = (chunk: Buffer, stretch: Stretch, from: number, to: number): void => {
   if (to - from < stretch.to - stretch.from) {
@@ -52,8 +52,8 @@ const pieceOf = (chunk: Buffer, { stream, from, to }: Stretch): Piece => ({
 })
 
 /**
- * Finds the parts of a stream of frames, however the stream was cut. Output of one stream in a row is one part; other frames come
- * whole.
+ * Finds the parts of a stream of frames, wherever its chunks were cut. Consecutive output of one stream is one part; other frames
+ * come whole.
  */
 export class PartFinder {
   readonly #header = Buffer.alloc(headerBytes)
@@ -100,8 +100,8 @@ export class PartFinder {
 }
 
 /**
- * Sends a request that is answered by OK and output, and gives the output to `take`. Returns the payload of EXIT, or `undefined`
- * if the output ended without EXIT or `signal` ended it.
+ * Sends a request whose answer is OK and then output, and passes the output to `take`. Returns the payload of EXIT, or
+ * `undefined` if the output ended without EXIT or `signal` ended it.
  */
 export const pourOutput = async (
   socketPath: string,

@@ -30,7 +30,7 @@ const startServer = async () => {
 }
 
 suite('connections that are opened ahead', () => {
-  test('an operation takes one socket; new ones are opened when it is over; each serves one operation', async () => {
+  test('each socket serves one operation; new sockets are opened ahead when the operation is over', async () => {
     await using native = await NativeAgent.start('release')
     using sockets = new ReadySockets()
     using _ahead = openAhead(sockets)
@@ -43,7 +43,7 @@ suite('connections that are opened ahead', () => {
     await until(async () => sockets.size === 2, 'two are ready')
   })
 
-  test('no socket is taken of an agent that has ended or refused it', async () => {
+  test('a socket is dropped if its agent has ended or refused it', async () => {
     await using server = await startServer()
     using sockets = new ReadySockets()
     sockets.fill(server.path, server.open)

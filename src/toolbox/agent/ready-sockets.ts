@@ -1,5 +1,5 @@
-// Connections to recently used agents, opened ahead so that an operation need not wait for one. Each serves one operation. Unused
-// connections are closed after `idleMs`.
+// Connections to recently used agents, opened ahead so that an operation need not wait for one. Each connection serves one
+// operation. Unused connections are closed after `idleMs`.
 import type { Socket } from 'node:net'
 
 type Bounds = {
@@ -29,7 +29,7 @@ export class ReadySockets {
     return this.#ready.size
   }
 
-  /** Returns a ready socket; `undefined` if there is none, and the caller must open one. */
+  /** Returns a ready socket; `undefined` if there is none, and the caller must open one itself. */
   take(socketPath: string): Socket | undefined {
     for (const socket of this.#byPath.get(socketPath) ?? []) {
       this.#remove(socket)
@@ -39,7 +39,7 @@ export class ReadySockets {
     return undefined
   }
 
-  /** Opens the missing sockets to one agent. */
+  /** Opens as many sockets to one agent as are missing. */
   fill(socketPath: string, open: () => Socket): void {
     while ((this.#byPath.get(socketPath)?.size ?? 0) < this.#each) this.#add(socketPath, open().unref())
     for (const socket of this.#ready.keys()) {

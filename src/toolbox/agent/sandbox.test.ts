@@ -51,7 +51,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     assert.equal((await agent.info()).bootId, bootId)
   })
 
-  test('if memory runs out, commands are killed before the agent', async () => {
+  test('if the sandbox runs out of memory, commands are killed before the agent', async () => {
     const score = (pid: number | string) => Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'))
     const inside = Number((await box.run(id, 'cat /proc/self/oom_score_adj')).output)
     assert.ok(score(box.pidOf(id)) < inside)
@@ -67,7 +67,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     assert.deepEqual(last, { type: 'exit', exitCode: 0, signal: null })
   })
 
-  test('output larger than the sandbox’s memory is kept without using that memory', async () => {
+  test('output larger than the sandbox’s memory is stored without using that memory', async () => {
     const total = 320 * MiB
     await agent.jobs.spawn(job('large', `dd if=/dev/zero bs=65536 count=${total / 65536}`, 'daytona', 256 * MiB))
     const { lost, last } = await follow('large')
@@ -117,7 +117,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     const fill = 'dd if=/dev/urandom of=/root/fill bs=1M count=3000 2> /dev/null'
     const filling = await run('filling', `${write(24 * MiB)}; ${fill}; ${write(24 * MiB)}`)
     assert.deepEqual([filling.exitCode, filling.kept + filling.lost, filling.wrong], [0, 48 * MiB, 0])
-    // A follower also got the output that bypassed the full disk. A later reader gets only the output that is on the disk.
+    // A follower also got the output that had no room on the full disk. A later reader gets only the output that is on the disk.
     const filled = await attached('filling')
     assert.deepEqual([filled.exitCode, filled.kept + filled.lost, filled.wrong], [0, 48 * MiB, 0])
     assert.ok(filled.lost > 48 * MiB - ringBytes, `${filled.lost} bytes were lost`)
@@ -144,7 +144,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     assert.equal(stage, 'system EAGAIN')
     bomb.close()
     await assert.rejects(bomb.exit)
-    // Wait until all of them have ended, not only as many as one more process needs.
+    // Wait until all these processes have ended, not only as many as make room for one more.
     const count = () => box.run(id, 'set -- /proc/[0-9]*; echo $#').then(({ output }) => Number(output))
     await until(
       () =>
@@ -156,7 +156,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     )
   })
 
-  test('files are those of the sandbox, with the rights of its user', async () => {
+  test('file calls see the sandbox’s files, with the rights of its user', async () => {
     const files = agent.files('daytona')
     await box.run(id, 'mkdir -m 777 /notes')
     await files.write('/notes/note', [Buffer.from('mine')])

@@ -19,7 +19,7 @@ for (const shell of ['bash', 'sh'] as const) {
       assert.deepEqual((await run(sessions, 's', 'sh -c "echo \\$Y"'))[0], '1\n')
     })
 
-    test('streams are apart, exit codes are reported, and a failing command does not end the session', async () => {
+    test('streams are separate, exit codes are reported, and a failing command does not end the session', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -48,7 +48,7 @@ for (const shell of ['bash', 'sh'] as const) {
       })
     }
 
-    test('every kind of text is run unchanged: lines, quotes, comments, here-documents, 1 MiB', async () => {
+    test('every kind of text runs unchanged: several lines, quotes, comments, here-documents, 1 MiB', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -104,7 +104,7 @@ for (const shell of ['bash', 'sh'] as const) {
       }
     })
 
-    test('a background child that holds the pipes delays no command; its output stays with its own command', async () => {
+    test('a background child that holds the pipes delays no command, and its output stays with its command', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       const go = `${native.directory}/go`
@@ -120,7 +120,7 @@ for (const shell of ['bash', 'sh'] as const) {
       )
     })
 
-    test('input reaches its command, even before the command starts, and none is left for the next', async () => {
+    test('input reaches its command, even if sent before the start, and none is left for the next command', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -216,7 +216,7 @@ suite('sessions', () => {
     await sessions.open(spec('s', { ringBytes: 64 * 1024 * 1024 }))
     const numbers = (from: number, to: number) =>
       Array.from({ length: to - from + 1 }, (_, i) => `${from + i}\n`).join('')
-    // `cat` of a file writes large pieces, `seq` writes small ones.
+    // `cat` of a file writes large pieces; `seq` writes small pieces.
     const file = `${native.directory}/numbers`
     writeFileSync(file, numbers(1, 3_000_000))
     const text = `cat ${file}; seq 3000001 5000000 >&2; printf between; seq 1 500000 >&2; seq 5000001 6000000`
@@ -259,7 +259,7 @@ suite('sessions', () => {
     assert.equal((await read(sessions.attach('s', 'c', 0))).stdout, 'hello\ngot hello\n')
   })
 
-  test('input for a slow command is kept up to a limit, in order', async () => {
+  test('input for a slow command is buffered up to a limit, in order', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))
@@ -272,7 +272,7 @@ suite('sessions', () => {
     assert.equal((await read(sessions.attach('s', id, 0))).stdout, '3\n')
   })
 
-  test('a missing or ended command, a taken id and a failed start are reported', async () => {
+  test('a missing or ended command, an id that is in use and a failed start are reported', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))

@@ -1,5 +1,5 @@
-// Sessions: shells that the agent keeps, each with a queue of commands and their output. Each call stands alone, so a restarted
-// gate finds everything again.
+// Sessions: shells that the agent runs, each with a queue of commands and their output. Each call is independent of earlier
+// calls, so a restarted gate finds everything again.
 import { jsonBytes } from '#src/kit/json-size.ts'
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { Connection } from './connection.ts'
@@ -8,31 +8,31 @@ import { type AttachOptions, followOutput, followRequest, type OutputEvent } fro
 import { pourOutput, type TakePiece } from './pour-output.ts'
 
 export type SessionSpec = Pick<CommandSpec, 'env' | 'cwd' | 'user'> & {
-  /** Chosen by the caller: 1 to 1024 bytes without a NUL. */
+  /** Id of the session, chosen by the caller: 1 to 1024 bytes without a NUL. */
   id: string
   shell: 'bash' | 'sh'
-  /** Maximum of kept output per command: 4 KiB to 256 MiB, on the sandbox's disk. */
+  /** Maximum of stored output per command in bytes: 4 KiB to 256 MiB, on the sandbox's disk. */
   ringBytes: number
 }
 
 export type SessionCommandSpec = {
-  /** Chosen by the caller: 1 to 64 printable ASCII characters without space. */
+  /** Id of the command, chosen by the caller: 1 to 64 printable ASCII characters without space. */
   id: string
-  /** At most 1 MiB, without a NUL. */
+  /** Text of the command: at most 1 MiB, without a NUL. */
   text: string
-  /** Keeps the standard input open for `input`. Default: the input is empty. */
+  /** Leaves the standard input open for calls of `input`. Default: the input is empty. */
   keepInput: boolean
-  /** Keeps the bytes of `input` as output of the command, too. */
+  /** Stores the bytes of `input` as output of the command, too. */
   echoInput: boolean
 }
 
-/** `null`: the command never ran. The session ended before, or the command could not be started. */
+/** The end of a command. `null`: the command never ran, because the session ended before or the command could not be started. */
 export type CommandEnd = Exit | null
 
 export type SessionCommand = {
   id: string
   state: 'waiting' | 'running' | 'ended'
-  /** `null` until the command has ended. */
+  /** The end of the command; `null` while it waits or runs. A command that never ran also has `null` here. */
   end: CommandEnd
   startOffset: number
   endOffset: number
@@ -55,15 +55,15 @@ export type AgentSession = {
 export type CommandEvent = OutputEvent | { type: 'exit'; end: CommandEnd }
 
 /**
- * Refusals are `AgentRefused` with stage `job`: ENOENT no such session, ESRCH no such command, EEXIST the id is taken, EPIPE the
- * session has ended, EALREADY the command has ended, ENOTTY the command takes no input.
+ * Sessions of one sandbox. Refusals are `AgentRefused` with stage `job`. ENOENT: no such session. ESRCH: no such command. EEXIST:
+ * the id is in use. EPIPE: the session has ended. EALREADY: the command has ended. ENOTTY: the command takes no input.
  */
 export interface Sessions {
-  /** Throws `StartFailed` like `exec`. */
+  /** Opens a session. Throws `StartFailed` like `exec`. */
   open(spec: SessionSpec): Promise<{ pid: number }>
   list(): Promise<AgentSession[]>
   get(id: string): Promise<AgentSession>
-  /** Sends SIGTERM to all its processes, and SIGKILL after 5 s. The id is free at once. */
+  /** Deletes a session: sends SIGTERM to all its processes, and SIGKILL after 5 s. The id is free at once. */
   remove(id: string): Promise<void>
   /** Adds a command to the end of the session's queue. */
   exec(sessionId: string, spec: SessionCommandSpec): Promise<void>
@@ -81,8 +81,8 @@ export interface Sessions {
     options?: AttachOptions,
   ): AsyncGenerator<CommandEvent, void, void>
   /**
-   * Gives the command's output to `take`, in order and without a copy. Reads no more while a piece is not taken. Settles after
-   * all output was given, or at `signal`.
+   * Passes the command's output to `take`, in order and without a copy. Reads no more until the last piece was consumed. Settles
+   * after all output was passed, or at `signal`.
    */
   pour(
     sessionId: string,
@@ -90,7 +90,7 @@ export interface Sessions {
     take: TakePiece,
     options: { follow: boolean; signal: AbortSignal },
   ): Promise<void>
-  /** Settles when the agent has the bytes. Sequential calls keep their order. */
+  /** Writes to the command's input. Settles when the agent has the bytes. Sequential calls stay in order. */
   input(sessionId: string, commandId: string, data: Uint8Array, options?: { close?: boolean }): Promise<void>
 }
 
@@ -124,7 +124,7 @@ const readSession = (payload: Buffer): AgentSession => {
   return { id, state, pid, exit: state === 'ended' ? exit : null, createdAt, commands: [] }
 }
 
-/** Keeps at most `most` bytes of the command's text. */
+/** Reads a command, with at most `most` bytes of its text. */
 const readCommand = (payload: Buffer, most = textInList): { command: SessionCommand; textBytes: number } => {
   const fields = new FieldReader(payload)
   const id = fields.string()
@@ -147,7 +147,7 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
   }
 }
 
-/** Maximum of sessions that the agent keeps. `commandsMax` is more than the agent keeps of one session. */
+/** Maximum of sessions in a list. `commandsMax` is more than the agent keeps of one session. */
 const sessionsMax = 1024
 const commandsMax = 16_384
 /** Maximum size of a frame that describes a session or a command. */
@@ -158,10 +158,10 @@ const commandTextBytes = 1024 * 1024
 const plentyBytes = 4 * 1024 * 1024
 const textInLongList = 200
 const listBytes = 16 * 1024 * 1024
-/** Estimated size in an answer of a session, or of a command without its text. */
+/** Estimated size in JSON of a session, or of a command without its text, in bytes. */
 const bytesOfOne = 200
 
-/** All sessions together are too long for one list. The caller can ask for each session. */
+/** Thrown if all sessions together are too long for one list. The caller can ask for each session instead. */
 export class ListTooLong extends Error {
   override name = 'ListTooLong'
 }

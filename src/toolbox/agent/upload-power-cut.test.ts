@@ -1,4 +1,4 @@
-// An uploaded file is on the disk when its upload is answered. Needs root, because strace records the agent's syncs; skipped
+// An uploaded file is on the disk when the upload's answer is sent. Needs root, because strace records the agent's syncs; skipped
 // otherwise, with a message.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -16,14 +16,14 @@ const contents = 'what was uploaded'
 
 type Wish = { name: string; makeParents?: boolean; old?: string }
 
-/** Uploads a file, and returns what every possible power cut after the agent's last answer leaves of it. */
+/** Uploads a file. Returns the contents that the file has after every possible power cut. */
 const uploadAndCut = async (native: NativeAgent, { name, old, ...options }: Wish) => {
   const path = join(native.directory, name)
   await using recorder = await Recorder.attach(native.pid)
   const half = Math.floor(contents.length / 2)
   const pieces = [contents.slice(0, half), contents.slice(half)].map((piece) => Buffer.from(piece))
   await native.agent.files(userInfo().username).write(path, pieces, options)
-  // The caller has the answer, also if strace ends before it has noted the call that sent it.
+  // Marks the answer as sent, in case strace has ended before it recorded the call that sent it.
   const operations: Operation[] = [...(await recorder.stop()), { kind: 'told' }]
   assert.ok(
     operations.some((each) => each.kind === 'write' && each.bytes.length > 0),
@@ -42,26 +42,26 @@ const isWhole = (cuts: { text: string | undefined; after: string }[]) => {
 }
 
 suite('an answered upload survives a power cut', { skip: needsRoot }, () => {
-  test('a new file exists under its name; before the answer there is nothing or all of it', async () => {
+  test('a new file exists under its name; before the answer there is nothing or the whole file', async () => {
     await using native = await NativeAgent.start('release')
     const { remains, answered } = await uploadAndCut(native, { name: 'new' })
     isWhole(answered)
     isWhole(remains.filter(({ text }) => text !== undefined))
   })
 
-  test('a new file in new directories exists', async () => {
+  test('a new file in new directories exists after the power cut', async () => {
     await using native = await NativeAgent.start('release')
     isWhole((await uploadAndCut(native, { name: 'some/new/file', makeParents: true })).answered)
   })
 
-  test('a file that is written in place has the new contents', async () => {
+  test('a file that is written in place has the new contents after the power cut', async () => {
     await using native = await NativeAgent.start('release')
     const old = 'what was there before, and longer'
     writeFileSync(join(native.directory, 'old'), old)
     isWhole((await uploadAndCut(native, { name: 'old', old })).answered)
   })
 
-  test('a running program is replaced by the new one; before the answer it is the old or the new one', async () => {
+  test('a replaced program is the new one after the answer; before, it is the old or the new one', async () => {
     await using native = await NativeAgent.start('release')
     const program = join(native.directory, 'program')
     copyFileSync('/bin/sleep', program)

@@ -1,5 +1,5 @@
-// Commands without a directory start in the working directory of the image, and relative paths of files start there too. The
-// agent knows only homes, so this wrapper sets the directory.
+// Commands without a directory start in the working directory of the image, and relative paths of files start in that directory
+// too. The agent knows only homes, so this wrapper sets the directory.
 import type { Agent, Files } from './agent.ts'
 import { type CommandSpec, StartFailed } from './command.ts'
 import type { Path } from './files.ts'
@@ -18,7 +18,7 @@ export const agentIn = (agent: Agent, directory: string): Agent => {
     try {
       return await start({ ...spec, cwd: directory })
     } catch (error) {
-      // The caller did not ask for this directory, so fall back to the home.
+      // The caller did not ask for this directory, so start in the home instead.
       if (error instanceof StartFailed && error.stage === 'cwd') return await start(spec)
       throw error
     }

@@ -48,11 +48,11 @@ suite('chart lines', () => {
     assert.deepEqual(sieved(bad.map((text) => `${chartMark}${text}\n`)), { text: '', charts: [] })
   })
 
-  test('the last chart line may lack its newline', () => {
+  test('the newline of the last chart line may be missing', () => {
     assert.deepEqual(sieved([chartLine({ n: 1 }).trimEnd()]), { text: '', charts: [{ n: 1 }] })
   })
 
-  test('chart lines have limits: a too long line is dropped, and so are all lines above the total limit', () => {
+  test('chart lines have limits: a line above the size limit is dropped, and so are lines above the total', () => {
     const long = chartLine({ long: 'x'.repeat(9 * 1024 * 1024) })
     assert.deepEqual(sieved([long, 'text\n', chartLine({ n: 1 })]), { text: 'text\n', charts: [{ n: 1 }] })
     assert.equal(sieved(Array.from({ length: 100 }, (_, n) => chartLine({ n }))).charts.length, 64)

@@ -1,5 +1,5 @@
-// Takes the chart lines out of a program's output. A chart line starts with the mark and ends with a newline. All other output
-// passes through in order, byte for byte, even where a piece ends in mid-line.
+// Takes the chart lines out of a program's output. A chart line starts with `chartMark` and ends with a newline. All other output
+// passes through in order, byte for byte, even where a piece ends in the middle of a line.
 import { BoundedOutput } from '#src/toolbox/running/output.ts'
 
 export const chartMark = Buffer.from('dtn_artifact_k39fd2:')
@@ -7,7 +7,7 @@ export const chartMark = Buffer.from('dtn_artifact_k39fd2:')
 const chartBytes = 8 * 1024 * 1024
 const allChartsBytes = 32 * 1024 * 1024
 const chartCount = 64
-/** Maximum of objects and arrays in all charts together: in memory, one takes up to twenty times its size in the line. */
+/** Maximum of objects and arrays in all charts together. In memory, an object takes up to twenty times its size in the line. */
 const allContainers = 250_000
 const newline = 0x0a
 
@@ -33,7 +33,7 @@ const chartIn = (line: string): object | undefined => {
 export class ArtifactSieve implements Disposable {
   readonly charts: object[] = []
   readonly #rest: BoundedOutput
-  /** Number of bytes of the mark that this line has matched so far. -1: the line is ordinary output. */
+  /** Number of bytes of `chartMark` that the current line has matched so far. -1: the line is ordinary output. */
   #matched = 0
   #line: BoundedOutput | undefined
   #chartBytesLeft = allChartsBytes
@@ -50,7 +50,7 @@ export class ArtifactSieve implements Disposable {
     }
   }
 
-  /** Call at the end of the output, which may lack a last newline. */
+  /** Call this at the end of the output, whose last line may lack a newline. */
   end(): void {
     if (this.#matched > 0) this.#rest.add(chartMark.subarray(0, this.#matched))
     this.#matched = 0

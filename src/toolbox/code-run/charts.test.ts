@@ -6,7 +6,7 @@ import { makeFakeMatplotlib } from './testing/fake-matplotlib.ts'
 
 const can = (code: string) => {
   try {
-    // The interpreter that the toolbox of a test uses.
+    // Uses the Python that the toolbox of a test uses.
     execFileSync('python3', ['-c', code], { stdio: 'ignore', env: { PATH: '/usr/local/bin:/usr/bin:/bin' } })
     return true
   } catch {
@@ -44,7 +44,7 @@ const plane = {
 }
 
 suite('charts of python code', needsPython, () => {
-  test('line: points with their label; a number that is not finite is null', async () => {
+  test('line charts have points with their label; a number that is not finite is null', async () => {
     assert.deepEqual(
       await chartOf(
         'ax = plt.axes(); ax.title = "T"; ax.plot([1, 2.5], [3, float("nan")], label="a"); ax.plot([1], [1])',
@@ -74,7 +74,7 @@ suite('charts of python code', needsPython, () => {
     assert.deepEqual([chart.x_scale, chart.elements[0].points], ['datetime', [['2024-01-02', 1]]])
   })
 
-  test('scatter: points, with or without a fitted line', async () => {
+  test('scatter charts have points, with or without a fitted line', async () => {
     assert.deepEqual(await chartOf('ax = plt.axes(); ax.scatter([(1, 2)], label="s"); ax.plot([0], [0])'), {
       type: 'scatter',
       ...plane,
@@ -82,7 +82,7 @@ suite('charts of python code', needsPython, () => {
     })
   })
 
-  test('bar: label, group and value', async () => {
+  test('bar charts have a label, group and value per bar', async () => {
     assert.deepEqual(await chartOf('plt.axes().bar(["u", "v"], [3, 4.5], label="g")'), {
       type: 'bar',
       ...plane,
@@ -95,7 +95,7 @@ suite('charts of python code', needsPython, () => {
     })
   })
 
-  test('pie: label, angle and radius', async () => {
+  test('pie charts have a label, angle and radius per slice', async () => {
     assert.deepEqual(await chartOf('plt.axes().pie([1, 3], ["p", "q"])'), {
       type: 'pie',
       elements: [
@@ -105,7 +105,7 @@ suite('charts of python code', needsPython, () => {
     })
   })
 
-  test('box_and_whisker: the five numbers and the outliers', async () => {
+  test('box_and_whisker charts have the five numbers and the outliers', async () => {
     const stats = '[{"label": "b", "whislo": 1, "q1": 2, "med": 3, "q3": 4, "whishi": 5, "fliers": [9]}]'
     assert.deepEqual(await chartOf(`plt.axes().bxp(${stats})`), {
       type: 'box_and_whisker',
@@ -114,7 +114,7 @@ suite('charts of python code', needsPython, () => {
     })
   })
 
-  test('composite_chart: several axes, each one a separate chart', async () => {
+  test('composite_chart holds the charts of several axes', async () => {
     const { elements, ...chart } = await chartOf(
       'f = plt.figure(); a = plt.axes(f); a.title = "A"; a.plot([1], [2]); plt.axes(f).pie([1], ["p"])\nfrom matplotlib.axes import Text\nf._suptitle = Text("both")',
     )
@@ -128,7 +128,7 @@ suite('charts of python code', needsPython, () => {
     )
   })
 
-  test('unknown: has a picture and no elements', async () => {
+  test('a chart of an unknown kind has a picture and no elements', async () => {
     assert.deepEqual(await chartOf('plt.axes().title = "picture"'), { type: 'unknown', title: 'picture' })
     assert.deepEqual(await chartOf('plt.axes().lines = None'), { type: 'unknown' })
   })
@@ -141,7 +141,7 @@ suite('charts of python code', needsPython, () => {
     assert.equal(artifacts.charts.length, 2)
   })
 
-  test('a program under the wrapper is the main module, and its errors show its own lines', async () => {
+  test('a program that draws is the main module, and its errors show the lines of its own code', async () => {
     const { exitCode, result } = await run(
       '"""matplotlib"""\nfrom __future__ import annotations\nimport sys\nprint(__name__, __doc__, sys.argv)\ndef f():\n  raise ValueError("x")\nf()',
     )
@@ -153,7 +153,7 @@ suite('charts of python code', needsPython, () => {
     )
   })
 
-  test('a syntax error under the wrapper names its own line', async () => {
+  test('a syntax error in a program that draws names the line of its own code', async () => {
     const { exitCode, result } = await run('import matplotlib\n\nx = = 1')
     assert.equal(exitCode, 1)
     assert.match(result, /^ {2}File "<stdin>", line 3\n/)

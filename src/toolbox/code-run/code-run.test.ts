@@ -50,27 +50,27 @@ suite('POST /process/code-run', () => {
     if (has('python3')) assert.equal((await other.post(codeRun, { code: 'print(None)' })).body.result, 'None\n')
   })
 
-  test('a program that fails is still 200', async () => {
+  test('the status is 200 even if the program fails', async () => {
     await using box = await startToolbox()
     const { status, body } = await box.post(codeRun, { code: 'process.exit(3)', language: 'javascript' })
     assert.deepEqual([status, body], [200, { exitCode: 3, result: '' }])
   })
 
-  test('exit code -1 with the reason when the interpreter is missing', async () => {
+  test('exit code -1 with the reason when the interpreter is missing from the image', async () => {
     await using box = await startToolbox()
     const { status, body } = await box.post(codeRun, { code: 'x', language: 'python', envs: { PATH: box.directory } })
     assert.deepEqual([status, body.exitCode], [200, -1])
     assert.match(body.result, /python3 could not be started/)
   })
 
-  test('408 when the timeout passes; there is no default timeout', needsPython, async () => {
+  test('408 when the call’s timeout passes; there is no default timeout', needsPython, async () => {
     await using box = await startToolbox()
     const { status, body } = await box.post(codeRun, { code: 'while True: pass', language: 'python', timeout: 1 })
     assert.deepEqual([status, body.code], [408, 'PROCESS_EXECUTION_TIMEOUT'])
     assert.match(body.message, /timeout/)
   })
 
-  test('every call is a fresh process, in the home of the user', needsPython, async () => {
+  test('every call is a fresh process, which starts in the user’s home', needsPython, async () => {
     await using box = await startToolbox()
     await box.post(codeRun, { code: 'x = 1', language: 'python' })
     const { body } = await box.post(codeRun, { code: 'import os\nprint(os.getcwd())\nprint(x)', language: 'python' })
@@ -81,7 +81,7 @@ suite('POST /process/code-run', () => {
 })
 
 suite('POST /process/code-run: python', needsPython, () => {
-  test('argv are real arguments after "-"', async () => {
+  test('argv holds the real arguments after "-"', async () => {
     await using box = await startToolbox()
     const argv = ['a b', '"quoted"', '$HOME', '--flag', '']
     const { body } = await box.post(codeRun, { code: 'import sys; print(sys.argv)', language: 'python', argv })
@@ -95,7 +95,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.equal(body.result, 'o 0\ne 0\no 1\ne 1\no 2\ne 2\n')
   })
 
-  test('multiprocessing can spawn, inspect finds the source, and there is a __file__', async () => {
+  test('multiprocessing can spawn, inspect finds the source, and `__file__` is defined', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python' })).body
     const spawn =
@@ -107,7 +107,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.equal((await run(source)).result, 'def f():\n  pass  # here\n\nimport inspect\n')
   })
 
-  test('a program without a main guard can spawn: the children do not run it again without end', async () => {
+  test('a program without a main guard can spawn: its children do not run the program again without end', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python', timeout: 20 })).body
     const builtIn = 'import multiprocessing as m; print(m.get_context("spawn").Pool(2).map(abs, [-1]), __file__[:6])'
@@ -128,7 +128,7 @@ suite('POST /process/code-run: python', needsPython, () => {
       }
   })
 
-  test('the program is the main module, contains nothing of the wrapper, and its input is empty', async () => {
+  test('the program is the main module, sees nothing of our wrapper, and its input is empty', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python' })).body
     const names = await run('print(sorted(n for n in dir() if not n.startswith("__")), __name__)')
@@ -148,14 +148,14 @@ suite('POST /process/code-run: python', needsPython, () => {
 })
 
 suite('POST /process/code-run: javascript', () => {
-  test('CommonJS, with the arguments from index 1 on', async () => {
+  test('the code runs as CommonJS, with its arguments from index 1 on', async () => {
     await using box = await startToolbox()
     const code = 'const { sep } = require("node:path"); console.log(sep, process.argv.slice(1), typeof module)'
     const { body } = await box.post(codeRun, { code, language: 'javascript', argv: ['a b', '--c'] })
     assert.equal(body.result, "/ [ 'a b', '--c' ] object\n")
   })
 
-  test('the code is the main module, and an error shows its own line and nothing else', async () => {
+  test('the code is the main module, and an error shows only its own line', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'javascript' })).body
     assert.equal((await run('if (require.main === module) console.log("main")')).result, 'main\n')
@@ -187,7 +187,7 @@ suite('POST /process/code-run: javascript modules', () => {
     return (await box.post(codeRun, { code, language: 'javascript', ...more })).body
   }
 
-  test('import, top-level await and require work in one program, with the arguments from index 1 on', async () => {
+  test('import, top-level await and require work in one program, with arguments from index 1 on', async () => {
     const code =
       'import fs from "node:fs"\nconst one = await Promise.resolve(1)\n' +
       'console.log(one, typeof fs.statSync, typeof require("os").cpus, process.argv.slice(1))'
@@ -327,7 +327,7 @@ suite('POST /process/code-run: typescript', () => {
     return (await box.post(codeRun, { code, language: 'typescript', ...more })).body
   }
 
-  test('types, enums, namespaces, parameter properties and imports, without a compiler in the sandbox', async () => {
+  test('types, enums, namespaces, parameter properties and imports work without a compiler in the sandbox', async () => {
     const code = `
 import { join } from 'node:path'
 import type { Stats } from 'node:fs'
@@ -342,7 +342,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.deepEqual(await run(code), { exitCode: 0, result: 'a/b function 2 3 4 {} 5\n' })
   })
 
-  test('arguments begin at index 1, require works, the program is the main module', async () => {
+  test('arguments begin at index 1, require works, and the program is the main module', async () => {
     const code = 'console.log(process.argv.slice(1), typeof require("fs").statSync, require.main === module)'
     const { result } = await run(code, { argv: ['x y'] })
     assert.equal(result, "[ 'x y' ] function true\n")
@@ -360,7 +360,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.equal((await run('const n: number = 9; process.exit(n)')).exitCode, 9)
   })
 
-  test('a syntax error is exit code 1 with its place, and nothing runs', async () => {
+  test('a syntax error is exit code 1 with its line, and nothing runs', async () => {
     const { exitCode, result } = await run('console.log("ran")\nconst x: = 3')
     assert.equal(exitCode, 1)
     assert.match(result, /Unexpected "="[\s\S]*code\.ts:2:9/)
@@ -385,7 +385,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.equal((await run('console.log(1)')).result, '1\n')
   })
 
-  test('413 for more than 1 MiB, without compiling it', async () => {
+  test('413 for code above 1 MiB, which is not compiled', async () => {
     await using box = await startToolbox()
     const code = `console.log(1) // ${'x'.repeat(1024 * 1024)}`
     const { status, body } = await box.post('/process/code-run', { code, language: 'typescript' })

@@ -7,7 +7,7 @@ const nobodyHangsUp = new AbortController().signal
 const start = (atOnce: number) => {
   const turns = compilerQueue(atOnce, { each: 3, all: 5, sure: 1 })
   const order: string[] = []
-  /** The owner of each running turn, and the function that ends it. */
+  /** Owner of each running compilation, and the function that ends it. */
   const having: { owner: string; end: () => void }[] = []
   const take = async (owner: string, signal = nobodyHangsUp) => {
     const turn = await turns.take(owner, signal)
@@ -21,8 +21,8 @@ const start = (atOnce: number) => {
   return { take, endOne, order }
 }
 
-suite('turns', () => {
-  test('go to the owner with the fewest running turns, however many others wait before it', async () => {
+suite('the queue of TypeScript compilations', () => {
+  test('the next compilation is of the owner with the fewest running, however many others wait before it', async () => {
     const { take, endOne, order } = start(2)
     await Promise.all([take('a'), take('a')])
     const waiting = [take('a'), take('a'), take('b'), take('c')]
@@ -31,7 +31,7 @@ suite('turns', () => {
     assert.deepEqual(order, ['a', 'a', 'b', 'a', 'c', 'a'])
   })
 
-  test('429 if too many of one owner wait, or too many in total; but one of each owner may wait', async () => {
+  test('429 if too many of one owner or too many in total wait; but each owner may always have one waiting', async () => {
     const { take } = start(1)
     await take('a')
     for (let call = 0; call < 3; call++) take('a')
@@ -42,7 +42,7 @@ suite('turns', () => {
     await assert.rejects(take('c'), { status: 429 })
   })
 
-  test('a caller that stops waiting frees its place at once, and gets no turn', async () => {
+  test('a caller that stops waiting frees its place at once, and its code is not compiled', async () => {
     const { take, endOne, order } = start(1)
     await take('a')
     const calls = new AbortController()

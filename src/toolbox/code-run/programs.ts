@@ -6,12 +6,15 @@ export type Program = { argv: readonly string[]; stdin: string }
 
 const read = (name: string) => readFileSync(new URL(`./${name}`, import.meta.url), 'utf8')
 
-/** A literal for Python and JavaScript: JSON text is one in both, after lone surrogates are replaced. */
+/**
+ * Writes a text as a literal of Python and JavaScript. JSON text is a literal in both languages, after lone surrogates are
+ * replaced.
+ */
 const literal = (text: string) => JSON.stringify(text.toWellFormed())
 
 /**
- * The program comes from standard input, so that process lists do not show it, and is run by eval. With `node -`, node itself
- * would use up `process.stdin` before the code can listen to it, and the code would not be the main module.
+ * JavaScript that reads the program from standard input, so that process lists do not show it, and runs it by eval. With `node
+ * -`, node itself would use up `process.stdin` before the code can listen to it, and the code would not be the main module.
  */
 const reads = "process.execArgv.splice(0,2);require.main=module;(0,eval)(require('fs').readFileSync(0,'utf8'))"
 const node = ['node', '-e', reads, '--']
@@ -21,7 +24,8 @@ const named = '\n//# sourceURL=[stdin]'
 const mayBeModule = /\b(?:import|export|await)\b/
 
 /**
- * Matches top-level `await` at the beginning of a line. In a script `await (x)` may call a function named await, but not there.
+ * Matches top-level `await` at the beginning of a line. In a script, `await (x)` may call a function named await, but not at this
+ * place.
  */
 const awaitsAtTop = /^(?:(?:const|let|var)\s[^=\n]*=\s*)?await\b/m
 
@@ -44,10 +48,10 @@ const runEither = expression('main.cjs')
 const runAsFile = expression('file.cjs')
 const takeTypescript = expression('local-typescript.cjs')
 
-/** Only code with these words can notice whether it has a file. */
+/** Only code with these words can notice whether it is in a file. */
 const mayWantName = /__filename|__dirname|\bWorker\b/
 
-/** A worker that is started with the module's own address must run the module's text again. */
+/** Makes a worker that is started with the module's own address run the module's text again. */
 const workersOf = (module: string) =>
   "{const threads=require('worker_threads'),{Worker}=threads,own=new Set([__filename,import.meta.url,decodeURI(import.meta.url)," +
   "require('url').fileURLToPath(import.meta.url)]);threads.Worker=class extends Worker{constructor(given,options){" +
@@ -115,7 +119,8 @@ const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}
 const needsMain = /import|__file__|coding[:=]/
 
 /**
- * Code that needs main.py gets it as the first line of standard input, followed by the code. Code that draws also gets charts.py.
+ * Builds the program for Python. Code that needs main.py gets it as the first line of standard input, followed by the code. Code
+ * that draws also gets charts.py.
  */
 export const pythonProgram = (code: string): Program => {
   if (!needsMain.test(code)) return { argv: ['python3', '-u', '-'], stdin: code.toWellFormed() }

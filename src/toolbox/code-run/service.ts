@@ -25,7 +25,7 @@ import {
 import { type CodeRunRequest, type CodeRunResponse, type Language, languages } from './schemas.ts'
 import { transpile } from './typescript.ts'
 
-/** Throws a 400 for errors that are visible before a process is started. */
+/** Throws a 400 for errors that can be found before a process is started. */
 export const checkCode = ({ code, envs }: CodeRunRequest): void => {
   if (code.trim() === '') throw new Problem('bad_request', 'body.code must not be empty')
   checkEnvironment(envs ?? {})
@@ -53,7 +53,7 @@ const programOf = async (
     : typescriptProgram(javascript, await compiler.typeRemover())
 }
 
-/** Returns the running program, or the result if it could not run. Keeps no reference to the caller's body afterwards. */
+/** Starts the program, or returns the result if it could not start. Keeps no reference to the caller's body afterwards. */
 const start = async (
   sandbox: ToolboxSandbox,
   { body }: Given<CodeRunRequest>,

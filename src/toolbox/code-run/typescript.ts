@@ -1,5 +1,5 @@
-// Compiles TypeScript to CommonJS, or to an ES module if it has top-level `await`. This happens outside the sandbox, because
-// images need not have a compiler. The compiler is confined, so the runner starts it, as root (src/runner/gate-link/compiler.ts).
+// Compiles TypeScript to CommonJS, or to an ES module if it has top-level `await`. The compiler runs outside the sandbox, because
+// images need not have one. The compiler has no privileges, so the runner starts it, as root (src/runner/gate-link/compiler.ts).
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { Problem } from '#src/problems.ts'
@@ -11,7 +11,10 @@ const atOnce = 2
 const waitingAtMost = { each: 16, all: 64, sure: 2 }
 const sourceBytes = 1024 * 1024
 
-/** An organization with many waiting compilations delays only itself: the one with the fewest running ones is served next. */
+/**
+ * The queue of compilations. An organization with many waiting compilations delays only itself: the organization with the fewest
+ * running compilations is next.
+ */
 export const compilerQueue = (running = atOnce, most = waitingAtMost): FairQueue =>
   new FairQueue({
     atOnce: running,
@@ -31,7 +34,7 @@ const foundWrong = 1
 const needsModule = /Top-level await is currently not supported with the "cjs" output format/
 const tooMuch = 'The TypeScript compiler gave up: the code is too large or too deeply nested.\n'
 
-/** Compiles code. A complaint concerns the caller's code and belongs into the result. Throws the deadline's reason. */
+/** Compiles code. A `complaint` is about the caller's code, so it becomes the program's output. Throws the deadline's reason. */
 export const transpile = async (
   { compile }: Compiler,
   owner: string,

@@ -27,7 +27,7 @@ const pidIn = async (file: string) => {
 }
 
 suite('POST /process/execute', () => {
-  test('200 answers exit code and output', async () => {
+  test('200 with exit code and output', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.post(execute, { command: 'echo hello' }), {
       status: 200,
@@ -35,7 +35,7 @@ suite('POST /process/execute', () => {
     })
   })
 
-  test('a command that fails is still 200', async () => {
+  test('the status is 200 even if the command fails', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.post(execute, { command: 'exit 7' }), { status: 200, body: { exitCode: 7, result: '' } })
     assert.equal((await box.post(execute, { command: 'kill -9 $$' })).body.exitCode, 137)
@@ -53,7 +53,7 @@ suite('POST /process/execute', () => {
     assert.equal((await box.post(execute, { command })).body.result, "1 a  'b'\n2 a  'b'\n$x\n")
   })
 
-  test('the text is not in the shell’s arguments, so `pkill -f` of a word in it does not end the call', async () => {
+  test('`pkill -f` of a word in the command does not end the call: the shell’s arguments lack the text', async () => {
     await using box = await startToolbox()
     const name = `nothing-is-called-so-${process.pid}`
     const command = `pkill -f "${name}"; pgrep -af ${name} || echo "after, exit $?"`
@@ -90,7 +90,7 @@ suite('POST /process/execute', () => {
     assert.equal((await box.post(execute, { command: 'cat; read x || echo end' })).body.result, 'end\n')
   })
 
-  test('a command of 1 MiB runs, and its input is empty too', async () => {
+  test('a command of 1 MiB runs, and its standard input is empty too', async () => {
     await using box = await startToolbox()
     const command = `x='${'y'.repeat(1024 * 1024)}'; echo \${#x}; cat; echo done`
     assert.equal((await box.post(execute, { command })).body.result, '1048576\ndone\n')
@@ -101,12 +101,12 @@ suite('POST /process/execute', () => {
     assert.equal((await box.post(execute, { command: 'x'.repeat(9 * 1024 * 1024) })).status, 413)
   })
 
-  test('invalid UTF-8 is replaced', async () => {
+  test('invalid UTF-8 in output is replaced', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: "printf 'a\\377b\\0c'" })).body.result, 'a\ufffdb\0c')
   })
 
-  test('output of 1 GiB keeps its beginning and end, says what is missing, and is not held in memory', async () => {
+  test('of 1 GiB of output, beginning and end are returned with a note about the gap; memory stays small', async () => {
     await using box = await startToolbox()
     const before = process.memoryUsage.rss()
     const { status, body } = await box.post(execute, {
@@ -129,7 +129,7 @@ suite('POST /process/execute', () => {
 })
 
 suite('POST /process/execute: timeout', () => {
-  test('408 PROCESS_EXECUTION_TIMEOUT with the word timeout, and the whole group is killed', async () => {
+  test('408 PROCESS_EXECUTION_TIMEOUT with the word timeout, and the whole process group is killed', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'pid')
     const command = `trap '' TERM; sh -c 'trap "" TERM; echo $$ > ${file}; sleep 300; sleep 300'; sleep 300`
@@ -141,7 +141,7 @@ suite('POST /process/execute: timeout', () => {
     await until(() => !isAlive(pid), 'the end of the group')
   })
 
-  test('408 carries the output so far, also when the command is sent again with its key', async () => {
+  test('408 carries the output so far, also when the command is sent again with its Idempotency-Key', async () => {
     await using box = await startToolbox()
     const again = { 'idempotency-key': 'same' }
     for (const headers of [{}, again, again]) {
@@ -180,7 +180,7 @@ suite('POST /process/execute: timeout', () => {
     assert.equal((await box.post(execute, { command: 'sleep 300', timeout: 1 }, sdk)).status, 408)
   })
 
-  test('0 means no timeout, and so does a value that no timer can hold', async () => {
+  test('a timeout of 0, or one that no timer can hold, means no timeout', async () => {
     await using box = await startToolbox()
     for (const timeout of [0, 1e12, null]) {
       assert.equal((await box.post(execute, { command: 'sleep 0.1; echo ok', timeout })).body.result, 'ok\n')
@@ -207,7 +207,7 @@ suite('POST /process/execute: timeout', () => {
 suite('POST /process/execute: Idempotency-Key', () => {
   const key = (name: string) => ({ 'idempotency-key': name })
 
-  test('200 with the first answer, and the command runs once, however often it is sent', async () => {
+  test('200 with the first answer, and the command runs once, however often the call is repeated', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'ran')
     const body = { command: `echo x >> ${file}; sleep 0.2; wc -l < ${file}; exit 3` }
@@ -217,7 +217,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
     assert.equal((await box.post(execute, body, key('again'))).body.result, '2\n')
   })
 
-  test('a caller who hangs up finds the answer when asking again', async () => {
+  test('a caller who hangs up gets the answer when sending the call again', async () => {
     await using box = await startToolbox()
     const [begun, goOn] = [join(box.directory, 'begun'), join(box.directory, 'go-on')]
     const body = { command: `echo $$ > ${begun}; until [ -e ${goOn} ]; do sleep 0.02; done; echo done`, timeout: 60 }
@@ -229,7 +229,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
     assert.deepEqual((await box.post(execute, body, key('lost'))).body, { exitCode: 0, result: 'done\n' })
   })
 
-  test('408 again for a command that timed out; each sandbox has its own keys', async () => {
+  test('a repeated call gets 408 again if the command timed out; each sandbox has its own keys', async () => {
     await using box = await startToolbox()
     const body = { command: 'sleep 60', timeout: 0.1 }
     for (let call = 0; call < 2; call++) assert.equal((await box.post(execute, body, key('late'))).status, 408)
@@ -237,7 +237,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
     assert.equal(answersOf('box-of-another').isEmpty, true)
   })
 
-  test('422 for another body, 400 for an invalid key', async () => {
+  test('422 if another body has the same key, 400 for an invalid key', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post(execute, { command: 'true' }, key('used'))).status, 200)
     assert.equal((await box.post(execute, { command: 'false' }, key('used'))).status, 422)
@@ -247,10 +247,10 @@ suite('POST /process/execute: Idempotency-Key', () => {
   })
 })
 
-suite('remembered answers of commands with a key', () => {
+suite('stored answers of commands with an Idempotency-Key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('remembered answers are limited: the oldest are evicted first, and a too long answer is 409', async () => {
+  test('stored answers are limited: the oldest are evicted first, and a too long answer is 409 next time', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0
@@ -288,8 +288,8 @@ suite('remembered answers of commands with a key', () => {
   })
 })
 
-suite('POST /process/execute: where', () => {
-  test('the default is the user’s home, also for an empty cwd', async () => {
+suite('POST /process/execute: cwd', () => {
+  test('the default cwd is the user’s home, also for an empty cwd', async () => {
     await using box = await startToolbox()
     for (const cwd of [undefined, null, '']) {
       assert.equal((await box.post(execute, { command: 'pwd -P', cwd })).body.result, `${homedir()}\n`)
@@ -323,7 +323,7 @@ suite('POST /process/execute: where', () => {
   })
 })
 
-suite('POST /process/execute: as whom and with what', () => {
+suite('POST /process/execute: user and environment', () => {
   test('400 for a user that the sandbox does not have', async () => {
     await using box = await startToolbox({ user: 'nobody-of-that-name' })
     const { status, body } = await box.post(execute, { command: 'ls' })
@@ -331,7 +331,7 @@ suite('POST /process/execute: as whom and with what', () => {
     assert.match(body.message, /"nobody-of-that-name" does not exist/)
   })
 
-  test('the sandbox’s environment, overridden by the call’s', async () => {
+  test('the environment is the sandbox’s, overridden by the call’s variables', async () => {
     await using box = await startToolbox({ env: { PATH: '/usr/bin:/bin', A: 'sandbox', B: 'sandbox' } })
     const { body } = await box.post(execute, { command: 'echo "$A $B $C"', envs: { B: 'call', C: 'a "b" $c\nd' } })
     assert.equal(body.result, 'sandbox call a "b" $c\nd\n')
@@ -382,7 +382,7 @@ suite('POST /process/execute: bad bodies', () => {
     }
   })
 
-  test('400 for wrong types', async () => {
+  test('400 for values of wrong types', async () => {
     await using box = await startToolbox()
     for (const body of [{}, { command: 5 }, { command: 'ls', cwd: 5 }, { command: 'ls', envs: ['A'] }, [], '"ls"']) {
       assert.equal((await box.post(execute, body)).status, 400, JSON.stringify(body))
@@ -400,7 +400,7 @@ suite('every toolbox call', () => {
     assert.equal((await box.post(execute, { command: 'ls' })).status, 409)
   })
 
-  test('409 when the sandbox has stopped', async () => {
+  test('409 when the sandbox has stopped before the call', async () => {
     await using box = await startToolbox()
     await box.native.agent.shutdown(100)
     assert.equal((await box.post(execute, { command: 'ls' })).status, 409)

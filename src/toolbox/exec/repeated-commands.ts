@@ -1,5 +1,5 @@
-// A caller that lost an answer may send the command again; it must not run twice. The gate remembers the answers for 10 minutes
-// and within limits. A restart of the gate forgets them, but it also ends the commands.
+// A caller that lost an answer may send the command again, and the command must not run twice. The gate stores the answers for 10
+// minutes and within limits. A restart of the gate loses them, but it also ends the commands.
 import { createHash } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
@@ -15,14 +15,14 @@ type RememberedCommand = {
   answer: Promise<Answer>
   bytes: number
   isOver: boolean
-  /** Until it is cleared, the timer also keeps the answer in memory. */
+  /** Evicts the answer later. Until it is cleared, this timer also holds the answer in memory. */
   timer?: NodeJS.Timeout
 }
 
-/** Whether the command did not run, so that it may be sent again. */
+/** Whether the error means that the command did not run, so that it may be sent again. */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
 
-/** Length of the command's output in a refusal. */
+/** Length of the command's output that a refusal carries. */
 const outputIn = (error: unknown) => (error instanceof Problem ? (error.fields['output']?.length ?? 0) : 0)
 
 const hashOf = (body: unknown) => createHash('sha256').update(JSON.stringify(body)).digest('hex')
@@ -35,7 +35,7 @@ const tooLong = async (): Promise<Answer> => {
 export class Answers {
   readonly #known = new Map<string, RememberedCommand>()
 
-  /** Runs the command, or returns its answer if it already ran. */
+  /** Runs the command, or returns its stored answer if it already ran. */
   once(key: string, body: unknown, run: () => Promise<Answer>): Promise<Answer> {
     const known = this.#known.get(key)
     if (known !== undefined) {

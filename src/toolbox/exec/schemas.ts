@@ -14,8 +14,8 @@ export const ExecuteRequest = Type.Object({
 export type ExecuteRequest = Type.Static<typeof ExecuteRequest>
 
 /**
- * Set if the kernel killed a process of the sandbox for lack of memory during the command. If the command failed, its output says
- * so too.
+ * Field of an answer that is set if the kernel killed a process of the sandbox for lack of memory during the command. The output
+ * of a failed command says so too.
  */
 export const outOfMemory = { oom: Type.Optional(Type.Literal(true)) }
 

@@ -15,11 +15,16 @@ import type { ExecuteRequest, ExecuteResponse } from './schemas.ts'
 
 const shells = ['bash', 'sh'] as const
 
-/** The kernel accepts 128 KiB for one variable. A longer command is passed through standard input, which is then at its end. */
+/**
+ * Longest command that is passed in a variable; the kernel accepts 128 KiB. A longer command is passed through standard input, so
+ * its own input is empty.
+ */
 const variableBytes = 100 * 1024
 const evalStdin = 'eval "$(cat)"'
 
-/** Carries the command to the shell, which unsets it first, so that no program of the command inherits it. */
+/**
+ * The variable that carries the command to the shell. The shell unsets it first, so that no program of the command inherits it.
+ */
 const commandVariable = '_ALCOVE_COMMAND'
 const evalVariable = `eval "unset ${commandVariable}; $${commandVariable}"`
 
@@ -36,13 +41,13 @@ const throughShell = (shell: string, command: string): Way => {
   return { argv: [shell, '-c', evalVariable], variables: { [commandVariable]: command } }
 }
 
-/** Throws a 400 for errors that are visible before a process is started. */
+/** Throws a 400 for errors that can be found before a process is started. */
 export const checkCommand = ({ command, envs }: ExecuteRequest): void => {
   if (command.trim() === '') throw new Problem('bad_request', 'body.command must not be blank')
   checkEnvironment(envs ?? {})
 }
 
-/** Returns the running command, or why there is none. Releases the caller's body once the command has started. */
+/** Starts the command, or returns why it could not start. Releases the caller's body once the command has started. */
 const start = async (
   sandbox: ToolboxSandbox,
   { body }: Given<ExecuteRequest>,
@@ -96,11 +101,11 @@ export const executeGiven = async (
   )
   const shortage = await findOutOfMemory(exitCode)
   if (shortage === undefined) return { exitCode, result: output.text() }
-  // A program may parse the output of a successful command, so nothing is added to it.
+  // A program may parse the output of a successful command, so no line is added to that output.
   const line = exitCode === 0 ? '' : shortage.line
   return { exitCode, result: `${output.text()}${line}`, oom: shortage.oom }
 }
 
-/** Executes a command whose body does not count for `heldBodies`. */
+/** Executes a command. Its body must not count for `heldBodies`. */
 export const execute = (sandbox: ToolboxSandbox, body: ExecuteRequest, deadline: Deadline): Promise<ExecuteResponse> =>
   executeGiven(sandbox, { body }, deadline)

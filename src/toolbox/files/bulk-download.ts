@@ -8,10 +8,10 @@ import type { FileContents, Files } from '../agent/agent.ts'
 import { formData } from './disposition.ts'
 import { problemOf } from './failures.ts'
 
-/** The `source` field of every toolbox error. */
+/** Value of the `source` field of every toolbox error. */
 const source = 'DAYTONA_DAEMON'
 
-/** The header of a part. It has a length, because clients show their progress by it. */
+/** The header of a part. It states the part's length, because clients show their progress by it. */
 const headerOf = (boundary: string, name: 'file' | 'error', filename: string, type: string, length: number): Buffer =>
   Buffer.from(
     `--${boundary}\r\nContent-Disposition: ${formData(name, filename)}\r\n` +
@@ -33,7 +33,8 @@ async function* parts(files: Files, paths: readonly string[], boundary: string, 
     if (file !== undefined) {
       try {
         yield headerOf(boundary, 'file', path, 'application/octet-stream', file.length)
-        // A file that becomes shorter meanwhile breaks off the whole answer, so that no client takes a part of it for the whole.
+        // If a file becomes shorter while it is read, the whole answer breaks off. Otherwise a client would take a part of the
+        // file for the whole.
         yield* file.stream as AsyncIterable<Buffer>
       } finally {
         file.stream.destroy()

@@ -25,8 +25,8 @@ const exists = async (files: Files, path: string): Promise<boolean> => {
 }
 
 /**
- * Moves where the kernel cannot rename: between two file systems, and for a directory of the image in the sandbox's overlay. Uses
- * the image's `mv`, which copies and then deletes. Unlike a rename, this can break off in the middle.
+ * Moves where the kernel cannot rename: between two file systems, or a directory that the image provides through the sandbox's
+ * overlay. Uses the image's `mv`, which copies and then deletes. Unlike a rename, this can break off in the middle.
  */
 const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
   const files = sandbox.agent.files(sandbox.assignment.user)
@@ -51,10 +51,13 @@ const failsWith = async (files: Files, path: string, errno: string | undefined):
   }
 }
 
-/** Errnos that may concern either path's directory, or the pair of paths. */
+/** Errnos that may concern the directory of either path, or both paths together. */
 const ofBoth: readonly string[] = ['EACCES', 'EPERM', 'EROFS', 'EBUSY', 'EINVAL']
 
-/** The path that a move failed at: the path for which `stat` fails the same way. Names both if that does not decide. */
+/**
+ * Finds the path that made a move fail: the path for which `stat` fails with the same errno. Names both paths if that is not
+ * clear.
+ */
 const failedAt = async (files: Files, error: unknown, from: string, to: string): Promise<string> => {
   const errno = errnoOf(error)
   if (errno === undefined) return `${from} to ${to}`

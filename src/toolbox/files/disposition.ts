@@ -1,20 +1,20 @@
-// Content-Disposition with any file name. It has the form that all clients read. If that form could be misread, it also has the
-// form that can hold every name (RFC 6266, RFC 8187).
+// Writes Content-Disposition for any file name. The header has the form that all clients read. If a client could misread that
+// form, the header also has the form that can hold every name (RFC 6266, RFC 8187).
 
-/** Characters that must not get into a header. */
+/** Control characters, which must not get into a header. */
 const control = /[\x00-\x1f\x7f]/g
 const plain = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 
 const quoted = (text: string): string => `"${text.replace(control, '_').replace(/["\\]/g, '\\$&')}"`
 
-/** RFC 8187 escapes more characters than a URI. */
+/** Escapes a text as in RFC 8187, which escapes more characters than a URI. */
 const extended = (text: string): string =>
   `UTF-8''${encodeURIComponent(text).replace(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16)}`)}`
 
 const filenames = (filename: string, simple: string): string =>
   plain.test(filename) ? `filename=${quoted(filename)}` : `filename=${quoted(simple)}; filename*=${extended(filename)}`
 
-/** `Content-Disposition` of an answer. HTTP headers are at best Latin-1, so the simple form is ASCII. */
+/** `Content-Disposition` of an HTTP answer. HTTP headers are at best Latin-1, so the simple form is ASCII. */
 export const attachment = (filename: string): string =>
   `attachment; ${filenames(filename, filename.replace(/[^\x20-\x7e]/g, '_'))}`
 

@@ -37,7 +37,7 @@ suite('GET /files/download', () => {
     assert.match((await room.get('/download', { path: '/proc/self/status' })).text, /alcove-agent/)
   })
 
-  test('206 for one range, 416 for a range after the end, 200 for anything else', async () => {
+  test('206 for one range, 416 for a range after the end, 200 for any other Range header', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('ten'), '0123456789')
     const ask = (range: string) => room.get('/download', { path: room.at('ten') }, { range })
@@ -75,7 +75,7 @@ suite('GET /files/download', () => {
     assert.deepEqual([status, headers['content-length'], bytes.length], [200, '10', 0])
   })
 
-  test('a sysfs file has the size of its contents, also for HEAD and for a range from its end', async () => {
+  test('a sysfs file is reported with the size of its contents, also for HEAD and for a range from its end', async () => {
     await using room = await FilesRoom.start()
     const text = readFileSync(loopbackMtu, 'utf8')
     const whole = await room.get('/download', { path: loopbackMtu })
@@ -99,7 +99,7 @@ suite('GET /files/download', () => {
     },
   )
 
-  test('when the caller leaves, the reading process ends', async () => {
+  test('when the caller leaves, the process that reads the file ends', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('large'), '')
     truncateSync(room.at('large'), 256 * 1024 * 1024)
@@ -115,7 +115,7 @@ suite('GET /files/download', () => {
 })
 
 suite('POST /files/bulk-download', () => {
-  test('when the caller leaves before a file is sent, the file is closed', async () => {
+  test('when the caller leaves before a file is sent, that file is closed', async () => {
     const stream = Readable.from([Buffer.from('x')])
     const files = { read: async () => ({ length: 1, stream }) } as unknown as Files
     const reply = { header: () => reply } as unknown as FastifyReply
@@ -126,7 +126,7 @@ suite('POST /files/bulk-download', () => {
     assert.equal(stream.destroyed, true)
   })
 
-  test('200 with one part per path, in order, with lengths; errors are parts too', async () => {
+  test('200 with one part per path, in order, with lengths; an error is a part too', async () => {
     await using room = await FilesRoom.start()
     const [one, missing, odd, empty] = ['one', 'missing', 'odd é.txt', 'empty'].map((name) => room.at(name)) as [
       string,
@@ -159,7 +159,7 @@ suite('POST /files/bulk-download', () => {
     )
   })
 
-  test('files with a wrong reported size do not break off the answer: the other files are there', async () => {
+  test('a file with a wrong reported size does not break off the answer: the other files arrive', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('behind'), 'behind')
     const { headers, bytes } = await room.send('/bulk-download', { paths: [loopbackMtu, room.at('behind')] })

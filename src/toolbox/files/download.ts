@@ -39,7 +39,7 @@ export const download = (files: Files, path: string, request: FastifyRequest, re
   told(
     async () => {
       const range = request.method === 'GET' ? rangeOf(request) : undefined
-      // HEAD gets the size without reading any contents.
+      // For HEAD, ask for the size without reading any contents.
       const wanted = request.method === 'HEAD' ? { from: 0, length: 0 } : range
       const { offset, size, length, stream } = await open(files, path, wanted)
       if (range !== undefined && length === 0) {

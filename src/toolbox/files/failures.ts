@@ -33,18 +33,21 @@ const meanings: Record<string, readonly [code: ProblemCode, sentence?: string]> 
   ],
 }
 
-/** Sentences of these codes start with words that clients match, followed by the path, as in kernels and other toolboxes. */
+/**
+ * Words at the start of sentences for these codes. Clients match the words. The path follows them, as in kernels and other
+ * toolboxes.
+ */
 const openings: Partial<Record<ProblemCode, readonly [words: string, sentence: string]>> = {
   file_not_found: ['file not found', 'There is no such file or directory.'],
   file_access_denied: ['permission denied', problems.file_access_denied[2]],
 }
 
-/** Maximum length of a path in a sentence. */
+/** Maximum length of a path in a sentence, in characters. */
 const mostLetters = 1024
 
 const shown = (path: string) => (path.length > mostLetters ? `${path.slice(0, mostLetters)}…` : path)
 
-/** A Problem about a path. `path`: as the caller wrote it; empty if the caller named none. */
+/** A Problem about a path. `path` is as the caller wrote it, or empty if the caller named no path. */
 export const aboutPath = (code: ProblemCode, path: string, sentence?: string, cause?: unknown): Problem => {
   const [words, standard] = openings[code] ?? []
   const said = sentence ?? standard ?? problems[code][2]
@@ -57,7 +60,7 @@ export const aboutPath = (code: ProblemCode, path: string, sentence?: string, ca
 const meaningOf = (errno: string): readonly [code: ProblemCode, sentence?: string] =>
   meanings[errno] ?? ['unprocessable', `The sandbox could not do that: ${errno}.`]
 
-/** The errno of a failure about a file, or about the start directory of a program. */
+/** Finds the errno of a failure about a file, or about the start directory of a program. */
 export const errnoOf = (error: unknown): string | undefined => {
   if (error instanceof AgentRefused && error.stage === 'file') return error.errno
   return error instanceof StartFailed && error.stage === 'cwd' ? error.errno : undefined
@@ -88,7 +91,7 @@ const meaning = (error: unknown): readonly [code: ProblemCode, sentence?: string
 type About = {
   /** The path that the caller named. */
   path?: string | undefined
-  /** The meaning of `EINVAL` in this call: the kernel uses it for many failures. */
+  /** The meaning of `EINVAL` in this call, because the kernel uses it for many failures. */
   einval?: readonly [code: ProblemCode, sentence: string]
 }
 

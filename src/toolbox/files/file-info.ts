@@ -1,8 +1,8 @@
-// The description of a file in answers.
+// Describes a file for answers.
 import type { Entry, Files } from '../agent/agent.ts'
 import type { FileInfo } from './schemas.ts'
 
-/** Joins two paths as the caller wrote them. `..` and links are left to the kernel, so the path is not normalized. */
+/** Joins two paths as the caller wrote them. The path is not normalized, because the kernel resolves `..` and links. */
 export const below = (directory: string, relative: string): string =>
   directory.endsWith('/') ? `${directory}${relative}` : `${directory}/${relative}`
 
@@ -22,7 +22,10 @@ const typeLetters: Record<Entry['type'], string> = {
   block: 'D',
 }
 
-/** The mode in the notation of Go's `FileMode`, which clients know: `-rw-r--r--`, `drwxr-xr-x`, `Lrwxrwxrwx`, `dtrwxrwxrwx`. */
+/**
+ * Writes the mode in the notation of Go's `FileMode`, which clients know: `-rw-r--r--`, `drwxr-xr-x`, `Lrwxrwxrwx`,
+ * `dtrwxrwxrwx`.
+ */
 const modeText = ({ type, mode }: Entry): string => {
   const special = [...'ugt'].filter((_, at) => mode & (0o4000 >> at)).join('')
   const rights = [...'rwxrwxrwx'].map((letter, at) => (mode & (0o400 >> at) ? letter : '-')).join('')

@@ -65,7 +65,7 @@ suite('GET /files', () => {
     }
   })
 
-  test('no path and a relative path start at the home; `~` is an ordinary name', async () => {
+  test('a missing or relative path starts at the home; `~` is an ordinary name', async () => {
     await using room = await FilesRoom.start()
     const inHome = mkdtempSync(join(homedir(), 'alcove-files-'))
     try {
@@ -81,7 +81,7 @@ suite('GET /files', () => {
     }
   })
 
-  test('at most 20000 entries are listed, and the answer says that it is cut', async () => {
+  test('at most 20000 entries are listed, and a header says that the list is cut', async () => {
     await using room = await FilesRoom.start()
     for (let at = 0; at < 20_001; at++) writeFileSync(room.at(String(at)), '')
     const { body, headers } = await room.get('', { path: room.directory })

@@ -9,19 +9,22 @@ import { answerBytes, Records } from './records.ts'
 import { operand, runTool } from './run-tool.ts'
 import type { Match } from './schemas.ts'
 
-/** Maximum of matches. More are left out, and the answer says so. */
+/** Maximum of matches in an answer. Further matches are left out, and a header says so. */
 export const findLength = 10_000
 /** Maximum length of a file name, and of a line, in bytes. */
 const recordBytes = 16 * 1024
 
-/** `--no-messages`: unreadable files are skipped. Fifos, devices and binary files are skipped too. */
+/** Options of `grep`. `--no-messages`: unreadable files are skipped. Fifos, devices and binary files are skipped too. */
 const options = ['-F', '-n', '-H', '-I', '--null', '--no-messages', '--devices=skip', '--color=never']
 
-/** With these arguments a `grep` that knows all options exits with 1; another `grep` refuses them with a different code. */
+/**
+ * Tests which `grep` the image has. With these arguments, a `grep` that knows all options exits with 1; another `grep` refuses
+ * them with a different code.
+ */
 const isKnownBy = ['grep', ...options, '-e', 'x', '--', '/dev/null']
 
 /**
- * Searches file by file if the `grep` is BusyBox's: its output does not mark the end of a file name, and it does not know binary
+ * Searches file by file, for BusyBox's `grep`: its output does not mark the end of a file name, and it does not know binary
  * files. `$1` is the text, the files follow. The first `grep` checks whether any of the files contains the text.
  */
 const slowly = `p=$1
@@ -33,14 +36,14 @@ for f do
   grep -nF -e "$p" -- "$f" | while IFS= read -r line; do printf '%s\\000%s\\n' "$f" "$line" || exit; done
 done`
 
-/** Parses `number:line`. */
+/** Parses a line of `grep`'s output: `number:line`. */
 const readLine = (record: Buffer): Omit<Match, 'file'> => {
   const numberEnd = record.indexOf(':')
   const content = record.subarray(numberEnd + 1).toString('utf8')
   return { line: Number(record.toString('latin1', 0, numberEnd)), content: content.replace(/\r$/, '') }
 }
 
-/** Searches a file, or all files below a directory. Links below it are not followed. */
+/** Searches a file, or all files below a directory. Does not follow links below the directory. */
 export const find = async (
   sandbox: ToolboxSandbox,
   deadline: Deadline,
@@ -54,7 +57,7 @@ export const find = async (
     throw aboutPath('invalid_file_path', path, 'This is neither a regular file nor a directory.')
   }
   const matches: Match[] = []
-  // A file name may contain anything but NUL, so NUL ends it. One line follows.
+  // A file name may contain any byte but NUL, so NUL ends it. The matching line follows.
   const records = new Records([0, 0x0a], recordBytes)
   let file: string | undefined
   let bytes = 0
@@ -76,7 +79,7 @@ export const find = async (
   const where = isDirectory ? ['-r', '--', '.'] : ['--', operand(path)]
   const argv = ['grep', ...options, '-e', pattern, ...where]
   let exitCode = await runTool(sandbox, deadline, { ...cwd, argv, take })
-  // `grep` also exits with 2 if it could not read a file.
+  // `grep` exits with 2 also if it could not read a file.
   const mayBeOther = exitCode !== undefined && exitCode > 1 && matches.length === 0
   if (mayBeOther && (await runTool(sandbox, deadline, { argv: isKnownBy })) !== 1) {
     const script = ['sh', '-c', slowly, 'sh', pattern]

@@ -6,12 +6,12 @@ import { absolute, below, fileInfo } from './file-info.ts'
 import { answerBytes } from './records.ts'
 import type { FileInfo } from './schemas.ts'
 
-/** Maximum of entries in a listing. A longer one is cut, and the answer says so. */
+/** Maximum of entries in a listing. A longer listing is cut, and a header says so. */
 export const listingLength = 20_000
 /** Maximum depth of the agent's listings. */
 const deepest = 64
 
-/** Describes a file. Follows links, because a download would follow them too. */
+/** Describes a file. Follows links, as a download does. */
 export const describe = async (files: Files, path: string): Promise<FileInfo> =>
   fileInfo(await files.stat(path, { followLink: true }), await absolute(files, path))
 

@@ -57,7 +57,7 @@ suite('GET /files/find', () => {
     )
   })
 
-  test('200 with the same result if the tools are BusyBox’s', { skip: needsBusybox }, async (t) => {
+  test('200 with the same result if the image has BusyBox’s tools', { skip: needsBusybox }, async (t) => {
     const tools = mkdtempSync(join(tmpdir(), 'alcove-busybox-'))
     for (const name of ['cmp', 'find', 'grep', 'sh', 'tr']) symlinkSync(busybox, join(tools, name))
     t.after(() => rmSync(tools, { recursive: true }))
@@ -89,7 +89,7 @@ suite('GET /files/find', () => {
     assert.deepEqual(await answersOf(busy), expected)
   })
 
-  test('at most 10000 matches are returned, and the answer says that it is cut; long lines are cut', async () => {
+  test('at most 10000 matches are returned, and a header says that the list is cut; long lines are cut', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('many'), 'match\n'.repeat(10_001))
     const { body, headers } = await room.get('/find', { path: room.directory, pattern: 'match' })
@@ -152,14 +152,14 @@ suite('GET /files/search', () => {
     assert.equal((await ask(`${'**/a/'.repeat(7)}b`)).status, 400)
   })
 
-  test('at most 10000 names are returned, and the answer says that it is cut', async () => {
+  test('at most 10000 names are returned, and a header says that the list is cut', async () => {
     await using room = await FilesRoom.start()
     for (let at = 0; at < 10_001; at++) writeFileSync(room.at(`${at}.x`), '')
     const { body, headers } = await room.get('/search', { path: room.directory, pattern: '*.x' })
     assert.deepEqual([body.files.length, headers['x-alcove-truncated']], [10_000, 'true'])
   })
 
-  test('find, search and listing are cut at 16 MiB of JSON, and the answers say so', async () => {
+  test('results of find, search and listing are cut at 16 MiB of JSON, and a header says so', async () => {
     await using room = await FilesRoom.start()
     const deep = room.at(...Array<string>(15).fill('\x01'.repeat(250)))
     mkdirSync(deep, { recursive: true })
@@ -230,7 +230,7 @@ suite('POST /files/replace', () => {
     }
   })
 
-  test('a text is replaced however it is cut into pieces', async () => {
+  test('a text is replaced wherever the chunks of the file are cut', async () => {
     const word = fc.array(fc.constantFrom('a', 'b', '.'), { maxLength: 30 }).map((letters) => letters.join(''))
     await fc.assert(
       fc.asyncProperty(fc.array(word), word.filter(Boolean), word, async (pieces, from, to) => {

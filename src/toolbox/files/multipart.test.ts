@@ -5,7 +5,7 @@ import { boundaryOf, readParts } from './multipart.ts'
 
 type Read = { name: string; contents: Buffer }
 
-/** Yields pieces and overwrites each one when the next is requested. */
+/** Yields pieces, and overwrites each piece when the next one is requested. */
 async function* cut(bytes: Buffer, sizes: readonly number[]) {
   for (let at = 0, index = 0; at < bytes.length; index++) {
     const piece = Buffer.from(bytes.subarray(at, at + (sizes[index] ?? bytes.length)))
@@ -36,8 +36,8 @@ const write = (parts: readonly Read[], boundary: string): Buffer =>
   ])
 
 suite('multipart bodies', () => {
-  test('every body is read correctly, however it is cut', async () => {
-    // The contents consist of the characters of the boundary.
+  test('every body is read correctly, wherever its chunks are cut', async () => {
+    // These contents consist of the characters of the boundary.
     const contents = fc
       .array(fc.constantFrom('\r', '\n', '-', '--', 'b', 'bo', '\r\n--b', 'x'), { maxLength: 20 })
       .map((pieces) => Buffer.from(pieces.join('')))
@@ -80,7 +80,7 @@ suite('multipart bodies', () => {
     assert.ok(given < 32 * 1024)
   })
 
-  test('the boundary of a content type', () => {
+  test('the boundary is read from a content type', () => {
     assert.equal(boundaryOf('multipart/form-data; boundary=abc'), 'abc')
     assert.equal(boundaryOf('Multipart/Form-Data; charset=x; Boundary="a b"'), 'a b')
     assert.equal(boundaryOf('application/json'), undefined)

@@ -1,5 +1,5 @@
 // Reads a multipart body (RFC 2046 §5.1, RFC 7578) as a stream, part by part. It reads more only when the consumer of a part asks
-// for more, and holds one chunk. The memory of a chunk is reused once the next chunk has come.
+// for more, and holds one chunk. The memory of a chunk is reused when the next chunk has come.
 import { Problem } from '#src/problems.ts'
 
 const headerBytes = 16 * 1024
@@ -10,7 +10,7 @@ const carriageReturn = 13
 export type Part = {
   /** Name of the form field. */
   name: string
-  /** Must be read before the next part is requested. Unread contents are skipped. */
+  /** The part's contents. Read them before you request the next part: unread contents are skipped. */
   contents: AsyncIterable<Buffer>
 }
 
@@ -34,7 +34,8 @@ const nameOf = (header: Buffer): string => {
 class PartReader {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #delimiter: Buffer
-  // All delimiters follow a line break, except that the first may be at the very start. This line break makes that one equal.
+  // A delimiter follows a line break, except that the first delimiter may be at the very start. With this line break before the
+  // body, the first delimiter follows one too.
   #held: Buffer = Buffer.from('\r\n')
   #isInContents = true
 
@@ -59,7 +60,7 @@ class PartReader {
     return 0
   }
 
-  /** The contents of the current part that were not read yet. */
+  /** Yields the contents of the current part that were not read yet. */
   async *contents(): AsyncGenerator<Buffer, void, void> {
     while (this.#isInContents) {
       const at = this.#held.indexOf(this.#delimiter)
@@ -74,7 +75,7 @@ class PartReader {
     }
   }
 
-  /** The header of the next part; `undefined` after the last one. */
+  /** Returns the header of the next part; `undefined` after the last part. */
   async header(): Promise<Buffer | undefined> {
     for await (const _ of this.contents());
     while (this.#held.length < 2) await this.#more()
@@ -100,12 +101,12 @@ class PartReader {
     }
   }
 
-  /** Releases the body, so that other code can drain the rest of it. */
+  /** Releases the body, so that other code can drain the rest. */
   async letGo(): Promise<void> {
     await this.#chunks.return?.()
   }
 
-  /** Reads and ignores the bytes after the last part, because the client wants to finish sending. */
+  /** Reads and ignores the bytes after the last part, so that the client can finish sending. */
   async #readOff(): Promise<void> {
     this.#held = noBytes
     while (!(await this.#chunks.next()).done);

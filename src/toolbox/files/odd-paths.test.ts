@@ -11,7 +11,7 @@ import { FilesRoom, type Reply, refusal } from './testing/files-room.ts'
 const names = ({ body }: Reply): string[] => body.map(({ name }: { name: string }) => name)
 
 suite('paths that are not ordinary files', () => {
-  /** Calls every endpoint that takes one path, and returns each answer for this bad path. */
+  /** Calls every endpoint that takes a path with this unusual path, and returns all answers. */
   const answers = async (room: FilesRoom, path: string) => {
     const [list, info, download, find, search] = await Promise.all([
       room.get('', { path }),
@@ -28,7 +28,7 @@ suite('paths that are not ordinary files', () => {
   const wrong = [400, 'INVALID_FILE_PATH']
   const fine = [200, undefined]
 
-  test('fifo, socket and device: refused at once by calls that need contents', async () => {
+  test('fifos, sockets and devices are refused at once by calls that need contents', async () => {
     await using room = await FilesRoom.start()
     execFileSync('mkfifo', [room.at('fifo')])
     const server = createServer().listen(room.at('socket'))
@@ -46,7 +46,7 @@ suite('paths that are not ordinary files', () => {
     assert.equal((await room.delete({ path: room.at('fifo') })).status, 204)
   })
 
-  test('missing, below a file, too long, empty, NUL, half a surrogate', async () => {
+  test('each kind of bad path has its error: missing, below a file, too long, empty, NUL, half a surrogate', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), '')
     const { upload, ...reading } = await answers(room, room.at('missing', 'x'))
@@ -61,7 +61,7 @@ suite('paths that are not ordinary files', () => {
     assert.equal((await room.send('/bulk-download', { paths: ['\ud800'] })).status, 400)
   })
 
-  test('a name that is not UTF-8 is listed; a request for it with a malformed query is no server error', async () => {
+  test('a name that is not UTF-8 is listed; a request with such a name in its query is no server error', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(Buffer.concat([Buffer.from(`${room.directory}/`), Buffer.of(0xff, 0x0a)]), 'odd')
     assert.deepEqual(names(await room.get('', { path: room.directory })), ['\ufffd\n'])
@@ -71,7 +71,7 @@ suite('paths that are not ordinary files', () => {
     assert.ok([400, 404].includes(reply.status), String(reply.status))
   })
 
-  test('`..` and links are resolved by the kernel: intermediate, final, circular, dangling', async () => {
+  test('the kernel resolves `..` and links: intermediate, final, circular, dangling', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('a', 'b'), { recursive: true })
     writeFileSync(room.at('a', 'file'), 'found')

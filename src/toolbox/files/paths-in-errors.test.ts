@@ -137,7 +137,7 @@ suite('An error about a file names its path', () => {
       assert.ok(text.includes(JSON.stringify(isDirectory(directory))), text)
     }))
 
-  test('once; a very long path is cut', () =>
+  test('an error names its path once, and cuts a very long path', () =>
     withPlace(async ({ room }) => {
       symlinkSync('loop', room.at('loop'))
       const { body } = await room.get('/info', { path: room.at('loop') })

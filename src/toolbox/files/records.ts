@@ -1,6 +1,6 @@
 // Cuts a stream into records, and keeps at most `bound` bytes of each.
 
-/** Maximum of an answer in bytes of JSON. The first entry that exceeds it is the last. */
+/** Maximum of an answer in bytes of JSON. The list ends with the first entry that exceeds this size. */
 export const answerBytes = 16 * 1024 * 1024
 
 export class Records {
@@ -10,13 +10,13 @@ export class Records {
   #size = 0
   #count = 0
 
-  /** `ends`: the end byte of the first record, of the second, and so on, in a cycle. */
+  /** `ends`: the byte that ends the first record, the second record, and so on, in a cycle. */
   constructor(ends: readonly number[], bound: number) {
     this.#ends = ends
     this.#bound = bound
   }
 
-  /** Returns the records that are now complete, without their end bytes. Of a record longer than `bound` only the beginning. */
+  /** Returns the records that are now complete, without their end bytes. A record longer than `bound` is cut to its beginning. */
   *push(data: Buffer): Generator<Buffer> {
     for (let from = 0; from < data.length; ) {
       const at = data.indexOf(this.#ends[this.#count % this.#ends.length]!, from)

@@ -1,4 +1,4 @@
-// Replaces a text in files. Files are streamed, and each is replaced as a whole or not at all. The text is literal.
+// Replaces a text in files. Files are streamed, and each file is replaced as a whole or not at all. The text is literal.
 
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import type { Files } from '../agent/agent.ts'
@@ -7,7 +7,7 @@ import type { ReplaceRequest, ReplaceResult } from './schemas.ts'
 
 const pieceBytes = 64 * 1024
 
-/** Thrown while the new file is being written, so that the old file stays. */
+/** Thrown while the new file is being written, so that the old file stays in place. */
 class Untouched extends Error {
   readonly isFailure: boolean
 
@@ -17,12 +17,12 @@ class Untouched extends Error {
   }
 }
 
-/** Joins small pieces into a larger one. */
+/** Collects small pieces and joins them into a larger one. */
 class Gathered {
   #pieces: Buffer[] = []
   #size = 0
 
-  /** Returns true if the collected pieces are large enough to be written. */
+  /** Adds a piece. Returns true if the collected pieces are large enough to be written. */
   add(piece: Buffer): boolean {
     this.#pieces.push(piece)
     this.#size += piece.length
@@ -38,7 +38,7 @@ class Gathered {
 }
 
 /**
- * Replaces every `from` by `to`, however the chunks are cut. Holds little more than one chunk. Joins its output into larger
+ * Replaces every `from` by `to`, wherever the chunks are cut. Holds little more than one chunk. Joins its output into larger
  * pieces, because one piece per match would take most of the time.
  */
 export async function* replacing(

@@ -31,12 +31,12 @@ import {
 import { search, searchLength } from './search.ts'
 import { bulkUpload, upload } from './upload.ts'
 
-/** Timeout of a search through many files. */
+/** Timeout of a search through many files, in seconds. */
 const lookSeconds = 2 * 60
-/** Timeout of a change to many or large files. */
+/** Timeout of a change to many or large files, in seconds. */
 const changeSeconds = 30 * 60
 
-/** The sandbox's files, with the rights of the sandbox's user only. */
+/** Access to the sandbox's files, with the rights of the sandbox's user only. */
 const filesOf = ({ agent, assignment }: ToolboxSandbox) => agent.files(assignment.user)
 
 const within = <T>(
@@ -53,7 +53,7 @@ const within = <T>(
     { path },
   )
 
-/** Reports a cut list in a header, because the body has no field for it. */
+/** Says in a header that a list is cut, because the body has no field for it. */
 const sayCut = (reply: FastifyReply, isCut: boolean) => {
   if (isCut) reply.header('x-alcove-truncated', 'true')
 }

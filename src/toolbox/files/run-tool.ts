@@ -1,5 +1,5 @@
-// Runs one of the image's own tools with arguments, never through a shell. It ends by itself, at the deadline, or when `take` has
-// enough output.
+// Runs one of the image's own tools with arguments, never through a shell. The tool ends by itself, at the deadline, or when
+// `take` has enough output.
 
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
 import { runToEnd } from '#src/toolbox/running/run.ts'
@@ -9,11 +9,11 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 
 type Tool = {
   argv: readonly string[]
-  /** Working directory. A relative path starts at the sandbox's work directory. */
+  /** Working directory of the tool. A relative path starts at the sandbox's work directory. */
   cwd?: string
-  /** Gets the standard output piece by piece. Returns `false` when it has enough. */
+  /** Receives the standard output piece by piece. Returns `false` when it has enough. */
   take?: (data: Buffer) => boolean
-  /** Gets the standard error piece by piece. */
+  /** Receives the standard error piece by piece. */
   complain?: (data: Buffer) => void
 }
 
@@ -26,7 +26,7 @@ export const runTool = async (
   const enough = new AbortController()
   const spec = {
     argv,
-    // Treat text as bytes: the image's locale must not decide what a character is.
+    // Makes the tool treat text as bytes: the image's locale must not decide what a character is.
     env: environmentOf(sandbox, { LC_ALL: 'C' }),
     ...(cwd === undefined ? {} : { cwd: pathFrom(sandbox.workDirectory, cwd) }),
     user: sandbox.assignment.user,
@@ -45,5 +45,5 @@ export const runTool = async (
   }
 }
 
-/** A path that no tool mistakes for an option. */
+/** Changes a path so that no tool mistakes it for an option. */
 export const operand = (path: string): string => (path.startsWith('-') ? `./${path}` : path)

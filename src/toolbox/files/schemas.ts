@@ -2,13 +2,16 @@
 import Type from 'typebox'
 import { LongText, longestText } from '#src/http/shapes.ts'
 
-/** Longer than any path that the kernel accepts, so that calls with a list can report a too long path for its own file. */
+/**
+ * Maximum length of a path. It is longer than the kernel accepts, so that a call with a list can report a too long path for its
+ * own file only.
+ */
 const longestPath = 16_384
 
-/** Absolute, or relative to the user's home. */
+/** Path of a file: absolute, or relative to the user's home. */
 const Path = Type.String({ minLength: 1, maxLength: longestPath })
 
-/** Examples: `755`, `0644`, `4755`. */
+/** Mode of a file, for example `755`, `0644`, `4755`. */
 const Mode = Type.String({ pattern: '^0?[0-7]{3,4}$', description: 'an octal mode such as 644 or 0755', maxLength: 5 })
 
 export const modeOf = (mode: string | undefined) => (mode === undefined ? {} : { mode: Number.parseInt(mode, 8) })
@@ -40,7 +43,7 @@ export const ListQuery = Type.Object({
   depth: Type.Optional(Type.Integer({ minimum: 1 })),
 })
 
-/** The pattern has no line break, because no line contains one. */
+/** Query of a search for lines. The pattern must not have a line break, because no line contains one. */
 export const FindQuery = Type.Object({
   path: Path,
   pattern: Type.String({ pattern: '^[^\\n]+$', description: 'one line that is not empty', maxLength: 65_536 }),

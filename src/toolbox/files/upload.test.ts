@@ -35,7 +35,7 @@ const formOf = (fields: readonly (readonly [string, string | Blob])[]) => {
 }
 
 suite('POST /files/upload-v2, POST /files/upload', () => {
-  test('200 for a raw body of any type; missing parent directories are made', async () => {
+  test('200 for a raw body of any type; missing parent directories are created', async () => {
     await using room = await FilesRoom.start()
     for (const type of ['application/octet-stream', 'application/json', 'text/plain']) {
       assert.deepEqual(refusal(await room.upload(room.at('a', 'b', 'raw'), `{ ${type}`, type)), [200, undefined])
@@ -138,7 +138,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     }
   })
 
-  test('64 MiB come whole, both ways', async () => {
+  test('64 MiB arrive whole in an upload and in a download', async () => {
     await using room = await FilesRoom.start()
     const bytes = Buffer.alloc(64 * 1024 * 1024, 'what a large file holds, \r\n--b')
     assert.equal((await room.upload(room.at('large'), bytes)).status, 200)
@@ -152,7 +152,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
 })
 
 suite('POST /files/bulk-upload', () => {
-  test('200 writes every file, in directories that were missing', async () => {
+  test('200 writes every file, in directories that did not exist', async () => {
     await using room = await FilesRoom.start()
     const form = formOf([
       ['files[0].path', room.at('x', 'one')],
@@ -313,7 +313,7 @@ suite('an upload over an existing file', () => {
     assert.deepEqual(readdirSync(room.directory), ['program'])
   })
 
-  test('many uploads at once leave one of them, never a mixture', async () => {
+  test('many uploads of one file at once leave the contents of one of them, never a mixture', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), 'x'.repeat(500_000))
     const contents = Array.from({ length: 24 }, (_, at) => String.fromCharCode(97 + at).repeat(1 + at * 11_000))

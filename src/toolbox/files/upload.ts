@@ -7,13 +7,13 @@ import type { Files } from '../agent/agent.ts'
 import { problemOf, told } from './failures.ts'
 import { boundaryOf, type Part, readParts, readText } from './multipart.ts'
 
-/** Two parts per file: its path and its contents. */
+/** Maximum of parts in a form: two per file, its path and its contents. */
 const maxParts = 2 * 1000
 const pathBytes = 16 * 1024
 
 /**
- * The memory of each piece is reused when the next piece is requested. Leaving the loop must not close the connection, because
- * the answer still has to be sent on it.
+ * The body of an upload in pieces. The memory of each piece is reused when the next piece is requested. Leaving the loop must not
+ * close the connection, because the answer still has to be sent on it.
  */
 async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer, void, void> {
   try {
@@ -29,7 +29,7 @@ async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer, void, v
 const write = (files: Files, path: string | Buffer, contents: AsyncIterable<Buffer>): Promise<void> =>
   files.write(path, contents, { makeParents: true })
 
-/** Stores the field `file` of a form. A body that is no form is the file itself, whatever its type. */
+/** Stores the field `file` of a form. A body that is not a form is itself the file, whatever its type. */
 export const upload = (files: Files, path: string, request: IncomingMessage): Promise<void> =>
   told(
     async () => {
@@ -65,15 +65,15 @@ const storePart = async (files: Files, part: Part, paths: Paths): Promise<Proble
     return undefined
   } catch (error) {
     const problem = problemOf(error, { path: path.toString('utf8') })
-    // A failure of the body or of the sandbox also concerns all following files.
+    // A failure of the body or of the sandbox would also affect all following files, so stop.
     if (error === problem || problem.status >= 500) throw problem
     return problem
   }
 }
 
 /**
- * Combines failures. If all have the same code, the call fails with that code. If they differ and a retry may help any file, the
- * code is `rate_limited`.
+ * Combines failures into one. If all have the same code, the call fails with that code. If they differ and a retry may help any
+ * file, the code is `rate_limited`.
  */
 const together = (failures: readonly Problem[]): Problem => {
   const codes = new Set(failures.map(({ code }) => code))
@@ -83,7 +83,9 @@ const together = (failures: readonly Problem[]): Problem => {
   return new Problem(codes.size === 1 && first ? first : mixed, sentence, { cause: failures[0]?.cause })
 }
 
-/** Stores pairs of `files[i].path` and `files[i].file`, any number of them. A failed file does not stop the others. */
+/**
+ * Stores any number of files, each from a pair of `files[i].path` and `files[i].file`. A failed file does not stop the others.
+ */
 export const bulkUpload = (files: Files, request: IncomingMessage): Promise<void> =>
   told(async () => {
     const boundary = boundaryOf(request.headers['content-type'])

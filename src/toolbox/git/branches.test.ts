@@ -54,7 +54,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/branches', { path })).body.current, 'readme')
   })
 
-  test('refusals name their reason', async () => {
+  test('each refusal names its reason', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'next\n' }, 'next')
     const path = await room.clone()
@@ -84,7 +84,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.deepEqual(refusal(await room.get('/branches', { path })), [403, 'FILE_ACCESS_DENIED'])
   })
 
-  test('409 while another git holds the index', async () => {
+  test('409 while another git process holds the index lock', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, '.git/index.lock'), '')

@@ -5,7 +5,7 @@ import type { BranchList } from './schemas.ts'
 
 const heads = 'refs/heads/'
 
-/** The current branch, even if it has no commit yet; `undefined` if HEAD is detached. */
+/** Finds the current branch, even if it has no commit yet; `undefined` if HEAD is detached. */
 export const findCurrentBranch = async (git: Git): Promise<string | undefined> => {
   const answer = await git.ask(['symbolic-ref', '--quiet', 'HEAD'])
   if (answer.exitCode === 1) return undefined

@@ -10,7 +10,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 import { account, GitServer } from './testing/git-server.ts'
 
 suite('POST /git/clone', () => {
-  test('200 clones the default branch and tracks it', async () => {
+  test('200 clones the default branch and sets its upstream', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new/place')
     const reply = await room.post('/clone', { url: `file://${room.upstream}`, path })
@@ -27,7 +27,7 @@ suite('POST /git/clone', () => {
     assert.equal((await room.get('/status', { path: relative(homedir(), path) })).body.currentBranch, 'main')
   })
 
-  test('a branch with a limited depth', async () => {
+  test('200 clones a named branch with a limited depth', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'two\n' })
     room.advance({ readme: 'three\n' }, 'next')
@@ -53,13 +53,13 @@ suite('POST /git/clone', () => {
     })
   }
 
-  test('null and empty text mean absent', async () => {
+  test('null and empty text are treated as absent', async () => {
     await using room = await GitRoom.start()
     const nothing = { branch: '', commit_id: null, username: '', password: null, depth: null, insecure_skip_tls: null }
     await room.done('/clone', { url: room.upstream, path: join(room.home, 'work'), ...nothing })
   })
 
-  test('a refusal names the missing thing, and leaves nothing behind', async () => {
+  test('a refusal names what is missing, and leaves nothing behind', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const none = await room.post('/clone', { url: `file://${room.upstream}/no`, path })
@@ -72,7 +72,7 @@ suite('POST /git/clone', () => {
     assert.deepEqual(refusal(commit), [404, 'NOT_FOUND'])
   })
 
-  test('409 if the target exists, which stays unchanged', async () => {
+  test('409 if the target directory exists, and it stays unchanged', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'taken')
     mkdirSync(path)
@@ -101,7 +101,7 @@ suite('POST /git/clone', () => {
       assert.deepEqual((await room.post('/clone', body)).status, 400, JSON.stringify(body))
     }
     assert.ok(!existsSync(proof))
-    // A path cannot be mistaken for an option, whatever its name.
+    // A URL that is a path cannot be mistaken for an option, whatever its name.
     await room.done('/clone', { url: room.upstream, path: `${room.home}/--upload-pack=x` })
   })
 
@@ -142,7 +142,7 @@ suite('POST /git/clone', () => {
 })
 
 suite('POST /git/init', () => {
-  test('init makes a repository with the requested branch', async () => {
+  test('200 makes a repository with the requested branch', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'a/b')
     assert.equal((await room.done('/init', { path, initial_branch: 'trunk' })).status, 200)
@@ -166,8 +166,8 @@ suite('POST /git/init', () => {
   })
 })
 
-suite('a sandbox that cannot run git there', () => {
-  test('422 without git', async () => {
+suite('git calls that cannot run in the directory', () => {
+  test('422 if the image has no git', async () => {
     await using room = await GitRoom.start({ PATH: '/nowhere' })
     assert.deepEqual(refusal(await room.post('/init', { path: room.home })), [422, 'UNPROCESSABLE_ENTITY'])
   })

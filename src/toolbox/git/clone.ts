@@ -3,7 +3,10 @@ import { credentialsOf, optionsFor, originOf, splitUrl } from './credentials.ts'
 import type { Git } from './run-git.ts'
 import { type CloneRequest, given, type InitRequest } from './schemas.ts'
 
-/** `home` and `repository` run the same git in two directories: only the home exists before the clone. */
+/**
+ * Clones a repository. `home` and `repository` run the same git in two directories, because only the home exists before the
+ * clone.
+ */
 export const clone = async (home: Git, repository: Git, body: CloneRequest): Promise<void> => {
   const { url, credentials: fromUrl } = splitUrl(body.url)
   const origin = originOf(url)
@@ -23,7 +26,7 @@ export const clone = async (home: Git, repository: Git, body: CloneRequest): Pro
   const commit = given(body.commit_id)
   if (commit === undefined) return
   if ((await repository.ask(['cat-file', '-e', `${commit}^{commit}`])).exitCode !== 0) {
-    // The commit is missing in a shallow clone, or if it is on no branch. Most servers send it if its full id is named.
+    // A shallow clone, or a commit on no branch: the commit is not there yet. Most servers send a commit if its full id is named.
     const fetched = await repository.ask(['fetch', '--quiet', ...depth, '--', 'origin', commit], options)
     if (fetched.exitCode !== 0) {
       throw new Problem('not_found', `The repository was cloned, but it has no commit ${commit}.`)

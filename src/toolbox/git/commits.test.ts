@@ -8,7 +8,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 const author = { author: 'Ada Lovelace', email: 'ada@example.com' }
 
 suite('POST /git/add, POST /git/commit', () => {
-  test('commit the staged changes in the author’s name, and return the hash', async () => {
+  test('commits the staged changes in the author’s name, and returns the hash', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, 'a'), '1')
@@ -44,7 +44,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.deepEqual(staged.sort(), odd.sort())
   })
 
-  test('more names than fit on a command line', async () => {
+  test('a call may have more names than fit on a command line', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const files = Array.from({ length: 4000 }, (_, index) => `${'x'.repeat(200)}${index}`)
@@ -56,7 +56,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal(room.git(path, 'diff', '--cached', '--name-only').trim().split('\n').length, 4000)
   })
 
-  test('404 for a missing file, 400 for no files', async () => {
+  test('404 for a missing file, 400 for a call without files', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const reply = await room.post('/add', { path, files: ['nope'] })
@@ -89,7 +89,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal((await room.get('/history', { path })).body.length, 1)
   })
 
-  test('a hook’s refusal is passed on in its own words, without control characters', async () => {
+  test('a refusal by a hook is passed on in the hook’s own words, without control characters', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const hook = "#!/bin/sh\nprintf '\\033[31mno tests\\033[0m\\a\\n'; exit 1\n"
@@ -119,7 +119,7 @@ suite('a caller that hangs up', () => {
 })
 
 suite('GET /git/history', () => {
-  test('newest first, with every line of the message and the time of the author', async () => {
+  test('lists commits newest first, with every line of the message and the time of the author', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/commit', { path, message: 'subject\n\nline one\nline two', ...author, allow_empty: true })
@@ -139,7 +139,7 @@ suite('GET /git/history', () => {
 })
 
 suite('POST /git/reset', () => {
-  test('default: a mixed reset to HEAD', async () => {
+  test('the default is a mixed reset to HEAD', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, 'readme'), 'changed')
@@ -158,7 +158,7 @@ suite('POST /git/reset', () => {
     assert.equal(room.git(path, 'status', '--short'), 'M  readme\n')
   })
 
-  test('some files only', async () => {
+  test('a reset can be limited to some files', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     for (const name of ['a', '*']) writeFileSync(join(path, name), '1')
@@ -194,7 +194,7 @@ suite('POST /git/reset', () => {
 })
 
 suite('POST /git/restore', () => {
-  test('default: the work tree', async () => {
+  test('the default is to restore the work tree', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, 'readme'), 'changed')
@@ -202,7 +202,7 @@ suite('POST /git/restore', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'one\n')
   })
 
-  test('the index alone, or both, from a revision', async () => {
+  test('restores the index alone, or index and work tree, from a revision', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'two\n', extra: '' })
     const path = await room.clone()

@@ -29,7 +29,7 @@ export const commit = async (git: Git, body: CommitRequest): Promise<{ hash: str
   return { hash: stdout.toString('utf8').trim() }
 }
 
-/** Maximum of commits in a history, newest first. A caller that wants older ones runs `git log`. */
+/** Maximum of commits in a history, newest first. A caller that wants older commits runs `git log`. */
 export const historyLength = 1000
 
 const fields = ['%H', '%an', '%ae', '%aI', '%B']
@@ -72,7 +72,7 @@ export const reset = async (git: Git, body: ResetRequest): Promise<void> => {
   await git.run(['reset', '--quiet', ...list.args, ...revision, '--'], list.options)
 }
 
-/** Restores files. Default: in the work tree only. */
+/** Restores files. Default: restores the work tree only. */
 export const restore = async (git: Git, body: RestoreRequest): Promise<void> => {
   const list = fileList(body.files)
   const source = given(body.source)

@@ -6,7 +6,7 @@ import { GitApi } from '@daytona/toolbox-api-client'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
 suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
-  test('the default scope is global; null if not set', async () => {
+  test('the default scope is global; the value is null if not set', async () => {
     await using room = await GitRoom.start()
     assert.deepEqual(await room.get('/config', { key: 'user.name' }), { status: 200, body: { value: null } })
     assert.equal((await room.done('/config', { key: 'user.name', value: '-x "ü"\nz ' })).status, 200)
@@ -35,7 +35,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.equal(readFileSync(join(room.home, '.gitconfig'), 'utf8'), '[a "x.Y"]\n\tb = 3\n')
   })
 
-  test('400 for local without a path, for a bad key and for an unknown scope; 404 for no repository', async () => {
+  test('400 for local without a path, a bad key or an unknown scope; 404 if there is no repository', async () => {
     await using room = await GitRoom.start()
     const set = (more: object) => room.post('/config', { key: 'a.b', value: '1', ...more })
     for (const wrong of [
@@ -52,7 +52,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.deepEqual(refusal(read), [404, 'GIT_REPO_NOT_FOUND'])
   })
 
-  test('422 for an answer that is too long to keep', async () => {
+  test('422 for a value that is too long for an answer', async () => {
     await using room = await GitRoom.start()
     writeFileSync(join(room.home, '.gitconfig'), `[a]\n\tb = ${'x'.repeat(17 * 1024 * 1024)}\n`)
     assert.deepEqual(refusal(await room.get('/config', { key: 'a.b' })), [422, 'UNPROCESSABLE_ENTITY'])

@@ -15,7 +15,7 @@ export const placeOf = ({ scope, path }: Place): { directory?: string; option: s
   return { option: '--local', directory: repository }
 }
 
-/** Reads a setting; `null` if it is not set. If it has several values, the last one is in effect and returned. */
+/** Reads a setting; `null` if it is not set. If it has several values, git uses the last one, so that one is returned. */
 export const getConfig = async (git: Git, option: string, key: string): Promise<{ value: string | null }> => {
   const answer = await git.ask(['config', option, '-z', '--get', key])
   if (answer.exitCode === 1) return { value: null }
@@ -23,14 +23,14 @@ export const getConfig = async (git: Git, option: string, key: string): Promise<
   return { value: answer.stdout.subarray(0, -1).toString('utf8') }
 }
 
-/** Sets a setting and replaces all its former values. */
+/** Writes a setting, and replaces all its former values. */
 export const setConfig = async (git: Git, option: string, key: string, value: string): Promise<void> => {
   await git.run(['config', option, '--replace-all', key, value])
 }
 
 /**
- * Stores a password on the sandbox's disk, in plain text, so that later calls and later starts find it. The place is git's own
- * store (`~/.git-credentials`, readable only by its user). The SDK calls this `dangerouslyAuthenticate`.
+ * Stores a password on the sandbox's disk, in plain text, so that later calls and later starts find it. The file is git's own
+ * credential store (`~/.git-credentials`, readable only by its user). The SDK calls this `dangerouslyAuthenticate`.
  */
 export const storeCredentials = async (home: Git, body: StoreCredentialsRequest): Promise<void> => {
   const protocol = given(body.protocol) ?? 'https'

@@ -8,7 +8,7 @@ import { account, GitServer } from './testing/git-server.ts'
 
 const { username, password } = account
 
-/** Every argument of every process of this machine, as bytes. */
+/** The arguments of every process of this machine, as bytes. */
 const commandLines = () =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -58,11 +58,11 @@ suite('credentials of one call', () => {
       )
     }
     assert.deepEqual((await room.get('/remotes', { path })).body, { remotes: [{ name: 'origin', url }] })
-    // Nothing remembers the credentials: the next call without them is refused.
+    // Nothing stores the credentials: the next call without them is refused.
     assert.deepEqual(refusal(await room.post('/pull', { path })), [401, 'GIT_AUTH_FAILED'])
   })
 
-  test('credentials may come in the URL, with the same guarantee', async () => {
+  test('credentials in the URL work too, and are in no file or argument afterwards either', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const url = `${room.http.url}/upstream.git`
@@ -114,7 +114,7 @@ suite('credentials of one call', () => {
     assert.deepEqual(other.authorizations, [])
   })
 
-  test('a password alone is enough, and so is a token as the user name', async () => {
+  test('a password alone is enough, and so is a token as user name', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     await room.post('/clone', { url, path: join(room.home, 'a'), password: 'token' })
@@ -123,7 +123,7 @@ suite('credentials of one call', () => {
     assert.deepEqual(sent, ['git:token', 'token:'])
   })
 
-  test('400 for a line break, which would inject another field', async () => {
+  test('400 for a line break in a credential, which would inject another field', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     const path = join(room.home, 'work')
@@ -141,7 +141,7 @@ suite('POST /git/credentials', () => {
     await room.done('/credentials', { username, password, host, protocol: 'http' })
     await room.done('/clone', { url, path: join(room.home, 'work') })
     assert.equal(statSync(join(room.home, '.git-credentials')).mode & 0o777, 0o600)
-    // Credentials of a call take precedence, and do not replace the stored ones.
+    // Credentials of a call take precedence over the stored ones, and do not replace them.
     const other = await room.post('/clone', { url, path: join(room.home, 'b'), username: 'x', password: 'y' })
     assert.deepEqual(refusal(other), [401, 'GIT_AUTH_FAILED'])
     await room.done('/clone', { url, path: join(room.home, 'c') })

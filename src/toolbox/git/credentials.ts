@@ -1,7 +1,7 @@
 // Credentials for one call. They are in the environment of that one git process, where a credential helper for that call reads
-// them. So they are in no file, no argument and no remote's URL, and they end with the process. Processes of the same user in the
-// same sandbox, including hooks, can read them during the call. A caller that gives a password to a sandbox trusts the processes
-// of its user. A file, a socket or a pipe would not be safer: these processes could read those as well.
+// them. So they are in no file, no argument and no remote's URL, and they end with the process. During the call, processes of the
+// same user in the same sandbox, including hooks, can read them. A caller that gives a password to a sandbox trusts the processes
+// of its user. A file, a socket or a pipe would not be safer, because these processes could read those as well.
 import { Problem } from '#src/problems.ts'
 import type { GitOptions } from './run-git.ts'
 import { type Account, given } from './schemas.ts'
@@ -11,7 +11,8 @@ type Credentials = { username: string; password: string }
 const names = { username: 'ALCOVE_GIT_USERNAME', password: 'ALCOVE_GIT_PASSWORD' } as const
 
 /**
- * Git runs this with `get`, `store` or `erase`. `printf` is a builtin of every sh, so process lists do not show its arguments.
+ * The credential helper, which git runs with `get`, `store` or `erase`. `printf` is a builtin of every sh, so process lists do
+ * not show its arguments.
  */
 const helper = `!f() { if test "$1" = get; then printf 'username=%s\\npassword=%s\\n' "$${names.username}" "$${names.password}"; fi; }; f`
 
@@ -19,15 +20,16 @@ const parse = (url: string): URL | undefined => (URL.canParse(url) ? new URL(url
 
 const isHttp = (url: URL) => url.protocol === 'http:' || url.protocol === 'https:'
 
-/** `https://host:port`; `undefined` for a URL that git does not reach over HTTP. */
+/** The origin of a URL, `https://host:port`; `undefined` for a URL that git does not reach over HTTP. */
 export const originOf = (url: string): string | undefined => {
   const parsed = parse(url)
   return parsed && isHttp(parsed) ? `${parsed.protocol}//${parsed.host}` : undefined
 }
 
 /**
- * Credential helpers for the hosts of these URLs only, because a redirect or a submodule may send git to other hosts. The empty
- * helper first disables the sandbox's own helpers for these hosts: `store` would save credentials that are for one call only.
+ * Options that set a credential helper for the hosts of these URLs only, because a redirect or a submodule may send git to other
+ * hosts. An empty helper first disables the sandbox's own helpers for these hosts: `store` would save credentials that are for
+ * one call only.
  */
 export const optionsFor = (credentials: Credentials | undefined, urls: readonly string[]): GitOptions => {
   const origins = new Set(urls.map(originOf).filter((origin) => origin !== undefined))

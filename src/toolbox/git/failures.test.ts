@@ -1,4 +1,5 @@
-// Messages that cannot be provoked on every machine, as git prints them under LC_ALL=C. The tests of each call cover the others.
+// Tests of messages that cannot be provoked on every machine, as git prints them under LC_ALL=C. The tests of each endpoint cover
+// the other messages.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { problemOf } from './failures.ts'
@@ -23,7 +24,7 @@ suite('failures of git', () => {
     test(`${code}: ${stderr.split('\n')[0]}`, () => assert.equal(failed(stderr).code, code))
   }
 
-  test('failures are reported in git’s words, without hints, prefixes and control characters, and cut', () => {
+  test('failures are reported in git’s words, without hints, prefixes and control characters, and shortened', () => {
     assert.equal(failed('hint: try\nfatal: it \x1b[31mfailed\x1b[0m\x07\r\nhint: again\n').message, 'it failed')
     assert.equal(failed('', 'On branch main\n').message, 'On branch main')
     assert.equal(failed('').message, 'Git ended with exit code 1.')

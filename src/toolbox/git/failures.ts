@@ -1,8 +1,8 @@
-// Translates failures of git for the caller. Git reports most failures only in words, so this is the only file that parses
-// message texts. All calls run under LC_ALL=C, and tests provoke the messages with a real git.
+// Translates failures of git for the caller. Git reports most failures only in words, so this file parses message texts; no other
+// file does. All calls run under LC_ALL=C, and tests provoke the messages with a real git.
 import { Problem, type ProblemCode } from '#src/problems.ts'
 
-/** The first row that matches decides. */
+/** Patterns of git's messages, and their meaning. The first pattern that matches decides. */
 const meanings = [
   ['git_repo_not_found', /^fatal: (?:not a git repository|--local can only be used inside a git repository)/m],
   [
@@ -44,7 +44,10 @@ const meanings = [
 ] as const satisfies readonly (readonly [ProblemCode, RegExp])[]
 
 const sentenceLength = 1000
-/** Maximum length of a line to match: a pattern may take quadratic time, and a hook can print lines of any length. */
+/**
+ * Maximum length of a line that is matched, in characters. A pattern may take quadratic time, and a hook can print lines of any
+ * length.
+ */
 const lineLength = 1024
 
 /** Git's message without hints, progress and control characters that a remote may have sent. */
@@ -54,7 +57,7 @@ const sentenceOf = (stderr: string): string | undefined => {
     .map((line) => line.replace(/\x1b\[[0-9;?]*[A-Za-z]/g, '').replace(/[\x00-\x08\x0b-\x1f\x7f]/g, ''))
     .filter((line) => line.trim() !== '' && !line.startsWith('hint:'))
   const text = lines.join('\n').replace(/^(?:fatal|error): /gm, '')
-  // Keep the end, which states the error; the start only leads to it.
+  // Shorten from the start: the end of the text states the error.
   return text === '' ? undefined : text.slice(-sentenceLength).toWellFormed()
 }
 

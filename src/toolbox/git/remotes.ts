@@ -9,7 +9,7 @@ const remoteKey = /^remote\.(.+)\.url$/s
 /** Lists remotes as they were configured, with the first URL of each. */
 export const listRemotes = async (git: Git): Promise<RemoteList> => {
   const answer = await git.ask(['config', '--local', '-z', '--get-regexp', '^remote\\..*\\.url$'])
-  // Exit code 1: there is no remote.
+  // Exit code 1 means that the repository has no remote.
   if (answer.exitCode > 1) throw problemOf(answer)
   const urls = new Map<string, string>()
   for (const entry of recordsOf(answer.stdout, '\0')) {
@@ -20,7 +20,7 @@ export const listRemotes = async (git: Git): Promise<RemoteList> => {
   return { remotes: [...urls].map(([name, url]) => ({ name, url })) }
 }
 
-/** The URLs that git will contact, after the sandbox's own URL rewriting. */
+/** Finds the URLs that git will contact, after the sandbox's own URL rewriting. */
 export const getUrls = async (git: Git, remote: string, direction: 'fetch' | 'push'): Promise<string[]> => {
   const push = direction === 'push' ? ['--push'] : []
   const { stdout } = await git.run(['remote', 'get-url', '--all', ...push, '--', remote])
@@ -37,7 +37,7 @@ export const addRemote = async (git: Git, { name, url, fetch, overwrite }: AddRe
   const added = await git.ask(['remote', 'add', '--', name, url])
   if (added.exitCode === alreadyExists && overwrite) {
     await git.run(['config', '--local', '--replace-all', `remote.${name}.url`, url])
-    // Otherwise pushes would still go to the old URL. Fails if there is no push URL, which is fine.
+    // With an old push URL, pushes would still go there. This fails if there is no push URL, which is fine.
     await git.ask(['config', '--local', '--unset-all', `remote.${name}.pushurl`])
   } else if (added.exitCode !== 0) throw problemOf(added)
   if (fetch) await git.run(['fetch', '--quiet', '--', name])

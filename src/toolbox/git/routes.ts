@@ -35,16 +35,16 @@ import {
 import { getStatus } from './status.ts'
 import { pull, push } from './sync.ts'
 
-/** Timeout of calls within the sandbox, including their hooks. */
+/** Timeout of calls that work within the sandbox, including their hooks, in seconds. */
 const localSeconds = 5 * 60
-/** Timeout of calls that contact a remote. */
+/** Timeout of calls that contact a remote, in seconds. */
 const remoteSeconds = 30 * 60
 
 type Place = { sandbox: ToolboxSandbox; reply: FastifyReply }
 /** `in` returns a git that runs in `directory`. Default: the user's home. */
 type Room = { in: (directory?: string) => Git }
 
-/** Ends git at the timeout or when the caller leaves. */
+/** Runs `work` with git. Ends git at the timeout, or when the caller leaves. */
 const within = async <T>({ sandbox, reply }: Place, seconds: number, work: (git: Room) => Promise<T>): Promise<T> => {
   using deadline = deadlineOf(reply, { seconds })
   return await work({ in: (directory) => gitIn(sandbox, deadline, directory) })

@@ -15,14 +15,20 @@ import { problemOf } from './failures.ts'
 const answerBytes = 16 * 1024 * 1024
 const complaintBytes = 64 * 1024
 
-/** Far more records than 16 MiB of real file names hold. A program that prints empty records would keep the gate busy. */
+/**
+ * Maximum of records in git's output: far more than 16 MiB of real file names hold. A hostile program that prints empty records
+ * would keep the gate busy.
+ */
 const mostRecords = 250_000
 
-/** Time to clean up after SIGTERM: git removes its lock files, and an unfinished clone. */
+/** Time that git gets after SIGTERM to remove its lock files and an unfinished clone. */
 const graceMs = 5_000
 
 export type GitOptions = {
-  /** `name=value` for this call only; overrides every configuration file. Visible to all processes in the sandbox. */
+  /**
+   * Settings (`name=value`) for this call only, which override every configuration file. All processes in the sandbox can see
+   * them.
+   */
   settings?: readonly string[]
   env?: Record<string, string>
   stdin?: string
@@ -30,29 +36,32 @@ export type GitOptions = {
 type GitAnswer = { exitCode: number; stdout: Buffer; stderr: string }
 
 export type Git = {
-  /** Runs git. Throws the matching Problem if git fails. */
+  /** Runs git. If git fails, throws the matching Problem. */
   run: (args: readonly string[], options?: GitOptions) => Promise<GitAnswer>
-  /** Runs git and returns failures too, for callers that check the exit code. */
+  /** Runs git and returns also failures, for callers that check the exit code. */
   ask: (args: readonly string[], options?: GitOptions) => Promise<GitAnswer>
 }
 
 const quietly = {
   LC_ALL: 'C',
   GIT_TERMINAL_PROMPT: '0',
-  // An empty value means no program; if unset, git would look for a program that prompts.
+  // Disables prompts: an empty value means no program. If it is unset, git looks for a program that prompts.
   GIT_ASKPASS: '',
   SSH_ASKPASS: '',
   GIT_PAGER: 'cat',
   GIT_EDITOR: ':',
   GIT_SEQUENCE_EDITOR: ':',
   GIT_MERGE_AUTOEDIT: 'no',
-  // If the sandbox enables tracing, the trace contains no password.
+  // Removes passwords from git's trace, if the sandbox enables tracing.
   GIT_TRACE_REDACT: '1',
 }
 
 const always = ['protocol.ext.allow=never', 'color.ui=false', 'core.quotePath=false']
 
-/** Ends git with SIGTERM so that it can clean up. The connection to the agent stays until git ends or the grace is over. */
+/**
+ * Ends git with SIGTERM, so that it can clean up. The connection to the agent stays open until git ends or the grace period is
+ * over.
+ */
 const endInOrder = (command: RunningCommand) => {
   command.kill(constants.signals.SIGTERM)
   const timer = setTimeout(() => {
@@ -78,7 +87,8 @@ const asProblem = (failure: StartFailed, spec: Parameters<typeof callersFault>[1
 }
 
 /**
- * A git for one directory of one sandbox, with the deadline of one call. Default directory: where the sandbox's processes start.
+ * Returns a git for one directory of one sandbox, with the deadline of one call. Default directory: where the sandbox's processes
+ * start.
  */
 export const gitIn = (sandbox: ToolboxSandbox, deadline: Deadline, directory?: string): Git => {
   const ask: Git['ask'] = async (args, { settings = [], env = {}, stdin } = {}) => {
@@ -93,7 +103,7 @@ export const gitIn = (sandbox: ToolboxSandbox, deadline: Deadline, directory?: s
       mergeOutput: false,
     }
     const take = (data: Buffer, stream: 'stdout' | 'stderr') => {
-      // Ignore output after the deadline: no caller waits for it.
+      // Ignore output after the deadline, because no caller waits for it.
       if (!deadline.signal.aborted) (stream === 'stdout' ? stdout : stderr).add(data)
     }
     const { exitCode } = await runToEnd(sandbox.agent, spec, deadline, take, endInOrder).catch((error) => {
@@ -112,7 +122,7 @@ export const gitIn = (sandbox: ToolboxSandbox, deadline: Deadline, directory?: s
   }
 }
 
-/** Splits the answer of git at each `end`. The sandbox provides git, so the answer may be anything. */
+/** Splits git's output at each `end`. The sandbox provides git, so the output may be anything. */
 export const recordsOf = (stdout: Buffer, end: '\0' | '\n', encoding: BufferEncoding = 'utf8'): string[] => {
   const records = stdout.toString(encoding).split(end, mostRecords + 1)
   if (records.length > mostRecords) throw new Problem('unprocessable', 'The answer of git is too long.')
@@ -120,7 +130,7 @@ export const recordsOf = (stdout: Buffer, end: '\0' | '\n', encoding: BufferEnco
 }
 
 /**
- * Passes file names to git through standard input. So no list is too long, and no name is taken for an option or a pattern: a
+ * Passes file names to git through standard input. So no list is too long, and git takes no name for an option or a pattern: a
  * name means the file of that name, whatever characters it contains.
  */
 export const fileList = (files: readonly string[]) => ({

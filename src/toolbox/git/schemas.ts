@@ -3,17 +3,17 @@
 import Type from 'typebox'
 import { optional, orNull } from '#src/http/shapes.ts'
 
-/** Clients send an absent value as nothing, `null` or an empty text; `given` treats all three alike. */
+/** Returns a value, or `undefined` if it is absent. Clients send an absent value as nothing, `null` or an empty text. */
 export const given = <T>(value: T | null | undefined): T | undefined =>
   value === null || value === '' ? undefined : value
 
-/** `meaning` describes the pattern in a refusal. */
+/** Schema of a text that matches a pattern. `meaning` describes the pattern in a refusal. */
 const text = (pattern: RegExp, meaning: string, maxLength = 4096, minLength = 0) =>
   Type.String({ pattern: pattern.source, description: meaning, maxLength, minLength })
 
-/** Absolute, or relative to the user's home. */
+/** Path of a repository: absolute, or relative to the user's home. */
 const Path = Type.String({ minLength: 1, maxLength: 4096 })
-/** Relative to `path`. Never a pattern: `*` means a file named `*`. */
+/** Path of a file, relative to `path`. Never a pattern: `*` means a file named `*`. */
 const File = Type.String({ minLength: 1, maxLength: 4096 })
 const branch = (minLength = 0) =>
   text(/^(?!-)[^\s~^:?*[\\\x00-\x1f\x7f]*$/, 'the name of a branch, such as feature/one', 1024, minLength)
@@ -23,7 +23,10 @@ const CommitId = text(/^(?:[0-9a-fA-F]{4,64})?$/, 'the id of a commit, 4 to 64 h
 const remoteName = (minLength = 0) =>
   text(/^(?!-)[^\s:\x00-\x1f\x7f]*$/, 'the name of a remote, such as origin', 1024, minLength)
 const Url = text(/^(?!-)[^\x00-\x1f\x7f]+$/, 'a URL such as https://example.com/repository.git', 8192)
-/** Without line breaks: in the output of a credential helper, a line break starts another field. */
+/**
+ * Schema of a credential, which must not have line breaks: in the output of a credential helper, a line break starts another
+ * field.
+ */
 const secret = (minLength = 0) => text(/^[^\x00-\x1f\x7f]*$/, 'one line without control characters', 16_384, minLength)
 const ConfigKey = text(
   /^[A-Za-z][A-Za-z0-9-]*\.(?:[^\x00-\x1f\x7f]+\.)?[A-Za-z][A-Za-z0-9-]*$/,

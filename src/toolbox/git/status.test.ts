@@ -9,7 +9,7 @@ const row = (name: string, staging: string, worktree: string, extra = '') => ({ 
 const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1)
 
 suite('GET /git/status', () => {
-  test('a clean clone lists no files and is level with its upstream', async () => {
+  test('a clean clone lists no changed files, and has no commits ahead or behind', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     assert.deepEqual((await room.get('/status', { path })).body, {
@@ -23,7 +23,7 @@ suite('GET /git/status', () => {
     })
   })
 
-  test('each kind of change has its word on each side', async () => {
+  test('each kind of change has its own word, in the index and in the work tree', async () => {
     await using room = await GitRoom.start()
     room.advance({ changed: '1', deleted: '1', moved: 'a long text\nthat git knows again\n', link: '1', mode: '1' })
     const path = await room.clone()
@@ -53,7 +53,7 @@ suite('GET /git/status', () => {
     )
   })
 
-  test('a conflict shows on both sides', async () => {
+  test('a conflict is reported in the index and in the work tree', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.advance({ readme: 'theirs\n', both: 'a' })

@@ -5,7 +5,7 @@ import type { FileStatus, Status, StatusWord } from './schemas.ts'
 const words: Record<string, StatusWord> = {
   '.': 'Unmodified',
   M: 'Modified',
-  // The type changed, for example from a file to a link.
+  // `T`: the type of the file changed, for example from a file to a link.
   T: 'Modified',
   A: 'Added',
   D: 'Deleted',
@@ -14,10 +14,10 @@ const words: Record<string, StatusWord> = {
   U: 'Updated but unmerged',
 }
 
-/** Names are bytes. Invalid UTF-8 becomes U+FFFD only here, after the names were split. */
+/** Decodes a name. Names are bytes; invalid UTF-8 becomes U+FFFD only here, after the names were split. */
 const nameOf = (latin1: string) => Buffer.from(latin1, 'latin1').toString('utf8')
 
-/** The rest of a record after its first `count` fields, because a name may contain spaces. */
+/** Returns the rest of a record after its first `count` fields. The rest may contain spaces, because it ends with a name. */
 const after = (record: string, count: number): string => {
   let at = 0
   for (let field = 0; field < count; field++) at = record.indexOf(' ', at) + 1
@@ -62,7 +62,7 @@ export const readStatus = (stdout: Buffer): Status => {
     else if (kind === '1') put(after(record, 8), wordAt(record, 2), wordAt(record, 3))
     else if (kind === 'u') put(after(record, 10), 'Updated but unmerged', 'Updated but unmerged')
     else if (kind === '2') {
-      // The old name is a separate record.
+      // Skip the old name, which is a separate record.
       at++
       put(after(record, 9), wordAt(record, 2), wordAt(record, 3), records[at] ?? '')
     }
@@ -72,6 +72,6 @@ export const readStatus = (stdout: Buffer): Status => {
 
 export const getStatus = async (git: Git): Promise<Status> => {
   const args = ['status', '--porcelain=v2', '-z', '--branch', '--ahead-behind', '--untracked-files=all', '--renames']
-  // Take no lock: reading the status must not block a commit.
+  // Disables git's optional locks: reading the status must not block a commit.
   return readStatus((await git.run(args, { env: { GIT_OPTIONAL_LOCKS: '0' } })).stdout)
 }

@@ -15,7 +15,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'two\n')
   })
 
-  test('merges changes without conflicts, without asking for a message', async () => {
+  test('merges changes without conflicts, and does not ask for a message', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/config/user', { name: 'A', email: 'a@b' })
@@ -26,7 +26,7 @@ suite('POST /git/pull', () => {
     assert.deepEqual((await room.get('/status', { path })).body.fileStatus, [])
   })
 
-  test('a named branch from a named remote, even into a repository without a commit', async () => {
+  test('pulls a named branch from a named remote, even into a repository without a commit', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')
     await room.done('/init', { path, initial_branch: 'main' })
@@ -44,7 +44,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'two\n')
   })
 
-  test('409 for a conflict, which stays in the work tree, and again until it is resolved', async () => {
+  test('409 for a conflict, which stays in the work tree, and 409 again until it is resolved', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/config/user', { name: 'A', email: 'a@b' })
@@ -62,7 +62,7 @@ suite('POST /git/pull', () => {
     await room.done('/pull', { path })
   })
 
-  test('409 when local changes would be lost', async () => {
+  test('409 if the pull would lose local changes', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.advance({ readme: 'theirs\n', other: '1' })
@@ -74,7 +74,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'other'), 'utf8'), 'mine\n')
   })
 
-  test('a refusal names the missing thing', async () => {
+  test('a refusal names what is missing', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const pull = (more: object) => room.post('/pull', { path, ...more })
@@ -101,7 +101,7 @@ suite('POST /git/push', () => {
     await room.done('/push', { path })
   })
 
-  test('pushes a named branch to a named remote, and tracks it on request', async () => {
+  test('pushes a named branch to a named remote, and sets its upstream on request', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'remote', 'rename', 'origin', 'there')
@@ -126,7 +126,7 @@ suite('POST /git/push', () => {
     assert.equal(mainOf(room), theirs)
   })
 
-  test('a refusal names the missing thing; a refspec is not accepted', async () => {
+  test('a refusal names what is missing; a refspec is not accepted', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const push = (more: object) => room.post('/push', { path, ...more })
@@ -135,7 +135,7 @@ suite('POST /git/push', () => {
     for (const wrong of [{ branch: ':main' }, { branch: '--mirror' }, { remote: room.upstream.replace('/', '-/') }]) {
       assert.equal((await push(wrong)).status, 400)
     }
-    // `+name` is no force push here, but a branch of that strange name, which does not exist.
+    // `+main` does not force a push: it is the name of a branch, which does not exist.
     assert.deepEqual(refusal(await push({ branch: '+main' })), [404, 'GIT_BRANCH_NOT_FOUND'])
     room.git(path, 'checkout', '--detach')
     assert.deepEqual(refusal(await push({})), [400, 'BAD_REQUEST'])
@@ -153,7 +153,7 @@ suite('GET /git/remotes, POST /git/remotes', () => {
     assert.deepEqual((await room.get('/remotes', { path })).body.remotes, [{ name: body.name, url: body.url }])
   })
 
-  test('an existing remote stays unless the call overwrites it', async () => {
+  test('an existing remote stays unchanged unless the call overwrites it', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'config', 'remote.origin.pushurl', '/elsewhere')
@@ -163,7 +163,7 @@ suite('GET /git/remotes, POST /git/remotes', () => {
     assert.equal(room.git(path, 'remote', '--verbose'), 'origin\t/nowhere (fetch)\norigin\t/nowhere (push)\n')
   })
 
-  test('a remote is fetched at once on request', async () => {
+  test('a new remote is fetched at once on request', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')
     await room.done('/init', { path })

@@ -13,7 +13,8 @@ const findSetting = async (git: Git, key: string): Promise<string | undefined> =
 }
 
 /**
- * The branch to pull. Default: the upstream of the current branch; without an upstream, the branch of the same name at origin.
+ * Chooses the branch to pull. Default: the upstream of the current branch; without an upstream, the branch of the same name at
+ * origin.
  */
 const chooseSource = async (git: Git, body: PullRequest): Promise<{ remote: string; branches: string[] }> => {
   const branch = given(body.branch)
@@ -27,7 +28,7 @@ const chooseSource = async (git: Git, body: PullRequest): Promise<{ remote: stri
 
 const hasConflicts = async (git: Git) => (await git.ask(['ls-files', '--unmerged'])).stdout.length > 0
 
-/** Fetches and merges. A conflict stays in the work tree, as git leaves it, for the caller to resolve. */
+/** Fetches and merges. A conflict stays in the work tree for the caller to resolve, as git leaves it. */
 export const pull = async (git: Git, body: PullRequest): Promise<void> => {
   const { remote, branches } = await chooseSource(git, body)
   const options = optionsFor(credentialsOf(body), await getUrls(git, remote, 'fetch'))

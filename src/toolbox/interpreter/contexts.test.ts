@@ -26,7 +26,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.equal((await start(box, 'pass', { contextId: id }).outcome).code, 1008)
   })
 
-  test('400 for another language, an inaccessible directory, or deleting the default; nothing is made', async () => {
+  test('400 for another language, an inaccessible directory, or deleting the default; no context is made', async () => {
     await using box = await startToolbox()
     for (const body of [{ language: 'r' }, { cwd: '/nowhere' }, { cwd: 'nowhere' }, { cwd: 7 }, { cwd: 'a\0' }, []]) {
       assert.equal((await box.post(contextPath, body)).status, 400, JSON.stringify(body))
@@ -48,7 +48,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.equal(await printed(box, 'print(x)', { contextId: one }), '1\n')
   })
 
-  test('429 when there are 64', async () => {
+  test('429 when the sandbox has 64 contexts already', async () => {
     await using box = await startToolbox()
     const ids: string[] = []
     for (let i = 0; i < 64; i++) ids.push(await newContext(box))
@@ -57,7 +57,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.equal((await box.post(contextPath, {})).status, 200)
   })
 
-  test('422 with a clear error if there is no python3', async () => {
+  test('422 with a clear error if the image has no python3', async () => {
     await using box = await startToolbox()
     const nothing = join(box.directory, 'nothing')
     mkdirSync(nothing)
@@ -68,7 +68,7 @@ suite('POST /process/interpreter/context, GET /process/interpreter/context, DELE
     assert.deepEqual([code, reason], [1011, 'There is no python3 in this sandbox.'])
     assert.deepEqual(messages[0], { type: 'error', name: 'InterpreterUnavailable', value: reason, traceback: '' })
   })
-  test('a context whose Python cannot be restarted stays, and starts once it can', async () => {
+  test('a context whose Python cannot be restarted still exists, and starts when Python is available again', async () => {
     await using box = await startToolbox()
     const cwd = join(box.directory, 'cwd')
     mkdirSync(cwd)

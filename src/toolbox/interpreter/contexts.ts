@@ -1,5 +1,5 @@
-// The contexts of a sandbox. Each is a job in the agent, which also stores its metadata. The gate remembers nothing, so contexts
-// and their variables survive a restart of the gate.
+// The contexts of a sandbox. Each context is a job in the agent, which also stores the context's metadata. The gate remembers
+// nothing, so contexts and their variables survive a restart of the gate.
 import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { Problem } from '#src/problems.ts'
@@ -11,11 +11,14 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 import { closeLane } from './lanes.ts'
 import type { CreateContextRequest, InterpreterContext } from './schemas.ts'
 
-/** The context of a call that names none. It is made when it is first needed, and never listed. */
+/** Id of the context for calls that name none. It is made when it is first needed, and never listed. */
 export const defaultContext = 'default'
 
 const contextsMax = 64
-/** Maximum of kept messages, in bytes on the sandbox's disk. A reader that falls further behind loses some. */
+/**
+ * Maximum of stored messages of a context, in bytes on the sandbox's disk. A reader that falls further behind loses some
+ * messages.
+ */
 const ringBytes = 16 * 1024 * 1024
 const prefix = 'python.'
 /**
@@ -23,7 +26,9 @@ const prefix = 'python.'
  */
 const second = '~'
 const program = readFileSync(new URL('./worker.py', import.meta.url), 'utf8')
-/** The program is passed in a variable, not as an argument: `pkill -f` of a word in it would end every context. */
+/**
+ * The variable that passes the program to Python. In an argument, `pkill -f` of a word in the program would end every context.
+ */
 const programVariable = '_ALCOVE_PROGRAM'
 const evalProgram = `import os;exec(os.environ.pop('${programVariable}'))`
 
@@ -48,7 +53,7 @@ const viewOf = ({ id, cwd, createdAt, job }: Context): InterpreterContext => {
   return { id, cwd, createdAt, active: job.state === 'running', language: 'python' }
 }
 
-/** Lists the jobs of contexts. A context has two jobs during a restart, and after a restart that broke off. */
+/** Lists the jobs of contexts. A context has two jobs during a restart, and after a restart that was interrupted. */
 const listJobs = async ({ agent }: ToolboxSandbox): Promise<Context[]> => {
   const jobs = await agent.jobs.list().catch((error) => {
     throw asTold(error)
@@ -100,7 +105,7 @@ const startAnew = async (sandbox: ToolboxSandbox, ended: Context): Promise<Conte
   await removeJob(sandbox, jobId)
   const started = await startWorker(sandbox, ended, jobId)
   if (await removeJob(sandbox, ended.job.id)) return started
-  // The context was deleted during the restart.
+  // The context was deleted while it restarted, so remove the new job too.
   await removeJob(sandbox, jobId)
   throw unknown(ended.id)
 }
@@ -126,7 +131,7 @@ export const readyContext = async (sandbox: ToolboxSandbox, contextId: string): 
   return await startAnew(sandbox, found)
 }
 
-/** Removes a job. False: the job does not exist. */
+/** Removes a job. Returns false if the job does not exist. */
 const removeJob = async ({ agent }: ToolboxSandbox, jobId: string): Promise<boolean> => {
   try {
     await agent.jobs.remove(jobId)

@@ -6,8 +6,8 @@ import { until } from '../agent/testing/native-agent.ts'
 import { startToolbox, type Toolbox } from '../testing/toolbox.ts'
 import { contextPath, newContext, printed, start, waitFor } from './testing/run.ts'
 
-suite('the timeout', () => {
-  test('4008 without a control message; the code is interrupted and the state kept', async () => {
+suite('the timeout of an execution', () => {
+  test('the socket closes with 4008 at the timeout; the code is interrupted and the variables stay', async () => {
     await using box = await startToolbox()
     const run = start(box, 'x = 1\nprint("out")\nimport time\nwhile True: time.sleep(0.01)', { timeout: 1 })
     const { code, messages } = await run.outcome
@@ -16,12 +16,12 @@ suite('the timeout', () => {
     assert.equal(await printed(box, 'print(x)'), '1\n')
   })
 
-  test('code that ignores the interrupt is killed; the context continues with a fresh state', async () => {
+  test('code that ignores the interrupt is killed; the context continues without its variables', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box, { cwd: '/tmp' })
     const code = 'import signal\nx = 1\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass'
     assert.equal((await start(box, code, { timeout: 0.2, contextId }).outcome).code, 4008)
-    // The worker is killed while the answer is sent.
+    // The worker is killed while the answer is sent, so wait for its end.
     await until(async () => !(await box.get(contextPath)).body.contexts[0].active, 'the end of its worker')
     assert.equal(await printed(box, 'import os; print("x" in dir(), os.getcwd())', { contextId }), 'False /tmp\n')
     assert.deepEqual(
@@ -30,7 +30,7 @@ suite('the timeout', () => {
     )
   })
 
-  test('child processes are interrupted too', async () => {
+  test('the timeout interrupts child processes too', async () => {
     await using box = await startToolbox()
     const code = 'import subprocess\nsubprocess.run(["sleep", "3600"])'
     assert.equal((await start(box, code, { timeout: 0.5 }).outcome).code, 4008)
@@ -41,7 +41,7 @@ suite('the timeout', () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const { jobs } = box.native.agent
-    // The state that a gate leaves behind if it is killed 4.9 seconds after the deadline.
+    // The state that a gate leaves behind if it is killed 4.9 seconds after the deadline of a run.
     const request = { id: 'of a runner', code: 'sum(range(10 ** 15))', envs: {}, deadline: Date.now() - 4900 }
     await jobs.input(`python.${contextId}`, Buffer.from(`${JSON.stringify(request)}\n`))
     const isEnded = async () => (await jobs.list()).every(({ state }) => state === 'ended')
@@ -49,14 +49,14 @@ suite('the timeout', () => {
     assert.equal(await printed(box, 'print("anew")', { contextId }), 'anew\n')
   })
 
-  test('0 means no timeout', async () => {
+  test('a timeout of 0 means no timeout', async () => {
     await using box = await startToolbox()
     assert.equal(await printed(box, 'print(1)', { timeout: 0 }), '1\n')
   })
 })
 
 suite('a Python that ends', () => {
-  test('a Python that ends is an error and close code 1011; the next run has a fresh state', async () => {
+  test('the end of Python is an error and close code 1011; the next run starts without the old variables', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box, { cwd: '/tmp' })
     for (const [code, words] of [
@@ -72,7 +72,7 @@ suite('a Python that ends', () => {
     }
   })
 
-  test('because its context was deleted is reported as that, to the running and the waiting caller', async () => {
+  test('the deletion of a context is reported to its running caller and to its waiting caller', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const run = start(box, 'print("runs")\nimport time\ntime.sleep(3600)', { contextId })
@@ -86,7 +86,7 @@ suite('a Python that ends', () => {
     assert.equal((await waiting.outcome).code, 1008)
   })
 
-  test('code that forks leaves one Python, and a forked child that reaches the end sends no messages', async () => {
+  test('code that forks leaves one Python, and the forked child sends no messages when it ends', async () => {
     await using box = await startToolbox()
     const code = 'import os\npid = os.fork()\nif pid: _ = os.waitpid(pid, 0)\nprint("parent" if pid else "child")'
     assert.deepEqual((await printed(box, code)).split('\n').sort(), ['', 'child', 'parent'])
@@ -94,15 +94,15 @@ suite('a Python that ends', () => {
   })
 })
 
-suite('what a killed gate left behind', () => {
-  /** Sends a request as an earlier gate would have; this gate knows nothing of it. */
+suite('runs that a killed gate left behind', () => {
+  /** Sends a request as an earlier gate would have sent it, so that this gate does not know of the run. */
   const askAsBefore = async (box: Toolbox, code: string, deadline: number | null) => {
     await printed(box, 'pass')
     const request = JSON.stringify({ id: 'of-the-one-before', code, envs: {}, deadline })
     await box.native.agent.jobs.input('python.default', Buffer.from(`\n${request}\n`))
   }
 
-  test('an unfinished run continues, and the next one waits for it', async () => {
+  test('an unfinished run continues, and the next run waits for it', async () => {
     await using box = await startToolbox()
     const [begun, go] = [join(box.directory, 'begun'), join(box.directory, 'go')]
     await askAsBefore(box, `open(${JSON.stringify(begun)}, "w").close()\n${waitFor(go)}print("theirs")\nx = 42`, null)
@@ -116,7 +116,7 @@ suite('what a killed gate left behind', () => {
     assert.equal(run.text(), '42\n')
   })
 
-  test('the deadline that a killed gate set is still enforced', async () => {
+  test('the deadline that the killed gate had set is still enforced', async () => {
     await using box = await startToolbox()
     const begun = join(box.directory, 'begun')
     const code = `x = 7\nopen(${JSON.stringify(begun)}, "w").close()\nimport time\ntime.sleep(3600)`
@@ -125,7 +125,7 @@ suite('what a killed gate left behind', () => {
     assert.equal(await printed(box, 'print(x)'), '7\n')
   })
 
-  test('half a request is skipped', async () => {
+  test('half a request is ignored', async () => {
     await using box = await startToolbox()
     await printed(box, 'x = 1')
     await box.native.agent.jobs.input('python.default', Buffer.from('\n{"id":"half","code":"x = '))
@@ -152,7 +152,7 @@ print("x" * 40_000_000)
 fill = "head -c 40000000 /dev/zero | tr '\\\\0' x; touch " + ${JSON.stringify(file)}
 subprocess.Popen(["sh", "-c", fill], start_new_session=True)`
 
-  test('a lost end message is asked for again: the run ends, the loss is reported, the next one runs', async () => {
+  test('if the end message is lost, the run still ends, the loss is reported, and the next run works', async () => {
     await using box = await startToolbox()
     const [begun, filled] = [join(box.directory, 'begun'), join(box.directory, 'filled')]
     const run = start(box, `print("runs", flush=True)\n${waitFor(begun)}${loseEnd(filled)}`)

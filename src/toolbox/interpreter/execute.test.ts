@@ -10,7 +10,7 @@ import { startToolbox } from '../testing/toolbox.ts'
 import { completed, newContext, printed, Run, start, waitFor } from './testing/run.ts'
 
 suite('GET /process/interpreter/execute', () => {
-  test('400 without an upgrade', async () => {
+  test('400 for a request without an upgrade', async () => {
     await using box = await startToolbox()
     assert.equal((await box.get('/process/interpreter/execute')).status, 400)
   })
@@ -24,7 +24,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(messages.at(-1), completed)
   })
 
-  test('output comes while the code runs', async () => {
+  test('output is sent while the code still runs', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const run = start(box, `print("first")\n${waitFor(file)}print("second")`)
@@ -45,7 +45,7 @@ suite('GET /process/interpreter/execute', () => {
     }
   })
 
-  test('top-level await works, and tasks and clients of one run still exist in the next', async () => {
+  test('top-level await works, and the tasks of one run still exist in the next run', async () => {
     await using box = await startToolbox()
     const first =
       'import asyncio\nevent = asyncio.Event()\nawait asyncio.sleep(0)\nasync def f():\n  return await asyncio.sleep(0, 5)'
@@ -58,7 +58,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(asyncio.run(f()), x)'), '5 1\n')
   })
 
-  test('an await at the deadline is cancelled, and the context survives', async () => {
+  test('an await at the deadline is cancelled, and the context keeps its variables', async () => {
     await using box = await startToolbox()
     const code = 'import asyncio\ntry:\n  await asyncio.sleep(300)\nfinally:\n  ended = True'
     assert.equal((await start(box, code, { timeout: 1 }).outcome).code, 4008)
@@ -84,7 +84,7 @@ suite('GET /process/interpreter/execute', () => {
     }
   })
 
-  test('notebook commands are refused, with a hint what to do instead', async () => {
+  test('notebook commands are refused, with a hint at the alternative', async () => {
     await using box = await startToolbox()
     const lines = [
       '%pip install x',
@@ -105,7 +105,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.doesNotMatch(messages[0]!['value']!, /IPython/)
   })
 
-  test('a last expression with a rich display sends it with completed; any other sends nothing', async () => {
+  test('completed carries the rich display of the last expression; without one it carries nothing', async () => {
     await using box = await startToolbox()
     const shown = async (code: string) => {
       const { messages } = await start(box, code).outcome
@@ -131,7 +131,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, code), '0 0\n')
   })
 
-  test('state is kept: variables, functions, imports, directory, variables of the environment', async () => {
+  test('a context keeps its state: variables, functions, imports, directory, environment', async () => {
     await using box = await startToolbox()
     await printed(box, 'import os\nx = 1\ndef f(): return x + 1\nos.chdir("/tmp")\nos.environ["MINE"] = "kept"')
     assert.equal(await printed(box, 'print(f(), os.getcwd(), os.environ["MINE"])'), '2 /tmp kept\n')
@@ -164,7 +164,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(x)'), '5\n')
   })
 
-  test('invalid Python is an error too, and SystemExit completes the run', async () => {
+  test('invalid Python is an error too, but SystemExit completes the run', async () => {
     await using box = await startToolbox()
     const { messages } = await start(box, 'print(1').outcome
     assert.deepEqual(
@@ -202,7 +202,7 @@ suite('GET /process/interpreter/execute', () => {
     })
   }
 
-  test('1002 for a client that sends no request within a minute', async () => {
+  test('close code 1002 for a client that sends no request within a minute', async () => {
     await using box = await startToolbox()
     using timers = holdLongTimers()
     const socket = box.socket('/process/interpreter/execute')
@@ -216,7 +216,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(await box.native.agent.jobs.list(), [])
   })
 
-  test('null means absent, and code of 3 MiB runs', async () => {
+  test('null is treated as absent, and code of 3 MiB runs', async () => {
     await using box = await startToolbox()
     const more = { contextId: null, timeout: null, envs: null }
     assert.equal(await printed(box, `x = '${'y'.repeat(3 * 1024 * 1024)}'; print(len(x))`, more), '3145728\n')
@@ -253,7 +253,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(order, [1, 2, 3, 4, 5])
   })
 
-  test('1013 if 16 MiB of code are waiting already, in any contexts', async () => {
+  test('1013 if 16 MiB of code of the sandbox wait already, in any contexts', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const contexts = [undefined, await newContext(box)].map((contextId) => (contextId ? { contextId } : {}))
@@ -265,11 +265,11 @@ suite('GET /process/interpreter/execute', () => {
     writeFileSync(file, '')
     const codes = (await Promise.all(runs.map(({ outcome }) => outcome))).map(({ code }) => code)
     assert.deepEqual(codes.toSorted(), [1000, 1000, 1000, 1000, 1000, 1013, 1013, 1013])
-    // Finished code no longer counts.
+    // Finished code no longer counts towards the limit.
     assert.equal(await printed(box, comment), 'long\n')
   })
 
-  test('1013 if other sandboxes use all the room; the first 64 KiB of a sandbox run anyway', async (t) => {
+  test('1013 if other sandboxes use all the memory; the first 64 KiB of a sandbox run anyway', async (t) => {
     await using box = await startToolbox()
     const most = 16 * 1024 * 1024
     for (let other = 0; other < 16; other++) {
@@ -281,7 +281,7 @@ suite('GET /process/interpreter/execute', () => {
       assert.equal(await printed(box, `print("short") # ${'x'.repeat(40_000)}`), 'short\n')
   })
 
-  test('1013 if 64 runs are waiting already', async () => {
+  test('1013 if 64 executions wait for the context already', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const blocking = start(box, `print("runs")\n${waitFor(file)}n = 0`)
@@ -294,7 +294,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(n)'), '64\n')
   })
 
-  test('a run continues when its client leaves; a waiting run is dropped', async () => {
+  test('a running execution continues when its client leaves; a waiting execution is dropped', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const run = start(box, `print("runs")\n${waitFor(file)}print("x" * 100000)\ndone = True`)
@@ -309,7 +309,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, 'print(done, "waited" in dir())'), 'True False\n')
   })
 
-  test('40 MB of output for a client that does not read is not piled up, and the loss is reported', async () => {
+  test('40 MB of output for a client that does not read do not fill memory, and the loss is reported', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'done')
     const run = start(

@@ -15,12 +15,12 @@ import { type Ending, outwaitOthers, runCode, type Take } from './run.ts'
 import { ExecuteRequest } from './schemas.ts'
 
 const defaultTimeoutSeconds = 600
-/** How long the client may take to send its request. */
+/** How long the client may take to send its request, in ms. */
 const patienceMs = 60_000
 
 const closeCodes = { done: 1000, badFrame: 1002, refused: 1008, failed: 1011, busy: 1013, timeout: 4008 } as const
 
-/** Thrown to close the socket with this code. */
+/** An error whose code and reason close the socket. */
 class Refusal extends Error {
   readonly code: number
 
@@ -70,7 +70,7 @@ const deathOf = ({ exitCode, signal }: Exit, shortage: OutOfMemory | undefined):
 
 const tell = (socket: WebSocket, message: object) => sendWhole(socket, JSON.stringify(message))
 
-/** Sent when a run has ended without an error: the displays of its last expression. */
+/** A message after a run without an error: the displays of its last expression. */
 type Display = { formats?: Record<string, string> }
 
 /** Sends output to the client. After the client has left, output is dropped. */
@@ -93,7 +93,7 @@ const tellEnding = async (
 ): Promise<void> => {
   if (ending.how === 'done') {
     const display = formats === undefined ? {} : { display: formats }
-    // The kernel killed a process that the code had started.
+    // The kernel may have killed a process that the code had started, so look for memory kills.
     const shortage = await findOutOfMemory(0)
     if (shortage !== undefined) await tell(socket, { type: 'stderr', text: shortage.line })
     const oom = shortage === undefined ? {} : { oom: shortage.oom }
@@ -114,9 +114,9 @@ const tellEnding = async (
   closeWith(socket, closeCodes.failed, value)
 }
 
-/** Runs the code; the caller has its turn in the lane. */
+/** Runs the code. No other execution of the context runs at this time. */
 const runInTurn = async (socket: WebSocket, sandbox: ToolboxSandbox, request: ExecuteRequest, lane: Lane) => {
-  // A client that left before its turn no longer wants the run.
+  // A client that left while its run waited no longer wants the run.
   if (socket.readyState !== socket.OPEN) return
   const { jobs } = sandbox.agent
   const contextId = request.contextId || defaultContext
@@ -136,7 +136,7 @@ export const execute = async (socket: WebSocket, sandbox: ToolboxSandbox): Promi
   try {
     const text = await firstFrame(socket)
     const request = readRequest(text)
-    // The code counts as held while it waits and runs.
+    // The memory of the code counts for the sandbox while the code waits and runs.
     if (!heldBodies.take(sandbox.id, text.length))
       throw new Refusal(closeCodes.busy, 'too much code waits to be executed')
     try {

@@ -1,5 +1,5 @@
-// Each context runs one execution at a time, in order of arrival. A lane exists while it has executions. It holds only callers on
-// open sockets, so a restart of the gate loses nothing else.
+// A context runs one execution at a time, in order of arrival. A lane is the queue of one context, and exists while it has
+// executions. All of its callers have open sockets, so a restart of the gate loses nothing else.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
@@ -24,7 +24,7 @@ const lanes = new Map<string, Lane>()
 
 const keyOf = ({ id }: ToolboxSandbox, contextId: string) => JSON.stringify([id, contextId])
 
-/** Executions that come later get a new lane. */
+/** Closes the lane of a deleted context. Later executions get a new lane. */
 export const closeLane = (sandbox: ToolboxSandbox, contextId: string): void => {
   const key = keyOf(sandbox, contextId)
   const lane = lanes.get(key)

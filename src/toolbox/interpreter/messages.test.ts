@@ -6,7 +6,7 @@ const lines = (...texts: string[]) => Buffer.from(texts.map((text) => `${text}\n
 const done = '{"id": null, "type": "done"}'
 
 suite('the output of a worker', () => {
-  test('a worker’s output is read line by line, however it is cut; other lines are skipped', () => {
+  test('a worker’s output is read line by line, wherever its chunks are cut; other lines are skipped', () => {
     const all = lines('', '{}', 'x'.repeat(30), '{"id"'.padEnd(30, 'x'), done, '{"id": 7, "type": "done"}', done)
     const expected = [
       { id: null, type: 'done' },
@@ -21,7 +21,7 @@ suite('the output of a worker', () => {
     assert.deepEqual(lastMessage(Buffer.concat([all, lines('', '{}')])), { id: null, type: 'done' })
   })
 
-  test('a line that is too long or has a gap is no message; the next line is read again', () => {
+  test('a line that is too long or has a gap is not a message; the next line is read again', () => {
     const torn = new MessageReader()
     assert.deepEqual(torn.push(Buffer.from('{"id": 7, ')), [])
     torn.skip()

@@ -1,19 +1,23 @@
 // Reads the messages of the worker (worker.py). Hostile code can write to the same output, so lines are limited in length, and
-// lines that are no messages are skipped.
+// lines that are not messages are skipped.
 
-type About = { /** Id of the run; `null` between runs. */ id: string | null }
+/** `id`: id of the run; `null` between runs. */
+type About = { id: string | null }
 
 export type WorkerMessage = About &
+  /** `deadline`: in ms since 1970. */
   (
-    | { type: 'start' /** The deadline in ms since 1970. */; deadline: number | null }
+    | { type: 'start'; deadline: number | null }
     | { type: 'stdout' | 'stderr'; text: string }
     | { type: 'error'; name: string; value: string; traceback: string }
     | {
-        type: 'display' /** The displays of a notebook by media type, as text or base64. */
+        type: 'display'
+        /** The displays of a notebook by media type, as text or base64. */
         formats: Record<string, string>
       }
     | { type: 'done' }
-    | { type: 'free' /** The word of the question (run.ts). */; asked: string }
+    /** `asked`: the word of the question that this message answers (run.ts). */
+    | { type: 'free'; asked: string }
   )
 
 /** Maximum length of a line; the worker's messages are far shorter. */
@@ -53,7 +57,7 @@ const readMessage = (line: Buffer): WorkerMessage | undefined => {
   return undefined
 }
 
-/** Maximum of lines that look like messages but are none. Beyond it, the last message counts as unknown. */
+/** Maximum of lines that look like messages but are not. After this many lines, the search for the last message gives up. */
 const mostTries = 64
 
 /** Returns the last complete line that is a message. */
@@ -70,7 +74,7 @@ export const lastMessage = (tail: Buffer): WorkerMessage | undefined => {
   return undefined
 }
 
-/** Cuts output into messages. */
+/** Splits output into messages. */
 export class MessageReader {
   #pieces: Buffer[] = []
   #size = 0
@@ -81,7 +85,7 @@ export class MessageReader {
     this.#isSkipping = startsInside
   }
 
-  /** Call where output is missing: the current line is incomplete and is no message. */
+  /** Call this where output is missing: the current line is incomplete and is not a message. */
   skip(): void {
     this.#pieces = []
     this.#size = 0

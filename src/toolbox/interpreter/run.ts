@@ -1,5 +1,5 @@
-// A run in a worker, from the request to its end. A worker does one run after the other. So this first waits for a run that an
-// earlier gate began; the worker reports that run's deadline.
+// A run in a worker, from the request to its end. A worker does one run after the other. So the gate first waits for a run that
+// an earlier gate began; the worker reports that run's deadline.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
 import { type Exit, isRefused, type Jobs } from '../agent/agent.ts'
@@ -9,14 +9,14 @@ import { lastMessage, lineBytes, MessageReader, type WorkerMessage } from './mes
 export type Ending = { how: 'done' } | { how: 'timeout' } | { how: 'died'; exit: Exit }
 type RunOutput = Exclude<WorkerMessage, { type: 'start' | 'done' | 'free' }>
 type WithoutId<Message> = Message extends unknown ? Omit<Message, 'id'> : never
-/** Receives the output of the run. A slow `Take` slows down the reading, not the run. */
+/** Receives the output of the run. If it is slow, reading slows down, but the run does not. */
 export type Take = (output: WithoutId<RunOutput> | { type: 'lost'; bytes: number }) => Promise<void>
 
 type RunRequest = { code: string; envs: Record<string, string>; timeoutSeconds: number }
 
-/** Time between the interrupt and killing the worker. */
+/** Time in ms between the interrupt and the kill of the worker. */
 const graceMs = 2000
-/** The maximum of a timer. A longer timeout (over 24 days) is treated as this one. */
+/** The longest time that a timer can have, in ms. A longer timeout (over 24 days) is cut to this time. */
 const longestMs = 2 ** 31 - 1
 const { SIGINT, SIGKILL } = constants.signals
 
@@ -33,7 +33,7 @@ class Deadline {
     this.#jobId = jobId
   }
 
-  /** Ms since 1970. */
+  /** Sets the deadline, in ms since 1970. */
   set(at: number): void {
     clearTimeout(this.#timer)
     const wait = Math.min(Math.max(at - Date.now(), 0), longestMs)
@@ -45,23 +45,23 @@ class Deadline {
   }
 
   #send(signal: number): void {
-    // An error means that the worker has ended, which is the goal.
+    // An error means that the worker has already ended.
     this.#sent = this.#jobs.signal(this.#jobId, signal).catch(() => undefined)
   }
 
-  /** Ends the deadline. After this settles, no signal of this run can reach the next one. */
+  /** Cancels the deadline. After this settles, no signal of this run can reach the next run. */
   async clear(): Promise<void> {
     clearTimeout(this.#timer)
     await this.#sent
   }
 }
 
-/** How long after a loss of output the worker is asked whether it is free, and how often. */
+/** After a loss of output, the worker is asked at this interval whether it is free. */
 const askMs = 1000
 
 /**
- * On a full disk output is lost, perhaps including the message that a run is over. So the worker is asked repeatedly, because its
- * answer may be lost too. It answers after it has done all earlier requests.
+ * Asks the worker whether it is free. On a full disk output is lost, perhaps including the message that a run is over. The worker
+ * is asked repeatedly, because its answer may be lost too. It answers after it has done all earlier requests.
  */
 class Asking {
   readonly #jobs: Jobs
@@ -78,7 +78,8 @@ class Asking {
   begin(): void {
     if (this.#isOver || this.#timer !== undefined) return
     this.#timer = setTimeout(async () => {
-      // The previous question has been accepted by then, so questions do not pile up. The end of a worker is noticed elsewhere.
+      // The worker has accepted the previous question by now, so questions do not pile up. The end of a worker is noticed
+      // elsewhere.
       await this.#jobs
         .input(this.#jobId, Buffer.from(`\n${JSON.stringify({ ask: this.#word })}\n`))
         .catch(() => undefined)
@@ -121,7 +122,7 @@ const follow = async (
   throw signal?.reason ?? new Error('the output of the worker ended without its exit')
 }
 
-/** Lines that only look like messages are slow to check, so this yields to the event loop between pieces. */
+/** Reads messages, and yields to the event loop between pieces, because lines that only look like messages are slow to check. */
 const readInTurns = async (reader: MessageReader, data: Buffer): Promise<WorkerMessage[]> => {
   const messages: WorkerMessage[] = []
   for (let at = 0; at < data.length; at += bytesInARow) {
@@ -169,7 +170,7 @@ const outwait = async (jobs: Jobs, context: Context): Promise<void> => {
   }
 }
 
-/** Waits until the worker is free. Returns whether it had to wait; the worker may have ended meanwhile. */
+/** Waits until the worker is free. Returns whether it had to wait; during the wait the worker may have ended. */
 export const outwaitOthers = async (jobs: Jobs, context: Context): Promise<boolean> => {
   const hasWaited = await isBusy(jobs, context)
   if (hasWaited) await outwait(jobs, context)
@@ -189,7 +190,7 @@ export const runCode = async (
   const asking = new Asking(jobs, context.job.id)
   const broken = new AbortController()
   if (at !== null) deadline.set(at)
-  // The newline ends a request that a killed gate may have left unfinished.
+  // The newline at the beginning ends a request that a killed gate may have left unfinished.
   const request = `\n${JSON.stringify({ id: runId, code, envs, deadline: at })}\n`
   jobs.input(context.job.id, Buffer.from(request)).catch((error) => {
     // If the worker has ended, following its output reports that.
@@ -200,7 +201,7 @@ export const runCode = async (
       if (asking.isAnsweredBy(message)) return true
       if (message.id !== runId || message.type === 'start' || message.type === 'free') continue
       if (message.type === 'done') return true
-      // After the deadline the error is our interrupt, not an error of the code.
+      // An error after the deadline comes from our interrupt, not from the code.
       if (message.type === 'error' && deadline.hasPassed) continue
       const { id: _, ...output } = message
       await take(output)

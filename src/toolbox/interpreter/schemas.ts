@@ -22,7 +22,7 @@ export const ContextList = Type.Object({ contexts: Type.Array(InterpreterContext
 export const ContextParams = Type.Object({ contextId: PathText })
 export const Message = Type.Object({ message: Type.String() })
 
-/** The first message on the socket. `timeout` is in seconds; 0: no timeout. */
+/** Schema of the first message on the socket. `timeout` is in seconds; 0: no timeout. */
 export const ExecuteRequest = Type.Object({
   code: Type.String({ minLength: 1, maxLength: longestText }),
   contextId: optional(PathText),

@@ -17,7 +17,7 @@ suite('GET /user-home-dir, GET /work-dir, GET /version', () => {
     assert.match(body.version, /^\d+\.\d+\.\d+/)
   })
 
-  test('422 without a shell, 404 for a path that is no endpoint', async () => {
+  test('422 if the image has no shell, 404 for a path that is not an endpoint', async () => {
     await using box = await startToolbox({ env: { PATH: '/nowhere' } })
     assert.equal((await box.get('/user-home-dir')).status, 422)
     const { status, body } = await box.get('/nothing-here')

@@ -1,4 +1,4 @@
-// Directories of the sandbox, and the version of its toolbox.
+// Endpoints for the directories of the sandbox, and for the version of its toolbox.
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { version } from '#src/kit/version.ts'
@@ -13,11 +13,11 @@ import { route, type ToolboxSandbox } from '../sandbox.ts'
 
 const Directory = Type.Object({ dir: Type.String() })
 
-/** Maximum of output in bytes; paths are far shorter. */
+/** Maximum of the script's output in bytes; paths are far shorter. */
 const pathBytes = 64 * 1024
 const timeoutSeconds = 10
 
-/** Runs a script in the sandbox's shell: only there are the user's home and its full path known. */
+/** Runs a script in the sandbox's shell, because the user's home and its full path are known only inside the sandbox. */
 const askInside = async (sandbox: ToolboxSandbox, reply: FastifyReply, script: string) => {
   using deadline = deadlineOf(reply, { seconds: timeoutSeconds })
   using output = new BoundedOutput(sandbox.assignment.organizationId, pathBytes)

@@ -3,12 +3,12 @@
 const listenState = '0A'
 
 /**
- * Maximum of lines, far more than there are ports. The program that prints the table belongs to the sandbox and may print
- * anything.
+ * Maximum of lines that are read, far more than there are ports. The program that prints the table belongs to the sandbox and may
+ * print anything.
  */
 const mostLines = 200_000
 
-/** The listening ports, sorted, without duplicates. Skips lines that are no sockets, such as table headings. */
+/** Finds the listening ports, sorted and without duplicates. Skips lines that are not sockets, such as headings. */
 export const listeningPorts = (table: string): number[] => {
   const ports = new Set<number>()
   for (const line of table.split('\n', mostLines)) {

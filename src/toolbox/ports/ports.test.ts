@@ -47,7 +47,7 @@ suite('GET /port, GET /port/{port}/in-use', () => {
     assert.equal((await box.get('/port')).status, 409)
   })
 
-  test('only listeners count, each port once', () => {
+  test('only listening sockets count, and each port once', () => {
     const table = `  sl  local_address rem_address   st tx_queue rx_queue
    0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1
    1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1

@@ -1,4 +1,4 @@
-// The ports inside a sandbox that have a server.
+// Endpoints for the ports inside a sandbox on which a server listens.
 import type { FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { PathText } from '#src/http/shapes.ts'
@@ -13,7 +13,7 @@ import { route, type ToolboxSandbox } from '../sandbox.ts'
 import { listeningPorts } from './listening.ts'
 
 const timeoutSeconds = 10
-/** Maximum of the table in bytes; a socket is a line of 150 bytes. The rest is ignored. */
+/** Maximum of the table in bytes; a socket takes a line of 150 bytes. The rest is ignored. */
 const tableBytes = 8 * 1024 * 1024
 
 const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
@@ -25,7 +25,7 @@ const listPorts = async (sandbox: ToolboxSandbox, reply: FastifyReply) => {
     user: sandbox.assignment.user,
     mergeOutput: true,
   }
-  // Without IPv6 the second table is missing; then the output only has an error line more.
+  // Without IPv6 the second table is missing, and the output only has one more error line.
   await runToEnd(sandbox.agent, spec, deadline, (data) => output.add(data)).catch((error) => {
     if (!(error instanceof StartFailed)) throw error
     throw callersFault(error, spec) ?? new Problem('unprocessable', 'This sandbox has no program that could tell.')

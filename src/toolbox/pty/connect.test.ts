@@ -23,7 +23,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)
   })
 
-  test('an offered subprotocol is selected, first the exit control; none if none was offered', async () => {
+  test('the exit control is selected before any other offered subprotocol; none if none was offered', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     for (const [offered, selected] of [
@@ -39,7 +39,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     }
   })
 
-  test('101 also for an unknown or ended terminal, then an error message and a close', async () => {
+  test('101 also for an unknown or ended terminal; an error message and a close follow', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -65,7 +65,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     ['exit 143', 143, 'SIGTERM'],
     ['kill -HUP $$', 129, 'signal 1'],
   ] as const) {
-    test(`all output comes first after ${how}, then the message if it is understood, then the close`, async () => {
+    test(`all output comes first after ${how}, then the exit message to clients that know it, then the close`, async () => {
       await using box = await startBox()
       await box.post(pty, { id: 'a' })
       const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]
@@ -80,11 +80,11 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     })
   }
 
-  test('byte 3 is Ctrl-C, text frames are input too', async () => {
+  test('byte 3 is Ctrl-C, and text frames are input too', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
-    // The program itself reports that it runs: by then it, not the shell, owns the terminal.
+    // The program itself prints that it runs. From then on the program, not the shell, owns the terminal.
     client.socket.send("sh -c 'echo run$((1)); exec sleep 3600'\n")
     await client.shows(/run1/)
     client.type(Uint8Array.of(3))
@@ -93,7 +93,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     client.hangUp()
   })
 
-  test('bytes pass unchanged in binary frames, however characters were cut', async () => {
+  test('bytes pass unchanged in binary frames, even if a character is cut in two', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -191,7 +191,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
       received += data.length
       if (heard.length < 4096) heard += data.toString()
     })
-    // The fast client has read everything before more output comes, however busy the machine is.
+    // The fast client reads everything before more output comes, so it is never too slow, however busy the machine is.
     quick.type('echo rea\\dy; while read -r _; do head -c 2M /dev/zero | tr "\\0" x; done\n')
     await until(() => heard.includes('ready'), 'the loop')
     for (let mebibytes = 2; mebibytes <= 40; mebibytes += 2) {
@@ -205,7 +205,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     quick.hangUp()
   })
 
-  test('a background job of an ended shell continues until the id is used again', async () => {
+  test('a background job of an ended shell continues until a new terminal uses the id', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')
@@ -223,7 +223,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
 suite('GET /process/pty/create-connect', () => {
   const path = (query: Record<string, string>) => `${pty}/create-connect?${new URLSearchParams(query)}`
 
-  test('create-connect makes the terminal and connects, with variables from the subprotocol', async () => {
+  test('create-connect makes the terminal and connects to it, with variables from the subprotocol', async () => {
     await using box = await startBox()
     const query = { id: 'a', cols: '91', rows: '19', cwd: '/tmp' }
     const client = new Terminal(box.socket(path(query), [envsToken({ GREETING: 'grüß dich' }), exitControl]))
@@ -257,7 +257,7 @@ suite('GET /process/pty/create-connect', () => {
     assert.deepEqual(await listed(box), [])
   })
 
-  test('a taken id is an error message after the upgrade, and its shell is left alone', async () => {
+  test('an id that is in use is an error message after the upgrade, and its shell is not affected', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'taken' })
     const client = new Terminal(box.socket(path({ id: 'taken' }), [exitControl]))
@@ -267,7 +267,7 @@ suite('GET /process/pty/create-connect', () => {
     assert.deepEqual(await listed(box), ['taken'])
   })
 
-  test('101 comes after the terminal appears in the list', async () => {
+  test('101 comes after the new terminal appears in the list', async () => {
     await using box = await startBox()
     for (const id of ['a', 'b', 'c', 'd', 'e']) {
       const socket = box.socket(path({ id }), [exitControl])
@@ -276,7 +276,7 @@ suite('GET /process/pty/create-connect', () => {
     }
   })
 
-  test('a failure of the start is an error message after the upgrade', async () => {
+  test('a shell that cannot start is an error message after the upgrade', async () => {
     await using box = await startBox()
     const client = new Terminal(box.socket(path({ id: 'a', cwd: '/nowhere' }), [exitControl]))
     assert.equal((await client.end).code, 1011)

@@ -1,5 +1,5 @@
-// A client of a terminal. Each client follows the job on its own, and the agent keeps the output. So a slow client slows no
-// other, a new client sees earlier output, and a restart of the gate loses no state.
+// A client of a terminal. Each client follows the job's output on its own, and the agent stores the output. So a slow client does
+// not slow down others, a new client sees earlier output, and a restart of the gate loses no state.
 import { constants } from 'node:os'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { WebSocket } from 'ws'
@@ -17,20 +17,20 @@ import { startMark } from './shell.ts'
 import { exitControl } from './subprotocols.ts'
 import { Typing } from './typing.ts'
 
-/** How much earlier output a new client gets. */
+/** Bytes of earlier output that a new client gets. */
 const scrollbackBytes = 64 * 1024
-/** Interval of the attempts to wake a lazy shell, which may not have stopped itself yet at the first attempt. */
+/** Interval in ms of the attempts to wake a lazy shell, which may not have stopped itself yet at the first attempt. */
 const wakeMs = 20
-/** Maximum of clients of one terminal, because each follows the output and buffers input on its own. */
+/** Maximum of clients of one terminal. Each client follows the output and buffers input on its own. */
 const clientsMax = 32
-/** Maximum time until a process that the kernel killed for memory has ended. */
+/** Maximum time in ms until a process that the kernel killed for lack of memory has ended. */
 const dyingMs = 2_000
 const clients = new Budget({ each: clientsMax })
 
 const tell = (socket: WebSocket, status: string, more: object = {}) =>
   sendWhole(socket, JSON.stringify({ type: 'control', status, ...more }))
 
-/** Earlier output that was cut starts at a line, so that no character or color sequence is cut in two. */
+/** Cuts earlier output at the start of a line, so that no character or color sequence is cut in two. */
 const fromLineStart = (data: Buffer): Buffer => data.subarray(data.indexOf('\n') + 1)
 
 class Client {
@@ -53,7 +53,7 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // A lazy shell has not printed its mark yet when the first client comes.
+    // When the first client comes, a lazy shell has not printed its start mark yet.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from
@@ -99,7 +99,7 @@ class Client {
     closeWith(this.#socket, closeCode, closeReason)
   }
 
-  /** Whether the shell itself was killed for memory. A shell reports the end of its children itself. */
+  /** Finds out whether the kernel killed the shell itself for lack of memory. A shell reports the end of its children itself. */
   async #findShortage({ signal }: JobEvent & { type: 'exit' }) {
     const endedAt = new Date()
     const createdAt = new Date(endedAt.getTime() - dyingMs)
@@ -107,7 +107,7 @@ class Client {
     return signal === null ? undefined : (await lookBack(this.#sandbox, [ran]))(ran)
   }
 
-  /** Output is missing either because this client is too slow for the ring, or because the sandbox's disk was full. */
+  /** Whether output is missing because this client is too slow. Otherwise it is missing because the sandbox's disk was full. */
   async #isTooSlow({ offset, lostBytes }: JobEvent & { type: 'truncated' }): Promise<boolean> {
     const now = (await this.#sandbox.agent.jobs.list()).find(({ id }) => id === this.#pty.job.id)
     if (now !== undefined && now.startOffset > offset) {
@@ -118,7 +118,7 @@ class Client {
     return false
   }
 
-  /** Wakes a lazy shell with SIGCONT until its first output. */
+  /** Sends SIGCONT to a lazy shell until its first output. */
   async #wake(): Promise<void> {
     const { signal } = this.#gone
     while (!this.#hasStarted && !signal.aborted) {
@@ -128,9 +128,12 @@ class Client {
   }
 }
 
-/** `find` returns the terminal, and may create it. Its error is sent to the client, and the socket is closed. */
+/**
+ * Connects a client. `find` returns the terminal, and may create it. If it fails, its error is sent to the client, and the socket
+ * is closed.
+ */
 export const connect = async (socket: WebSocket, sandbox: ToolboxSandbox, find: () => Promise<Pty>): Promise<void> => {
-  // Listen before the first `await`: a client may type at once.
+  // Listen for input before the first `await`, because a client may type at once.
   const typing = new Typing(socket, sandbox.id)
   keepAlive(socket)
   try {

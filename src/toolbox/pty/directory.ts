@@ -1,4 +1,4 @@
-// Finds the absolute path of the directory where a terminal or an interpreter starts, for answers.
+// Finds the absolute path of the directory in which a terminal or an interpreter starts. Answers show this path.
 
 import { deadlineOf } from '#src/toolbox/running/deadline.ts'
 import { runToEnd } from '#src/toolbox/running/run.ts'
@@ -11,8 +11,8 @@ const pathBytes = 1024
 const timeoutSeconds = 10
 
 /**
- * Asks inside the sandbox, because only there are the home and relative paths known. Throws the refusal for an inaccessible
- * directory.
+ * Asks inside the sandbox, because only the sandbox knows the home and resolves relative paths. Throws the refusal for an
+ * inaccessible directory.
  */
 export const findDirectory = async (sandbox: ToolboxSandbox, cwd: string): Promise<string> => {
   if (cwd.startsWith('/')) return cwd
@@ -28,7 +28,7 @@ export const findDirectory = async (sandbox: ToolboxSandbox, cwd: string): Promi
     const found = path.replace(/\n$/, '')
     return found.startsWith('/') && found.length <= pathBytes ? found : cwd
   } catch (error) {
-    // A sandbox without `sh` may still have the program to be started.
+    // An image without `sh` may still have the program that is about to start.
     if (error instanceof StartFailed && error.stage === 'exec') return cwd
     throw error instanceof StartFailed ? asNotStarted(error, cwd, user, '') : asTold(error)
   }

@@ -5,13 +5,16 @@ import type { Exit } from '../agent/agent.ts'
 
 const words: Record<number, string> = { 130: 'Ctrl+C', 137: 'SIGKILL', 143: 'SIGTERM' }
 
-/** The reason of the exit; undefined for a clean exit. */
+/** The reason of the exit in words; undefined for a clean exit. */
 const exitReasonOf = (exitCode: number): string | undefined => {
   if (exitCode === 0) return undefined
   return words[exitCode] ?? (exitCode > 128 ? `signal ${exitCode - 128}` : 'non-zero exit')
 }
 
-/** The order of the fields is visible to clients. The public SDK reads them from the message or from the close reason. */
+/**
+ * Describes an exit for clients. Clients see the order of the fields. The public SDK reads them from the message or from the
+ * close reason.
+ */
 export const tellExit = ({ exitCode }: Exit, shortage?: OutOfMemory) => {
   const exitReason = shortage === undefined ? exitReasonOf(exitCode) : `out of memory: the limit is ${shortage.limit}`
   const told = {

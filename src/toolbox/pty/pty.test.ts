@@ -7,7 +7,7 @@ import { until } from '#src/toolbox/agent/testing/native-agent.ts'
 import { connect, connectedMessage, listed, pty, startBox } from './testing/terminal.ts'
 
 suite('POST /process/pty', () => {
-  test('201 with the whole info, with defaults, and the id under the name that clients use', async () => {
+  test('201 with all fields of the info, with defaults, and with the id under the name that clients use', async () => {
     await using box = await startBox()
     const { status, body } = await box.post(pty, { id: 'one' })
     const { createdAt, ...rest } = body
@@ -45,7 +45,7 @@ suite('POST /process/pty', () => {
     client.hangUp()
   })
 
-  test('400 for an invalid id, size, variable or directory, and nothing is made', async () => {
+  test('400 for an invalid id, size, variable or directory, and no terminal is made', async () => {
     await using box = await startBox()
     for (const body of [
       ...[{}, { id: '' }, { id: 'a/b' }, { id: 'x'.repeat(256) }, { id: 'a\nb' }, { id: 'a\0b' }, { id: 7 }],
@@ -93,7 +93,7 @@ suite('POST /process/pty', () => {
     assert.equal((await box.delete(`${pty}/${encodeURIComponent(id)}`)).status, 200)
   })
 
-  test('409 for a taken id, also for parallel requests; the existing shell is left alone', async () => {
+  test('409 for an id that is in use, also for parallel requests; the existing shell is not affected', async () => {
     await using box = await startBox()
     const replies = await Promise.all([1, 2, 3, 4].map(() => box.post(pty, { id: 'a' })))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [201, 409, 409, 409])
@@ -105,7 +105,7 @@ suite('POST /process/pty', () => {
     client.hangUp()
   })
 
-  test('the shell is sh if there is no bash, and 422 if there is neither', async () => {
+  test('the shell is sh if the image has no bash, and 422 if it has neither', async () => {
     await using box = await startBox()
     mkdirSync(join(box.directory, 'none'))
     symlinkSync('/bin/sh', join(box.directory, 'sh'))
@@ -120,7 +120,7 @@ suite('POST /process/pty', () => {
     assert.deepEqual(await listed(box), ['a'])
   })
 
-  test('variables for which the record has no room still reach the shell', async () => {
+  test('variables that are too large for the stored record still reach the shell', async () => {
     await using box = await startBox()
     const envs = { SMALL: 's', LARGE: 'x'.repeat(50_000) }
     assert.deepEqual((await box.post(pty, { id: 'a', envs })).body.envs, { SMALL: 's' })
@@ -140,7 +140,7 @@ suite('POST /process/pty', () => {
 })
 
 suite('POST /process/pty with lazyStart', () => {
-  test('the shell starts with the first client; before, the terminal can be resized and listed', async () => {
+  test('the shell starts with its first client; before that, the terminal can be resized and listed', async () => {
     await using box = await startBox()
     const { body } = await box.post(pty, { id: 'a', lazyStart: true, envs: { A: 'b' } })
     assert.deepEqual([body.active, body.lazyStart], [false, true])
@@ -165,7 +165,7 @@ suite('POST /process/pty with lazyStart', () => {
 })
 
 suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sessionId}, POST /process/pty/{sessionId}/resize', () => {
-  test('200 lists all and returns one; 404 for an unknown id', async () => {
+  test('200 lists all terminals and returns one; 404 for an unknown id', async () => {
     await using box = await startBox()
     assert.deepEqual(await box.get(pty), { status: 200, body: { sessions: [] } })
     const made = (await box.post(pty, { id: 'a' })).body
@@ -217,7 +217,7 @@ suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sess
     client.hangUp()
   })
 
-  test('400 for a size outside 1..1000 or none, 404 for an unknown id, 410 for an ended shell', async () => {
+  test('400 for a size outside 1..1000 or no size, 404 for an unknown id, 410 for an ended shell', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const resize = `${pty}/a/resize`

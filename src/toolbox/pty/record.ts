@@ -1,12 +1,12 @@
-// The record of a PTY is the metadata of its job in the agent; the gate remembers nothing. The record that comes back is as
-// untrusted as the sandbox, so each field is checked before use.
+// The record of a PTY is the metadata of its job in the agent; the gate remembers nothing. The record comes from the sandbox,
+// which is untrusted, so each field is checked before use.
 import { createHash } from 'node:crypto'
 import type { Job } from '../agent/agent.ts'
 import type { PtyInfo } from './schemas.ts'
 
 type PtyRecord = { id: string; cwd: string; lazyStart: boolean; envs: Record<string, string> }
 
-/** The present state of a PTY. `hasEnded`: the shell has ended, and only its output and background processes are left. */
+/** A PTY and its present state. `hasEnded`: the shell has ended, and only its output and background processes are left. */
 export type Pty = { record: PtyRecord; job: Job; isActive: boolean; hasEnded: boolean }
 
 const prefix = 'pty.'
@@ -16,7 +16,7 @@ const metadataBytes = 4096
 export const jobIdOf = (ptyId: string): string =>
   prefix + createHash('sha256').update(ptyId).digest('base64url').slice(0, 40)
 
-/** Encodes the record with as many variables as fit. The shell gets all variables, but the others are not remembered. */
+/** Encodes the record with as many variables as fit. The shell gets all variables, but the record omits the others. */
 export const encodeRecord = ({ id, cwd, lazyStart, envs }: PtyRecord): Buffer => {
   const kept: Record<string, string> = {}
   let encoded = Buffer.from(JSON.stringify({ id, cwd, lazyStart, envs: kept }))

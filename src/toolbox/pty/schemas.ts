@@ -4,7 +4,7 @@ import { Environment } from '../exec/schemas.ts'
 
 const Dimension = Type.Integer({ minimum: 1, maximum: 1000 })
 
-/** The id is one segment of a path. */
+/** Schema of an id, which must be one segment of a path. */
 const Id = Type.String({
   minLength: 1,
   maxLength: 255,
@@ -36,19 +36,19 @@ export type CreateConnectQuery = Type.Static<typeof CreateConnectQuery>
 export const ResizeRequest = Type.Object({ cols: Dimension, rows: Dimension })
 export type ResizeRequest = Type.Static<typeof ResizeRequest>
 
-/** Any text is allowed: an id that cannot exist is 404, not 400. */
+/** Schema of the path parameters. Any text is allowed: an id that cannot exist is 404, not 400. */
 export const PtyParams = Type.Object({ sessionId: PathText })
 
 export const PtyInfo = Type.Object({
   id: Type.String(),
-  /** Whether the shell runs. */
+  /** Whether the terminal's shell runs. */
   active: Type.Boolean(),
   lazyStart: Type.Boolean(),
   createdAt: DateTime,
   cwd: Type.String(),
   cols: Type.Integer(),
   rows: Type.Integer(),
-  /** The variables of the request, as far as the agent has room to remember them. */
+  /** The variables of the request, as far as they fit into the stored record. */
   envs: Type.Record(Type.String(), Type.String()),
 })
 export type PtyInfo = Type.Static<typeof PtyInfo>

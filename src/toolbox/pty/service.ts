@@ -11,14 +11,15 @@ import type { CreatePtyRequest, PtyInfo, ResizeRequest } from './schemas.ts'
 import { shellsFor } from './shell.ts'
 
 /**
- * Maximum of kept output, on the sandbox's disk; the file is only as large as the output. A client further behind is too slow.
+ * Maximum of stored output of a terminal, in bytes on the sandbox's disk; the file is only as large as the output. A client
+ * further behind is too slow.
  */
 const ringBytes = 16 * 1024 * 1024
 const ptysMax = 128
 /** Maximum of ended terminals. They are not removed at once, because their background processes still run. */
 const endedMax = 32
 
-/** Without this, shells treat typed text as ASCII. */
+/** Variables of every shell. Without LANG, shells treat typed text as ASCII. */
 const base = { LANG: 'C.UTF-8' }
 
 const noShell = 'This sandbox has neither bash nor sh.'
@@ -44,7 +45,7 @@ export const getPty = async (sandbox: ToolboxSandbox, id: string): Promise<Pty> 
   return pty
 }
 
-/** Throws for errors that are visible before a shell is started. */
+/** Throws for errors that can be found before a shell is started. */
 export const checkNewPty = async (sandbox: ToolboxSandbox, { id, envs }: CreatePtyRequest): Promise<void> => {
   // No path can address these ids: `create-connect` is another endpoint, and clients normalize `.` and `..`.
   if (['create-connect', '.', '..'].includes(id)) {
@@ -61,7 +62,7 @@ export const checkNewPty = async (sandbox: ToolboxSandbox, { id, envs }: CreateP
 
 const taken = (id: string) => new Problem('already_exists', `There is a PTY session ${JSON.stringify(id)} already.`)
 
-/** Removes an ended terminal of this id, and the oldest ended ones above the limit. */
+/** Removes an ended terminal that has this id, and the oldest ended terminals above the limit. */
 const forgetEnded = async (sandbox: ToolboxSandbox, id: string): Promise<void> => {
   const ended = (await listAll(sandbox)).filter(({ hasEnded }) => hasEnded)
   const oldestFirst = ended.sort((one, other) => Number(one.job.endedAt) - Number(other.job.endedAt))

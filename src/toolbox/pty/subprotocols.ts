@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import { checkEnvironment } from '#src/toolbox/running/environment.ts'
 
-/** Offered by a client that understands the `exited` message. */
+/** Subprotocol that is offered by clients that understand the `exited` message. */
 export const exitControl = 'X-Daytona-Pty-Exit-Control'
-/** Prefix of the shell's variables: a JSON object in base64url without padding. */
+/** Prefix of the subprotocol that carries the shell's variables: a JSON object in base64url without padding. */
 const envsPrefix = 'X-Daytona-Pty-Envs~'
 
 const offeredBy = ({ headers }: Pick<IncomingMessage, 'headers'>): string[] =>

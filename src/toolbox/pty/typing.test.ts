@@ -6,7 +6,7 @@ import { Budget } from '#src/kit/budget.ts'
 import { AgentGone, AgentRefused, type Jobs } from '../agent/agent.ts'
 import { Typing } from './typing.ts'
 
-/** A client, and a terminal that accepts input only when the test lets it. */
+/** Starts a client, and a terminal that accepts input only when the test lets it. */
 const start = (bound?: Budget, sandboxId = 'box') => {
   let closed: number | undefined
   const socket = Object.assign(new EventEmitter(), {
@@ -53,7 +53,7 @@ const start = (bound?: Budget, sandboxId = 'box') => {
 }
 
 suite('typing into a terminal that accepts nothing', () => {
-  test('pauses its client after a megabyte, whether in one frame or in thousands', async () => {
+  test('a client is paused after a megabyte of input, whether in one frame or in thousands', async () => {
     for (const [size, most] of [
       [1024 * 1024, 1],
       [1024, 1024],
@@ -69,7 +69,7 @@ suite('typing into a terminal that accepts nothing', () => {
     }
   })
 
-  test('1013 if a sandbox, or all together, typed too much; input before the gap is not lost', async () => {
+  test('1013 if one or all sandboxes typed too much; input before the refusal still arrives', async () => {
     const bound = new Budget({ each: 10_000, all: 15_000, sure: 2000 })
     const [one, two, three] = [start(bound, 'a'), start(bound, 'a'), start(bound, 'b')]
     for (const { find } of [one, two, three]) find()
@@ -96,7 +96,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(little.closed(), 1013)
   })
 
-  test('1013 if a piece is lost, and later input does not reach the terminal', async () => {
+  test('1013 if a piece of input is lost, and later input does not reach the terminal', async () => {
     const bound = new Budget({ each: 10_000, all: 10_000 })
     const { type, takeAll, fail, find, closed } = start(bound)
     find()
@@ -109,7 +109,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(bound.has('box'), false)
   })
 
-  test('input for an ended shell is dropped silently, because its end was already reported', async () => {
+  test('input for an ended shell is dropped silently, because the end was already reported', async () => {
     const { type, takeAll, fail, find, closed } = start()
     find()
     type(Buffer.alloc(100), 1)
@@ -119,7 +119,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(await takeAll(), 110)
   })
 
-  test('input for a terminal that was never found no longer counts', () => {
+  test('input for a terminal that was never found stops counting towards the limit', () => {
     const bound = new Budget({ each: 1000, all: 1000 })
     for (let round = 0; round < 3; round++) {
       const client = start(bound)

@@ -1,5 +1,5 @@
-// Passes the input of one client to a terminal. If the terminal accepts nothing, the client is stopped, so that its input does
-// not fill our memory.
+// Passes the input of one client to a terminal. If the terminal accepts no input, reading from the client stops, so that its
+// input does not fill our memory.
 import type { WebSocket } from 'ws'
 import { bytesOf, closeWith } from '#src/http/socket.ts'
 import { Budget } from '#src/kit/budget.ts'
@@ -9,13 +9,16 @@ import { isRefused, type Jobs } from '../agent/agent.ts'
 const aheadBytes = 1024 * 1024
 /** Memory that a frame takes besides its contents. For a frame of one byte this is nearly all. */
 const frameBytes = 256
-/** Limits of buffered input, per sandbox and in total. A client is paused one frame too late, and a frame may have 4 MiB. */
+/**
+ * Limits of buffered input: per sandbox, in total, and the share of each sandbox. A client is paused one frame too late, and a
+ * frame may have 4 MiB.
+ */
 const typed = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
 const tooMuch = 'More is typed than terminals have taken.'
 const lost = 'Some of what was typed is lost: the terminal has not taken it.'
 
-/** Whether the error means that the terminal has ended; the client is told elsewhere. */
+/** Whether the error means that the terminal has ended. The client learns the end elsewhere. */
 const hasEnded = (error: unknown): boolean => ['ENOENT', 'ESRCH', 'EPIPE'].some((errno) => isRefused(error, errno))
 
 export class Typing {
@@ -23,14 +26,14 @@ export class Typing {
   readonly #sandboxId: string
   readonly #typed: Budget
   #waiting: Buffer[] = []
-  /** Buffered bytes, including those that are being sent. */
+  /** Size of the buffered input, including input that is being sent, in bytes. */
   #size = 0
   #send: ((data: Buffer) => Promise<void>) | undefined
   #isSending = false
   /** True when further input must be ignored. */
   #isOver = false
 
-  /** Listens at once, before it is known whether the terminal exists. */
+  /** Listens for input at once, before it is known whether the terminal exists. */
   constructor(socket: WebSocket, sandboxId: string, bound = typed) {
     this.#socket = socket
     this.#sandboxId = sandboxId
@@ -67,7 +70,7 @@ export class Typing {
       const data = Buffer.concat(this.#waiting)
       this.#waiting = []
       await this.#send(data).catch((error) => {
-        // If a program does not read for a minute, it is unknown how much of the piece arrived.
+        // The terminal did not accept the piece within a minute, and it is unknown how much of the piece arrived.
         if (!hasEnded(error)) this.#lose()
       })
       this.#forget(data.length + frames * frameBytes)
@@ -81,7 +84,7 @@ export class Typing {
     this.#typed.give(this.#sandboxId, bytes)
   }
 
-  /** Drops all further input, because input after a gap would have another meaning. */
+  /** Drops all further input, because input after lost input would have another meaning. */
   #lose(): void {
     const bytes = this.#waiting.reduce((sum, { length }) => sum + length + frameBytes, 0)
     this.#waiting = []
@@ -89,7 +92,7 @@ export class Typing {
     this.#refuse(lost)
   }
 
-  /** Closes the socket. Input that was accepted before is still sent. */
+  /** Closes the socket. Input that was accepted before is still sent to the terminal. */
   #refuse(error: string): void {
     this.#isOver = true
     closeWith(this.#socket, 1013, JSON.stringify({ error }))

@@ -1,8 +1,8 @@
-// The time when a call must end, whatever its command does: its timeout has passed, or its caller has left.
+// The time when a call must end, whatever its command does: either its timeout has passed, or its caller has left.
 import type { FastifyReply } from 'fastify'
 import { Problem } from '#src/problems.ts'
 
-/** The maximum of a timer. A longer timeout (over 24 days) is treated as this one. */
+/** The longest time that a timer can have, in ms. A longer timeout (over 24 days) is cut to this time. */
 const longestMs = 2 ** 31 - 1
 
 export type Deadline = Disposable & { readonly signal: AbortSignal }
@@ -15,7 +15,10 @@ const sentenceOf = ({ seconds, isDefault }: Limit): string => {
   return isDefault ? `${sentence} This is the default; give a "timeout" in seconds, or 0 for no limit.` : sentence
 }
 
-/** Without a `reply` only the timeout counts. The reason of the signal is the Problem to answer with. */
+/**
+ * Creates the deadline of a call. Without a `reply` only the timeout counts. The reason of the signal is the Problem to answer
+ * with.
+ */
 export const deadlineOf = (reply: Pick<FastifyReply, 'raw'> | undefined, limit: Limit): Deadline => {
   const controller = new AbortController()
   const timer =
@@ -37,7 +40,7 @@ export const deadlineOf = (reply: Pick<FastifyReply, 'raw'> | undefined, limit: 
   }
 }
 
-/** Waits for `work` until the deadline at most; then throws the deadline's reason. */
+/** Waits for `work`, but at most until the deadline; then throws the deadline's reason. */
 export const beforeDeadline = <T>(work: Promise<T>, { signal }: Pick<Deadline, 'signal'>): Promise<T> =>
   new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason)

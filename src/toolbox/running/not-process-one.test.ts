@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { wantedToBeFirst } from './not-process-one.ts'
 
-suite('programs that insist on being process 1', () => {
-  test('are known by what they say when they fail', () => {
+suite('programs that must run as process 1', () => {
+  test('such programs are recognized by the message with which they fail', () => {
     for (const words of [
       's6-overlay-suexec: fatal: can only run as pid 1\n',
       'init: must be run as PID 1\n',
@@ -15,7 +15,7 @@ suite('programs that insist on being process 1', () => {
     }
   })
 
-  test('are not confused with programs that only remark on it, or fail for another reason', () => {
+  test('programs that only mention process 1, or fail for another reason, are not mistaken for them', () => {
     for (const words of [
       '[WARN  tini (7)] Tini is not running as PID 1 and isn’t registered as a child subreaper.\n',
       'only the owner may do that\nprocess 12 ended\n',

@@ -4,7 +4,7 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 
 type Sandbox = Pick<ToolboxSandbox, 'assignment' | 'memoryKills'>
 
-/** The field of the answer, the limit in words, and a line for the output of a failed command. */
+/** What a caller is told: the field of the answer, the limit in words, and a line for the output of a failed command. */
 export type OutOfMemory = { oom: true; limit: string; line: string }
 
 const shortageOf = ({ assignment }: Sandbox): OutOfMemory => {
@@ -17,16 +17,16 @@ const shortageOf = ({ assignment }: Sandbox): OutOfMemory => {
 export const wasBetween = (spans: MemoryKillsHere['spans'], from: number, until: number): boolean =>
   spans.some((span) => span.after <= until && span.until >= from)
 
-/** Asks the runner for memory kills. No answer counts as no kills. */
+/** Asks the runner for memory kills. If the runner does not answer, there are none. */
 const killsOf = async ({ memoryKills }: Sandbox): Promise<MemoryKillsHere> =>
   (await memoryKills?.().catch(() => undefined)) ?? { count: 0, spans: [] }
 
-/** A successful command shorter than this is not checked: it cannot fill the memory, and the check takes time itself. */
+/** A successful command shorter than this, in ms, is not checked: it cannot fill the memory, and the check takes time itself. */
 const fastMs = 20
 
 /**
- * Call before a command starts. The result tells, after the command ended, whether the sandbox ran out of memory meanwhile. A
- * kill that was not looked for is known only to two seconds, so a command that started just after it may be reported too.
+ * Call this before a command starts. The returned function, called after the command, tells whether the sandbox ran out of memory
+ * during it. The time of some kills is known only to two seconds, so a kill just before the command may count too.
  */
 export const watchMemory = (sandbox: Sandbox) => {
   const from = Date.now()
@@ -34,7 +34,7 @@ export const watchMemory = (sandbox: Sandbox) => {
     const until = Date.now()
     if (exitCode === 0 && until - from < fastMs) return undefined
     const { spans } = await killsOf(sandbox)
-    // `Date.now()` again: the runner found the kill a moment after `until`.
+    // Call `Date.now()` again, because the runner notes the time of the kill a moment after `until`.
     return wasBetween(spans, from, Date.now()) ? shortageOf(sandbox) : undefined
   }
 }
@@ -42,8 +42,8 @@ export const watchMemory = (sandbox: Sandbox) => {
 type Ran = { createdAt: Date; endedAt: Date | null }
 
 /**
- * Tells whether the sandbox ran out of memory during ended commands that were not watched. Kills are known only to two seconds,
- * so a command that ran beside the killed one may be reported too.
+ * Tells whether the sandbox ran out of memory during ended commands that were not watched. The time of a kill is known only to
+ * two seconds, so a command that ran at about that time may be reported too.
  */
 export const lookBack = async (
   sandbox: Sandbox,
@@ -54,5 +54,5 @@ export const lookBack = async (
     endedAt !== null && wasBetween(spans, createdAt.getTime(), endedAt.getTime()) ? shortageOf(sandbox) : undefined
 }
 
-/** Whether the sandbox ever ran out of memory: false for almost all, and known without asking the agent. */
+/** Whether the sandbox ever ran out of memory. It is false for almost all sandboxes, and known without asking the agent. */
 export const hasRunShort = async (sandbox: Sandbox): Promise<boolean> => (await killsOf(sandbox)).count > 0

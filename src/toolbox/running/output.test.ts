@@ -9,7 +9,7 @@ suite('bounded output', () => {
     assert.deepEqual([output.text(), output.droppedBytes], ['abcdefghij', 0])
   })
 
-  test('above the limit keeps the beginning and the end, with a line that says how much is missing', () => {
+  test('output above the limit is cut to its beginning and end, with a line that says how much is missing', () => {
     using output = new BoundedOutput('o', 32)
     for (let n = 0; n < 100; n++) output.add(Buffer.from(`${n} `))
     assert.equal(output.text(), '0 1 2 3 4 5 6 7 8 9 10 11 12 1\n[output truncated: 258 bytes were left out here]\n9 ')
@@ -36,7 +36,7 @@ suite('bounded output', () => {
     }
   })
 
-  test('fewer bytes are kept if they are long in JSON, and the output says so', () => {
+  test('fewer bytes are returned if they are long in JSON, and the output says so', () => {
     using output = new BoundedOutput('o', 16)
     for (const piece of ['ab', '\x01\x01', '\x01\x01\x01\x01', '\x01\x01']) output.add(Buffer.from(piece))
     assert.equal(output.text(), 'ab\x01\x01\x01\x01\n[output truncated: 4 bytes were left out here]\n')
@@ -45,7 +45,7 @@ suite('bounded output', () => {
     assert.equal(text.droppedBytes, 0)
   })
 
-  test('all outputs together have a limit; an owner leaves as much to others as it has, and gives it back', () => {
+  test('all outputs share a limit: an owner may use half of what is free, and dispose gives it back', () => {
     const piece = Buffer.alloc(16 * 1024 * 1024, 'x')
     const keptBy = (owner: string) => {
       const many = Array.from({ length: 40 }, () => new BoundedOutput(owner))
@@ -61,7 +61,7 @@ suite('bounded output', () => {
     for (const output of again.many) output[Symbol.dispose]()
   })
 
-  test('each output keeps 64 KiB even if all shared bytes are taken', () => {
+  test('each output has 64 KiB even if all shared bytes are in use', () => {
     const owners = Array.from({ length: 60 }, (_, n) =>
       Array.from({ length: 20 }, () => new BoundedOutput(`owner ${n}`)),
     ).flat()

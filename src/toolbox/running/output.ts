@@ -1,4 +1,4 @@
-// Bounded output of a command: only its beginning and its end are kept, so that no command fills the gate's memory.
+// Bounded output of a command: only its beginning and its end are stored, so that no command fills the gate's memory.
 
 import { Budget } from '#src/kit/budget.ts'
 import { brokenCharacter, endThatFitsIntoJson, fitIntoJson, wholeCharacters } from '#src/kit/json-size.ts'
@@ -7,8 +7,8 @@ import { RingBuffer } from '#src/kit/ring-buffer.ts'
 const outputBytes = 16 * 1024 * 1024
 
 /**
- * Maximum size of an output in JSON, as a multiple of its limit: far more than text needs, and a third of the worst case of
- * bytes.
+ * Maximum size of an output in JSON, as a multiple of its limit. Text needs far less; the worst bytes would need three times as
+ * much.
  */
 const inJsonAtMost = 2
 
@@ -28,11 +28,11 @@ const endPart = 1 / 16
 const sureEndBytes = sureBytes / 4
 
 /**
- * Keeps an output completely up to its limit, and beyond it the beginning and the end. Copies its input, so that a million small
- * writes do not become a million small buffers.
+ * Stores an output completely up to its limit; of a longer output, the beginning and the end. Copies its input, so that a million
+ * small writes do not become a million small buffers.
  */
 export class BoundedOutput {
-  /** The beginning, in one growing block. */
+  /** The beginning of the output, in one growing block. */
   #block = Buffer.alloc(0)
   #length = 0
   /** The output after the beginning; created when the beginning is full. */
@@ -75,7 +75,7 @@ export class BoundedOutput {
     this.#end.add(data.subarray(bytes))
   }
 
-  /** Drops a character at the end that is incomplete, because the text continues after a gap. */
+  /** Drops an incomplete character at the end, because other text follows after a gap. */
   dropCutCharacter(): void {
     if (this.#end === undefined) this.#length = wholeCharacters(this.#block.subarray(0, this.#length))
   }
@@ -102,18 +102,18 @@ export class BoundedOutput {
     return Math.min(more, this.#block.length - this.#length)
   }
 
-  /** The end of the output, as much as fits in JSON. */
+  /** The end of the output, as many bytes as fit in JSON. */
   #endBytes(): Buffer {
     const kept = this.#end?.bytes() ?? Buffer.alloc(0)
     return kept.subarray(kept.length - endThatFitsIntoJson(kept, this.#endLimit * inJsonAtMost))
   }
 
-  /** A copy of the kept bytes. */
+  /** A copy of the stored bytes. */
   bytes(): Buffer {
     return Buffer.concat([this.#block.subarray(0, this.#length), this.#endBytes()])
   }
 
-  /** The kept text, with U+FFFD for invalid UTF-8, and a line in place of the missing part. */
+  /** The stored text, with U+FFFD for invalid UTF-8, and a line in place of the missing part. */
   text(): string {
     const begin = this.#block.subarray(0, this.#length)
     if (this.#end === undefined) return begin.toString('utf8')

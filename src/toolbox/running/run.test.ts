@@ -38,7 +38,7 @@ suite('a command run to its end', () => {
     assert.deepEqual(heard, ['kill 9', 'close'])
   })
 
-  test('refusals of the agent become answers, never a 500', async () => {
+  test('refusals of the agent become the caller’s errors, never a 500', async () => {
     const refusing = (error: Error) => async () => {
       throw error
     }

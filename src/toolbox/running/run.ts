@@ -1,5 +1,5 @@
-// Runs one command to its end and leaves no process behind: the deadline, and a caller that hangs up, kill the command's whole
-// group.
+// Runs one command to its end and leaves no process behind. The deadline, or a caller that hangs up, kills the command's whole
+// process group.
 import { constants } from 'node:os'
 import { span } from '#src/kit/telemetry/telemetry.ts'
 import { notStarted, Problem } from '#src/problems.ts'
@@ -27,7 +27,7 @@ const asTold = (error: unknown): unknown => {
   if (!(error instanceof AgentRefused)) return new Problem('sandbox_silent', undefined, { cause: error })
   if (error.stage === 'busy') return new Problem('rate_limited', 'This sandbox runs as many commands as it can.')
   if (error.stage === 'ending') return notStarted('The sandbox is stopping.')
-  // For example, the process limit is reached: for the caller this is a shell that cannot start.
+  // For example, the process limit is reached. For the caller this looks like a shell that cannot start.
   return new StartFailed('exec', error.errno)
 }
 
@@ -48,7 +48,7 @@ export const startWithin = (agent: Agent, spec: CommandSpec, deadline: Deadline)
 type TakeOutput = (data: Buffer, stream: Output['stream']) => void
 
 /**
- * Gives every piece of output to `take`, in order. At the deadline calls `stop`, which kills the command by default. If `stop`
+ * Passes every piece of output to `take`, in order. At the deadline calls `stop`, which kills the command by default. If `stop`
  * only asks the command to end, `take` still gets output. Throws the deadline's reason.
  */
 export const followToEnd = async (
@@ -80,7 +80,7 @@ export const withOutputSoFar = async <T>(work: Promise<T>, output: Pick<BoundedO
   }
 }
 
-/** Starts a command and follows it to its end. For small requests, because `spec` stays in memory until then. */
+/** Starts a command and follows it to its end. Use this for small requests, because `spec` stays in memory until then. */
 export const runToEnd = async (
   agent: Agent,
   spec: CommandSpec,

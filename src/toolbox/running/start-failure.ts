@@ -11,7 +11,7 @@ const words: Record<string, string> = {
   ELOOP: 'it has too many symbolic links',
 }
 
-/** A 400 if the caller's values cannot be used. `undefined`: the program itself is missing or cannot run. */
+/** Returns a 400 if the caller's values cannot be used. `undefined`: the program itself is missing or cannot run. */
 export const callersFault = (failure: StartFailed, spec: CommandSpec): Problem | undefined => {
   if (failure.stage === 'cwd') {
     const why = words[failure.errno] ?? failure.errno

@@ -45,7 +45,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.deepEqual((await box.get(session)).body.commands, [{ ...expected, exitCode: 7 }])
   })
 
-  test('200 without commands if there is no entrypoint: 404 for its command, empty logs, 1000 for follow', async () => {
+  test('200 without commands if there is no entrypoint; its command is 404, its logs are empty and end', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get(session), { status: 200, body: { sessionId: 'entrypoint', commands: [] } })
     assert.equal((await box.get(command)).status, 404)
@@ -74,14 +74,14 @@ suite('GET /process/session/entrypoint', () => {
     assert.equal(stdout, `${box.assignment.user}\nsandbox box-1\n/tmp\nend\n`)
   })
 
-  test('its arguments stay separate, and are shown as a person would type them', async () => {
+  test('arguments of the entrypoint stay separate, and are shown as a person would type them', async () => {
     await using box = await boxWith(['printf', '<%s>', 'a b', '', "it's", '$HOME'])
     await ended(box)
     assert.equal((await box.get(command)).body.command, `printf '<%s>' 'a b' '' 'it'\\''s' '$HOME'`)
     assert.equal((await box.get(`${session}/logs`)).body.stdout, "<a b><><it's><$HOME>")
   })
 
-  test('a long command is shown up to 4 KiB, without half a character at the end', async () => {
+  test('a long entrypoint is shown up to 4 KiB, without half a character at the end', async () => {
     await using box = await boxWith(['true', 'ü'.repeat(4000)])
     await ended(box)
     const shown: string = (await box.get(command)).body.command
@@ -110,7 +110,7 @@ suite('GET /process/session/entrypoint', () => {
 })
 
 suite('GET /process/session/entrypoint/logs', () => {
-  test('200 with both streams apart and together, during and after the run; also at the command’s path', async () => {
+  test('200 with the streams apart and together, during and after the run, also at the command’s path', async () => {
     await using box = await boxWith(script('echo out; sleep 0.05; echo err >&2; exec sleep 1000'))
     await seen(box, /err/)
     const expected = { status: 200, body: { output: 'out\nerr\n', stdout: 'out\n', stderr: 'err\n' } }
@@ -123,7 +123,7 @@ suite('GET /process/session/entrypoint/logs', () => {
   })
 
   for (const path of [session, command]) {
-    test(`${path}/logs?follow=true: earlier output first, then new output; 1000 at the end`, async () => {
+    test(`${path}/logs?follow=true sends earlier output, then new output, then closes with 1000`, async () => {
       await using box = await boxWith(script(`echo one; echo err >&2; ${untilLetGo}; echo two`))
       await seen(box, /err/)
       const socket = box.socket(`${path}/logs?follow=true`)
@@ -133,7 +133,7 @@ suite('GET /process/session/entrypoint/logs', () => {
       const { stdout, stderr, code, frames } = await following
       assert.deepEqual([stdout.toString(), stderr.toString(), code], ['one\ntwo\n', 'err\n', 1000])
       for (const frame of frames) assert.ok(['010101', '020202'].includes(frame.subarray(0, 3).toString('hex')))
-      // Without `follow`: the present output, then the close.
+      // A socket without `follow` sends the present output, then closes.
       assert.equal((await follow(box.socket(`${path}/logs`))).stdout.toString(), 'one\ntwo\n')
     })
   }
@@ -156,7 +156,7 @@ suite('GET /process/session/entrypoint/logs', () => {
       }
     })
 
-  test('above 16 MiB the beginning and the end are kept, and the gap is reported', async () => {
+  test('above 16 MiB the beginning and the end of the log are stored, and the gap is reported', async () => {
     await using box = await boxWith(script("echo BEGIN; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the-end"))
     await ended(box)
     const { body } = await box.get(`${session}/logs`)

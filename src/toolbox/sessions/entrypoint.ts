@@ -1,5 +1,5 @@
-// The entrypoint: the command that the image or snapshot names, run once at each start of the sandbox. Callers see it as a
-// command of a session. In the agent it is a job, because an image need not have a shell.
+// The entrypoint: the command that the image or snapshot names, run once at each start of the sandbox. Callers see the entrypoint
+// as a command of a session. In the agent it is a job, because an image need not have a shell.
 import { Problem } from '#src/problems.ts'
 import { complaintBytes, notProcessOne, wantedToBeFirst } from '#src/toolbox/running/not-process-one.ts'
 import { hasRunShort, lookBack, type OutOfMemory } from '#src/toolbox/running/out-of-memory.ts'
@@ -22,7 +22,7 @@ const viewOf = async (sandbox: ToolboxSandbox, job: Job): Promise<Command> => ({
   ...((await lookBack(sandbox, [job]))(job) === undefined ? {} : { oom: true as const }),
 })
 
-/** The session of the entrypoint; it has no commands if there is no entrypoint. */
+/** Returns the session of the entrypoint, which has no commands if there is no entrypoint. */
 export const getEntrypoint = async (sandbox: ToolboxSandbox): Promise<Session> => {
   const job = await findJob(sandbox)
   return { sessionId: entrypointId, commands: job === undefined ? [] : [await viewOf(sandbox, job)] }
@@ -34,7 +34,7 @@ export const getEntrypointCommand = async (sandbox: ToolboxSandbox, id: string):
   return await viewOf(sandbox, job)
 }
 
-/** Ignores a missing job: without an entrypoint there is no output. */
+/** Ignores the error of a missing job: without an entrypoint there is no output. */
 const unlessMissing = (error: unknown): void => {
   if (!isRefused(error, 'ENOENT')) throw error
 }
@@ -65,7 +65,7 @@ export const readEntrypointLogs = async (
   const { logs } = await told(collectLogs(output(agent, signal), assignment.organizationId, isMarked))
   const found = await findEntrypointShortage(sandbox)
   if (found !== undefined) return withShortage(logs, found.shortage, { ...found, isMarked })
-  // The output is here, so the agent is asked for the exit code of few entrypoints.
+  // The output is known already, so the agent is asked for the exit code only if the output has such a message.
   const isComplaint = wantedToBeFirst(logs.stderr, failed) || wantedToBeFirst(logs.stdout, failed)
   const exitCode = isComplaint ? (await findJob(sandbox))?.exit?.exitCode : undefined
   return exitCode === undefined || exitCode === 0 ? logs : withLine(logs, notProcessOne, isMarked)
@@ -73,7 +73,7 @@ export const readEntrypointLogs = async (
 
 const failed = 1
 
-/** The line for the end of a followed log, if the entrypoint failed because it was not process 1. */
+/** Returns the line that is added to a followed log if the entrypoint failed because it was not process 1. */
 export const findComplaint = async (sandbox: ToolboxSandbox): Promise<string | undefined> => {
   const job = await findJob(sandbox)
   if (!job?.exit || job.exit.exitCode === 0) return undefined

@@ -1,4 +1,5 @@
-// Logs of a command: as texts of limited length, or as frames that never pile up in our memory.
+// Logs of a command: as texts of limited length, or as frames of a socket. Frames are sent at the reader's pace, so they do not
+// pile up in our memory.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendThrough, sendWhole } from '#src/http/socket.ts'
 import { brokenCharacter } from '#src/kit/json-size.ts'
@@ -10,7 +11,7 @@ import { keptOutputBytes } from '../agent/kept-output.ts'
 import { asTold } from './refusals.ts'
 import type { Logs } from './schemas.ts'
 
-/** The output after a marker belongs to its stream, until the next marker. */
+/** Markers before output in a log: the output after a marker belongs to its stream, until the next marker. */
 export const markers = { stdout: Buffer.of(1, 1, 1), stderr: Buffer.of(2, 2, 2) } as const
 
 type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
@@ -18,7 +19,7 @@ type OutputEvent = Exclude<CommandEvent, { type: 'exit' }>
 const lostNotice = (lostBytes: number): Buffer =>
   Buffer.from(`\n[output truncated: ${lostBytes} bytes of both streams were left out here]\n`)
 
-/** The maximum of kept output of a command, and the line that reports the loss. */
+/** Maximum length of a log: the output that is stored of a command, and the line that reports a loss. */
 const textBytes = keptOutputBytes + 4096
 
 /** Collects the output events of a command, in order. */
@@ -46,7 +47,7 @@ class CollectedLogs implements Disposable {
       this.#streams[event.stream].add(data)
       return
     }
-    // It is unknown which stream lost the output, so each text reports the loss.
+    // It is unknown of which stream the output was lost, so the text of each stream reports the loss.
     this.#lostBytes += event.lostBytes
     this.#isAfterGap = true
     const texts = [this.#output, this.#streams.stdout, this.#streams.stderr]
@@ -79,8 +80,8 @@ class CollectedLogs implements Disposable {
 }
 
 /**
- * `owner`: the organization whose share of memory is used (running/output.ts). `isMarked`: the text of both streams has markers
- * (marked-logs.ts). `exit`: the end of the command, if it has ended.
+ * Collects a log. `owner`: the organization whose share of memory is used (running/output.ts). `isMarked`: the text of both
+ * streams has markers (marked-logs.ts). `exit`: the end of the command, if it has ended.
  */
 export const collectLogs = async <Exit extends { type: 'exit' }>(
   events: AsyncIterable<OutputEvent | Exit>,
@@ -100,8 +101,8 @@ export const collectLogs = async <Exit extends { type: 'exit' }>(
 }
 
 /**
- * Adds the line about memory to the log of a failed command. Output of a successful one stays unchanged, because a program may
- * parse it.
+ * Adds the line about memory to the log of a failed command. The output of a successful command stays unchanged, because a
+ * program may parse it.
  */
 export const withShortage = (
   logs: Logs,
@@ -119,12 +120,15 @@ export const withLine = (logs: Logs, line: string, isMarked: boolean): Logs => {
   return { ...logs, output: logs.output + marked, stderr: logs.stderr + line }
 }
 
-/** Maximum size of a message: the SDK spreads each message into arguments of one call, and crashes if they overflow the stack. */
+/**
+ * Maximum size of a message. The SDK passes the bytes of each message as arguments of one call, and crashes if they overflow its
+ * stack.
+ */
 const frameBytes = 32 * 1024
 
 /**
- * Sends a piece as messages that each begin with the marker. Returns true if all was sent at once, else calls `done` later.
- * Copies no output: the marker goes into the room before it, or over bytes that the kernel has already taken.
+ * Sends a piece as messages that each begin with the marker. Returns true if all was sent at once; otherwise calls `done` later.
+ * Copies no output: the marker is written into the room before the piece, or over bytes that the kernel already has.
  */
 const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean => {
   if (piece.type === 'truncated') {
@@ -150,8 +154,8 @@ const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean =
 }
 
 /**
- * Sends all output, then `lastLine`, which is asked for after the end, and closes with 1000. Reads more only after the kernel has
- * taken the last piece, so a slow reader costs one piece of memory. Output that the agent could not keep meanwhile is reported as
+ * Sends all output, then the line that `lastLine` returns after the end, and closes with 1000. Reads more only after the kernel
+ * has the last piece, so a slow reader costs one piece of memory. Output that the agent could not store meanwhile is reported as
  * lost.
  */
 export const sendLogs = async (

@@ -4,7 +4,10 @@ import { sdkSourceHeader, sdkVersionHeader } from '#src/wire/access.ts'
 
 const firstWithJson = [0, 167] as const
 
-/** Callers that are no SDK get JSON. An SDK without a version is an old one; version 0.0 is a development build. */
+/**
+ * Whether a caller gets text with markers. A caller without SDK headers gets JSON. An SDK without a version is an old one;
+ * version 0.0 is a development build.
+ */
 export const wantsMarks = ({ headers }: Pick<FastifyRequest, 'headers'>): boolean => {
   const version = headers[sdkVersionHeader]
   if (version === undefined) return headers[sdkSourceHeader] !== undefined

@@ -17,7 +17,7 @@ const busy: Record<string, string> = {
   ENOBUFS: 'So much waits in this session already that it takes no more now.',
 }
 
-/** Always a Problem. */
+/** Translates any error into a Problem. */
 export const asTold = (error: unknown): Problem => {
   if (error instanceof AgentGone) return notStarted('The sandbox stopped meanwhile.', { cause: error })
   if (error instanceof StartFailed) {

@@ -34,7 +34,7 @@ import {
   startCommand,
 } from './service.ts'
 
-/** Returns marked text for old SDKs, else JSON. Text is sent as text/plain. */
+/** Sends text with markers to old SDKs, as text/plain, and JSON to all other callers. */
 const asWanted = async (
   request: FastifyRequest,
   read: (isMarked: boolean) => Promise<Logs>,
@@ -44,7 +44,7 @@ const asWanted = async (
   return isMarked ? logs.output : logs
 }
 
-/** A command may have 1 MiB, and JSON may take six bytes for one. */
+/** Maximum size of a body: a command may have 1 MiB, and JSON may take six bytes for each. */
 const bodyLimit = longestText
 
 export const sessionRoutes = [

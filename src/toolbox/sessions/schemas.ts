@@ -2,7 +2,7 @@ import Type from 'typebox'
 import { LongText, optional, PathText } from '#src/http/shapes.ts'
 import { outOfMemory } from '../exec/schemas.ts'
 
-/** The id is one segment of a path. */
+/** Schema of an id, which must be one segment of a path. */
 const Id = Type.String({
   minLength: 1,
   maxLength: 255,
@@ -12,7 +12,7 @@ const Id = Type.String({
 
 export const CreateSessionRequest = Type.Object({ sessionId: Id })
 
-/** Any text is allowed: an id that cannot exist is 404, not 400. */
+/** Schema of the path parameters. Any text is allowed: an id that cannot exist is 404, not 400. */
 export const SessionParams = Type.Object({ sessionId: PathText })
 export const CommandParams = Type.Object({ sessionId: PathText, commandId: PathText })
 export type CommandParams = Type.Static<typeof CommandParams>
@@ -21,7 +21,7 @@ export const Command = Type.Object({
   id: Type.String(),
   /** The command text; in lists at most its first 4 KiB. */
   command: Type.String(),
-  /** Set once the command has ended: 128 + N for signal N, -1 if it never ran. */
+  /** Exit code, set once the command has ended: 128 + N for signal N, -1 if the command never ran. */
   exitCode: Type.Optional(Type.Integer()),
   ...outOfMemory,
 })
@@ -41,11 +41,11 @@ export const ExecRequest = Type.Object({
 export type ExecRequest = Type.Static<typeof ExecRequest>
 
 const logs = {
-  /** Both streams in order of arrival. */
+  /** Output of both streams in order of arrival. */
   output: Type.String(),
   stdout: Type.String(),
   stderr: Type.String(),
-  /** Set if output is missing; the texts say where and how much. */
+  /** Set if output is missing; the texts say how much, and where. */
   truncated: Type.Optional(Type.Literal(true)),
   ...outOfMemory,
 }

@@ -22,7 +22,7 @@ import type { Command, CommandParams, ExecRequest, ExecResult, Logs, Session } f
 
 const commandBytes = 1024 * 1024
 const inputBytes = 1024 * 1024
-/** A command that never ran has this exit code. */
+/** Exit code in answers for a command that never ran. */
 const neverRan = -1
 
 const checkNotReserved = (id: string) => {
@@ -83,11 +83,11 @@ export const getCommand = async (sandbox: ToolboxSandbox, params: CommandParams)
   return commandView(command, await lookBack(sandbox, [command]))
 }
 
-/** A repeated command gets its first id, by which the agent recognizes it. */
+/** Id of a new command. A repeated call gets the same id, by which the agent recognizes the command. */
 const commandIdOf = (idempotencyKey: string | undefined): string =>
   idempotencyKey === undefined ? randomUUID() : createHash('sha256').update(idempotencyKey).digest('hex').slice(0, 32)
 
-/** A command to run, and its id. */
+/** A command to run and its id. */
 type Exec = { id: string; given: Given<ExecRequest> }
 
 const readExec = (sessionId: string, given: Given<ExecRequest>, idempotencyKey: string | undefined): Exec => {
@@ -98,7 +98,7 @@ const readExec = (sessionId: string, given: Given<ExecRequest>, idempotencyKey: 
   return { id: commandIdOf(idempotencyKey), given }
 }
 
-/** Checks that the command of a taken id has the same text: the id is taken only if the command was sent before. */
+/** Checks that an existing command with this id has the same text. The id exists only if the command was sent before. */
 const checkIsSame = async ({ agent }: ToolboxSandbox, sessionId: string, { id, given }: Exec): Promise<void> => {
   const { text } = await agent.sessions.command(sessionId, id)
   if (given.body.command !== text) throw otherBody()
@@ -123,13 +123,13 @@ export const startCommand = async (
   return exec.id
 }
 
-/** Runs and follows a command. Releases its text when the agent has it. */
+/** Runs a new command and follows it. Releases the text when the agent has it. */
 const followNew = ({ agent }: ToolboxSandbox, sessionId: string, { id, given }: Exec, signal: AbortSignal) => {
   const spec = { id, text: given.body.command, keepInput: false, echoInput: false }
   return agent.sessions.execAndFollow(sessionId, spec, { onTaken: given.letGo, signal })
 }
 
-/** Runs and follows a command; if it was sent before, only follows it. */
+/** Runs and follows a command. If the command was sent before, only follows it. */
 async function* execAndFollow(sandbox: ToolboxSandbox, sessionId: string, exec: Exec, signal: AbortSignal) {
   try {
     yield* followNew(sandbox, sessionId, exec, signal)
@@ -184,7 +184,7 @@ const findShortage = async (
   return shortage && { shortage, exitCode: command.end?.exitCode ?? neverRan }
 }
 
-/** The last line for the log of a command that failed for a reason that is known here. */
+/** The last line for the log of a failed command, if the reason of the failure is known here. */
 export const lastLineOf = async (sandbox: ToolboxSandbox, params: CommandParams): Promise<string | undefined> => {
   const found = await findShortage(sandbox, params)
   if (found === undefined) return params.sessionId === entrypointId ? await findComplaint(sandbox) : undefined
@@ -207,7 +207,7 @@ export const readLogs = async (
   return found === undefined ? logs : withShortage(logs, found.shortage, { ...found, isMarked })
 }
 
-/** Pours the log of a command; the caller has checked that the command exists. */
+/** Passes the log of a command to `take`. The caller has checked that the command exists. */
 export const pourLogs = (
   sandbox: ToolboxSandbox,
   { sessionId, commandId }: CommandParams,

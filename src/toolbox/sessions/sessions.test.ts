@@ -42,7 +42,7 @@ suite('sessions', () => {
   const codeOf = ({ status, body }: Reply) => [status, body.code]
 
   suite('POST /process/session, GET /process/session, GET /process/session/{sessionId}, DELETE /process/session/{sessionId}', () => {
-    test('201 with the empty session; it is listed and found until it is deleted', async () => {
+    test('201 with the empty session, which is listed and found until it is deleted', async () => {
       const id = await open()
       assert.deepEqual((await box.get(`/process/session/${id}`)).body, { sessionId: id, commands: [] })
       const { body } = await box.get('/process/session')
@@ -53,7 +53,7 @@ suite('sessions', () => {
       assert.equal((await box.delete(`/process/session/${id}`)).status, 404)
     })
 
-    test('400 for an id that is empty, blank, too long, reserved, missing or has a slash; 409 if taken', async () => {
+    test('400 for an id that is empty, blank, too long, reserved, missing or has a slash; 409 if in use', async () => {
       for (const sessionId of ['', '  ', 'x'.repeat(256), 'a/b', '..', 'entrypoint', 'a\nb', 7, undefined]) {
         assert.equal((await box.post('/process/session', { sessionId })).status, 400, String(sessionId))
       }
@@ -130,13 +130,13 @@ suite('sessions', () => {
       assert.equal(there.body.stdout, 'new\n')
     })
 
-    test('state stays: directory, variables, functions', async () => {
+    test('the state of the shell stays from one command to the next: directory, variables, functions', async () => {
       const id = await open()
       await exec(id, 'cd /tmp; X=1; export Y=2; f() { echo "f$1"; }')
       assert.equal((await exec(id, 'pwd; echo $X; sh -c "echo \\$Y"; f 3')).body.stdout, '/tmp\n1\n2\nf3\n')
     })
 
-    test('a synchronous command has no input; sending some is 409', async () => {
+    test('a synchronous command has no input; sending it some is 409', async () => {
       const id = await open()
       assert.equal((await exec(id, 'cat; echo end')).body.stdout, 'end\n')
       const busy = exec(id, 'sleep 1000')
@@ -172,7 +172,7 @@ suite('sessions', () => {
       assert.equal((await exec(id, 'true', { runAsync: null, async: null, suppressInputEcho: null })).status, 200)
     })
 
-    test('exit N returns N; afterwards the session has ended: 410', async () => {
+    test('after exit N the command has exit code N, and further commands are 410', async () => {
       const id = await open()
       const { status, body } = await exec(id, 'echo bye; exit 5')
       assert.deepEqual([status, body.exitCode, body.stdout], [200, 5, 'bye\n'])
@@ -208,12 +208,12 @@ suite('sessions', () => {
       assert.equal((await exec(id, 'echo next')).body.stdout, 'next\n')
     })
 
-    test('invalid UTF-8 becomes U+FFFD', async () => {
+    test('invalid UTF-8 in output becomes U+FFFD', async () => {
       const id = await open()
       assert.equal((await exec(id, "printf 'a\\377b\\0c'")).body.stdout, 'a\uFFFDb\0c')
     })
 
-    test('output above its limit keeps its beginning and end, and says how much is missing', async () => {
+    test('output above its limit is cut to its beginning and end, and says how much is missing', async () => {
       const id = await open()
       const { body } = await exec(id, "echo BEGIN; head -c 40000000 /dev/zero | tr '\\0' x; echo; echo the-end")
       assert.deepEqual([body.exitCode, body.truncated], [0, true])
@@ -227,7 +227,7 @@ suite('sessions', () => {
       assert.equal(lost + [...logs.stdout].filter((letter) => letter === 'x').length, 40_000_000)
     })
 
-    test('no character is cut in two at a gap', async () => {
+    test('no character is cut in two at the gap in cut output', async () => {
       const id = await open()
       const { body } = await exec(id, "yes 😀 | tr -d '\\n' | head -c 40000000; printf 'the-end'")
       const { body: logs } = await box.get(`${commandAt(id, body.cmdId)}/logs`)
@@ -252,7 +252,7 @@ suite('sessions', () => {
       assert.equal((await exec(id, 'echo on')).body.stdout, 'on\n')
     })
 
-    test('400 for a missing or blank command, or one with a NUL; 413 above 1 MiB; 404 for an unknown session', async () => {
+    test('400 for a missing or blank command, or a NUL in it; 413 above 1 MiB; 404 for an unknown session', async () => {
       const id = await open()
       for (const body of [{}, { command: '' }, { command: ' \n' }, { command: 'a\0b' }, { command: 7 }, '{', '[]']) {
         assert.equal((await box.post(`/process/session/${id}/exec`, body)).status, 400, JSON.stringify(body))
@@ -271,7 +271,7 @@ suite('sessions', () => {
       assert.equal(listed.command, `${command.slice(0, 4096)}…`)
     })
 
-    test('100 sessions at once', async () => {
+    test('100 sessions at once each run their own commands', async () => {
       const ids = await Promise.all(Array.from({ length: 100 }, open))
       await Promise.all(ids.map((id) => exec(id, `N=${id}`)))
       const replies = await Promise.all(ids.map((id) => exec(id, 'echo $N')))
@@ -294,7 +294,7 @@ suite('sessions', () => {
       assert.deepEqual(body, { output: 'one\ntwo\none+two\n', stdout: 'one\ntwo\none+two\n', stderr: '' })
     })
 
-    test('suppressInputEcho keeps the input out of the log', async () => {
+    test('suppressInputEcho leaves the input out of the log', async () => {
       const id = await open()
       const command = await execAsync(id, 'read a; echo got', { suppressInputEcho: true })
       await input(id, command, 'secret')
@@ -333,14 +333,14 @@ suite('sessions', () => {
       const asSdk = (version: string) => ({ 'x-daytona-sdk-version': version })
       const exec = `/process/session/${id}/exec`
       const ran = await box.post(exec, { command: line }, asSdk('0.143.0'))
-      // Old SDKs split the streams out of `output` here too.
+      // Old SDKs read the streams from `output` in this answer too.
       assert.deepEqual([ran.body.output, ran.body.stdout], [marked, 'one\nthree\n'])
       assert.equal((await box.post(exec, { command: 'echo x' })).body.output, 'x\n')
       const logs = `${commandAt(id, ran.body.cmdId)}/logs`
       for (const version of ['0.143.0', '0.166.9', 'v0.20.1']) {
         assert.equal((await box.get(logs, asSdk(version))).body, marked, version)
       }
-      // An SDK without a version.
+      // This request is of an SDK without a version.
       assert.equal((await box.get(logs, { 'x-daytona-source': 'sdk-python' })).body, marked)
       for (const version of ['0.167.0', '0.216.0', '1.0.0', '0.0.0-dev', 'x']) {
         assert.equal((await box.get(logs, asSdk(version))).body.stdout, 'one\nthree\n', version)
@@ -355,7 +355,7 @@ suite('sessions', () => {
       assert.equal((await box.get(commandAt('none', 'none'))).status, 404)
     })
 
-    test('another gate finds the same: all state is in the sandbox', async () => {
+    test('another gate finds the same sessions: all state is in the sandbox', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo before; read x; echo after')
       await seen(id, command, /before/)
@@ -381,7 +381,7 @@ suite('sessions', () => {
       for (const frame of frames) assert.ok(['010101', '020202'].includes(frame.subarray(0, 3).toString('hex')))
     })
 
-    test('all output of an ended command, then the close; without follow also for a running one', async () => {
+    test('sends all output of an ended command, then closes; without follow also for a running command', async () => {
       const id = await open()
       const { body } = await exec(id, 'echo all')
       for (const query of ['', '?follow=true', '?follow=false']) {
@@ -401,7 +401,7 @@ suite('sessions', () => {
       assert.equal(await refusalOf(logs('none', 'none', '?follow=maybe')), 400)
     })
 
-    test('every byte arrives', async () => {
+    test('every byte of a log arrives', async () => {
       const id = await open()
       const command = await execAsync(id, "printf '\\377\\000\\200'; head -c 100000 /dev/zero | tr '\\0' '\\203'")
       const { stdout, code } = await follow(logs(id, command))
@@ -409,7 +409,7 @@ suite('sessions', () => {
       assert.ok(stdout.equals(Buffer.concat([Buffer.of(0xff, 0, 0x80), Buffer.alloc(100_000, 0x83)])))
     })
 
-    test('long output comes in messages that fit in the SDK, which makes arguments of their bytes', async () => {
+    test('long output comes in messages small enough for the SDK, which passes their bytes as arguments', async () => {
       const id = await open()
       const { body } = await exec(id, "head -c 3000000 /dev/zero | tr '\\0' x; echo end >&2")
       const { stdout, stderr, frames } = await follow(logs(id, body.cmdId))
@@ -434,7 +434,7 @@ suite('sessions', () => {
         (sum, [, bytes]) => sum + Number(bytes),
         0,
       )
-      // The input line is echoed.
+      // The log also has the echo of the input line.
       assert.equal(stdout.length + lost, '\n'.length + 60_000_000 + '\nthe-end\n'.length)
       assert.ok(stdout.toString('latin1').endsWith('\nthe-end\n'))
     })

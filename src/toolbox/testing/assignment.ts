@@ -1,4 +1,4 @@
-// For tests: the assignment of a sandbox called `box-1`, for rooms that need only a user and an environment.
+// For tests: the assignment of a sandbox called `box-1`, for tests that need only a user and an environment.
 import { userInfo } from 'node:os'
 import { dirname } from 'node:path'
 import type { Assignment } from '#src/wire/runner-link.ts'

@@ -1,4 +1,4 @@
-// For tests: a called sandbox without a runner.
+// For tests: the sandbox of a call, with stand-ins for the functions that its runner provides.
 import { compile } from '#src/runner/gate-link/compiler.ts'
 import { typeRemover } from '#src/runner/gate-link/type-remover.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'

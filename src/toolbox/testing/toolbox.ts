@@ -26,11 +26,11 @@ export type Toolbox = AsyncDisposable & {
   get: (path: string, headers?: OutgoingHttpHeaders) => Promise<Reply>
   post: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => Promise<Reply>
   delete: (path: string) => Promise<Reply>
-  /** URL of a path that begins at the root. */
+  /** Returns the URL of a path that starts with a slash. */
   url: (path: string) => string
   /** Opens a WebSocket; the test follows its events. */
   socket: (path: string, subprotocols?: string[]) => WebSocket
-  /** A call that the test may hang up. */
+  /** Starts a call that the test may break off. */
   call: (path: string, body: unknown, headers?: OutgoingHttpHeaders) => ClientRequest
 }
 
@@ -68,7 +68,7 @@ export const startToolbox = async (changes: Partial<Assignment> = {}, options: O
   }
   const settle = async (outgoing: ClientRequest): Promise<Reply> => {
     const [answer] = await once(outgoing, 'response')
-    // The answer may come before the whole body was sent; then errors of the rest do not matter.
+    // The answer may come before the whole body was sent. Errors while the rest is sent do not matter then.
     outgoing.on('error', () => undefined)
     let text = ''
     for await (const piece of answer.setEncoding('utf8')) text += piece

@@ -28,7 +28,7 @@ export class NativeAgent {
   readonly agent: Agent
   readonly socketPath: string
   readonly pid: number
-  /** A fresh directory that goes away with the agent. */
+  /** A fresh directory that is deleted with the agent. */
   readonly directory: string
   readonly #process: ChildProcess
   readonly #exited: Promise<unknown[]>
@@ -66,7 +66,7 @@ export class NativeAgent {
     return readdirSync(`/proc/${this.pid}/fd`).length
   }
 
-  /** The targets of the agent's open descriptors. A descriptor that closes meanwhile is left out. */
+  /** The targets of the agent's open descriptors. A descriptor that is closed while they are read is left out. */
   get openPaths(): string[] {
     return readdirSync(`/proc/${this.pid}/fd`).flatMap((fd) => {
       try {

@@ -1,4 +1,4 @@
-// Commands of a session, as the tests of sessions queue and read them.
+// For tests of sessions: queues commands of a session and reads their output.
 import assert from 'node:assert/strict'
 import { userInfo } from 'node:os'
 import type { CommandEvent, Sessions } from '../agent.ts'
@@ -31,7 +31,7 @@ export const read = async (events: AsyncIterable<CommandEvent>): Promise<Command
   return told
 }
 
-/** The output of a command on each stream, and its exit code. */
+/** Runs a command, and returns its output on each stream and its exit code. */
 export const run = async (
   sessions: Sessions,
   session: string,

@@ -1,4 +1,4 @@
-// For tests: the file endpoints as the gate serves them, with a directory that every user may enter. The agent is an ordinary
+// For tests: the file endpoints as the gate serves them, and a directory that every user may enter. The agent is an ordinary
 // process of this machine.
 import { once } from 'node:events'
 import { chmodSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -24,7 +24,7 @@ export type Reply = {
   headers: IncomingHttpHeaders
   bytes: Buffer
   text: string
-  /** The parsed text, if it is JSON. */
+  /** The body, parsed if it is JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: what an answer holds is what the test asserts
   body: any
 }
@@ -76,7 +76,7 @@ export class FilesRoom {
     })
   }
 
-  /** URL of an endpoint, for calls that no other method here can make. */
+  /** URL of an endpoint, for calls for which this class has no method. */
   url(path: string): string {
     return `http://127.0.0.1:${this.#port}/toolbox/box-1/files${path}`
   }
@@ -105,7 +105,7 @@ export class FilesRoom {
       path: `/toolbox/box-1/files${path}?${new URLSearchParams(query)}`,
       headers,
     })
-    // The answer may come before the whole body was sent; then errors of the rest do not matter.
+    // The answer may come before the whole body was sent. Errors while the rest is sent do not matter then.
     outgoing.on('error', () => undefined)
     return outgoing
   }

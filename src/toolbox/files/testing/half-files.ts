@@ -1,7 +1,8 @@
-// For tests: files that an agent is still receiving. They have no name, so they are found through the open descriptors.
+// For tests: finds files that an agent is still receiving. They have no name, so they are found through the agent's open
+// descriptors.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
-/** Returns nothing for a process that ends meanwhile. */
+/** Returns an empty list for a process that ends while it is examined. */
 const orNothing = <T>(look: () => T[]): T[] => {
   try {
     return look()

@@ -19,13 +19,13 @@ type Reply = { status: number; body: any }
 type CallOptions = { signal?: AbortSignal }
 
 export class GitRoom {
-  /** `{url}/git/status` and so on. */
+  /** URL of the git endpoints, without `/git/status` and so on. */
   readonly url: string
   readonly directory: string
   readonly home: string
   /** A bare repository with one commit on `main`: `readme` says `one`. */
   readonly upstream: string
-  /** This repository and its neighbours, served over HTTP. */
+  /** A server of this repository and its neighbours over HTTP. */
   readonly http: GitServer
   readonly native: NativeAgent
   readonly #stop: () => Promise<void>
@@ -74,7 +74,7 @@ export class GitRoom {
     this.git(join(this.directory, 'seed'), 'push', 'origin', 'HEAD:main')
   }
 
-  /** Runs git directly, beside the API. */
+  /** Runs git directly on this machine, not through the API. */
   git(directory: string, ...args: string[]): string {
     return execFileSync('git', args, {
       cwd: directory,
@@ -100,7 +100,7 @@ export class GitRoom {
     return this.git(directory, 'rev-parse', 'HEAD').trim()
   }
 
-  /** Commits to a branch of the upstream, as another user. */
+  /** Adds a commit to a branch of the upstream, as another user. */
   advance(files: Record<string, string>, branch = 'main'): string {
     const seed = join(this.directory, 'seed')
     const hash = this.commit(seed, files, `to ${branch}`)
@@ -132,14 +132,14 @@ export class GitRoom {
     return reply
   }
 
-  /** A clone of the upstream, made through the API. */
+  /** Clones the upstream through the API. Returns the path of the clone. */
   async clone(name = 'work'): Promise<string> {
     const path = join(this.home, name)
     await this.done('/clone', { url: `file://${this.upstream}`, path })
     return path
   }
 
-  /** The files below the home that contain these bytes. */
+  /** Lists the files below the home that contain these bytes. */
   filesWith(secret: string): string[] {
     return readdirSync(this.home, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
@@ -155,5 +155,5 @@ export class GitRoom {
   }
 }
 
-/** Code and status of a refusal. */
+/** Status and code of a refusal, for comparison. */
 export const refusal = ({ status, body }: Reply): [number, string] => [status, body?.code]

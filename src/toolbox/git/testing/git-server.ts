@@ -1,4 +1,4 @@
-// For tests: repositories over HTTP on loopback, with a user name and a password, served by git's own CGI program.
+// For tests: serves repositories over HTTP on loopback, with a user name and a password, through git's own CGI program.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'

@@ -8,7 +8,7 @@ export const contextPath = '/process/interpreter/context'
 type Message = Record<string, string>
 type Outcome = { messages: Message[]; code: number; reason: string }
 
-/** Sends one raw frame, and records all messages until the close. */
+/** Sends one frame, and records all messages until the close. */
 export class Run {
   readonly socket: WebSocket
   readonly messages: Message[] = []

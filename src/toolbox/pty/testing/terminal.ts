@@ -28,9 +28,9 @@ export const connectedMessage = { type: 'control', status: 'connected' }
 
 export class Terminal {
   readonly socket: WebSocket
-  /** Parsed text frames, in order. */
+  /** Parsed text frames, in order of arrival. */
   readonly controls: Record<string, unknown>[] = []
-  /** The status of a refused upgrade, or the code and reason of the close. */
+  /** Resolves with the status of a refused upgrade, or the code and reason of the close. */
   readonly end: Promise<{ status?: number; body?: string; code?: number; reason?: string }>
   #pieces: Buffer[] = []
   hasEnded = false
@@ -93,5 +93,5 @@ export const envsToken = (value: unknown) =>
 export const connect = async (box: Toolbox, id: string, offered: string[] = [exitControl]) =>
   await new Terminal(box.socket(`${pty}/${encodeURIComponent(id)}/connect`, offered)).connected()
 
-/** The ids in the list of terminals. */
+/** Returns the ids in the list of terminals. */
 export const listed = async (box: Toolbox) => (await box.get(pty)).body.sessions.map(({ id }: { id: string }) => id)

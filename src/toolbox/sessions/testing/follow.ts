@@ -18,7 +18,7 @@ export const follow = async (socket: WebSocket): Promise<Followed> => {
   return { stdout: of(1), stderr: of(2), code, frames }
 }
 
-/** The status of a refused upgrade. */
+/** Returns the status of a refused upgrade. */
 export const refusalOf = async (socket: WebSocket): Promise<number> => {
   socket.on('error', () => undefined)
   const [, answer] = await once(socket, 'unexpected-response')
