@@ -5,8 +5,8 @@ import { distributionIn, sourcesFrom } from './apt-sources.ts'
 const debian = { id: 'debian', codename: 'bookworm' }
 const ubuntu = { id: 'ubuntu', codename: 'noble' }
 
-suite('where the default image comes from', () => {
-  test('the default image has the host’s release, or Debian where the host is something else', () => {
+suite('the mirror and release of the default image', () => {
+  test('the default image has the host’s release of Debian or Ubuntu; on other hosts it is Debian', () => {
     assert.deepEqual(distributionIn('NAME="x"\nVERSION_CODENAME=trixie\nID=debian\n'), {
       id: 'debian',
       codename: 'trixie',

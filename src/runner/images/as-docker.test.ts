@@ -1,4 +1,4 @@
-// What registries contain besides plain images for one machine, and what images contain besides plain files.
+// Content of registries other than plain images for one machine, and content of images other than plain files.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -20,7 +20,7 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, fails, rootfs, read } = room
 
-  test('a digest wins over a tag beside it, also for a registry with a port', async () => {
+  test('if a name has both a tag and a digest, the digest counts, also for a registry with a port', async () => {
     const [old, moved] = ['old', 'new'].map((text) => makeImage({ layers: [layer(file('a', text))] }))
     assert.ok(old && moved)
     const reference = room.registry.put('team/app:1', moved, old)
@@ -30,7 +30,7 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
     assert.ok(!room.registry.asked.some((path) => path.endsWith('/manifests/1')))
   })
 
-  test('from an index with attestations and signatures the image of this machine is taken', async () => {
+  test('in an index with attestations and signatures, the image for this machine is found', async () => {
     const image = makeImage({ layers: [layer(file('a'))] })
     const attestation = makeArtifact({
       layers: [{ mediaType: 'application/vnd.in-toto+json', digest: image.digest, size: image.manifest.length }],
@@ -114,9 +114,9 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
     }
   })
 
-  test('eStargz and zstd:chunked are unpacked as plain layers', async () => {
+  test('eStargz and zstd:chunked layers are unpacked like plain ones', async () => {
     const tar = layer(file('a'), file('big', randomText(300_000)))
-    // Each part is a gzip stream. An empty stream at the end tells where the table is.
+    // An eStargz layer is a sequence of gzip streams. An empty stream at its end contains the position of the table of files.
     const parts = (bytes: Buffer) => {
       const cuts = [0, 512, 1024, 2048, 100_352, bytes.length]
       return cuts.slice(1).map((cut, at) => bytes.subarray(cuts[at], cut))

@@ -1,4 +1,4 @@
-// Images of other people promise nothing: these have one static program, and no user, no bash, no home and no /etc.
+// Callers' images need not have what ours has. The images here have a single static program, and no user, bash, home or /etc.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'

@@ -33,7 +33,7 @@ suite('downloaded layers', { skip: needsRoot }, () => {
     }
   })
 
-  test('a layer of one origin is neither offered to another origin nor taken for its layer', async () => {
+  test('a layer of one origin is not used for images of another origin', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-blobs-'))
     try {
       const kept = new Blobs(join(directory, 'blobs'))

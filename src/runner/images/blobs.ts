@@ -34,7 +34,7 @@ export class Blobs {
   }
 
   /**
-   * Removes what is not wanted, then the least recently used layers until the rest fits. Returns the bytes that stay. A layer is
+   * Removes unwanted layers, then the least recently used layers until the rest fits. Returns the bytes that stay. A layer is
    * `surplus` if it was wanted and did not fit.
    */
   async sweep(
@@ -87,7 +87,7 @@ export class BlobsOfOrigin {
     return join(this.#directory, keptNameOf({ origin: this.#origin, digest }))
   }
 
-  /** Links a known layer to `<to>/<name>`. The file belongs to root and cannot be written through the link. */
+  /** Makes `<to>/<name>` a hard link to a stored layer. The file belongs to root and cannot be written through the link. */
   async offer(digest: string, to: string): Promise<boolean> {
     try {
       await link(this.#path(digest), join(to, nameOf(digest)))
@@ -101,7 +101,7 @@ export class BlobsOfOrigin {
     }
   }
 
-  /** Returns the layers that are not stored here. What a power cut has left shorter than the layer is removed. */
+  /** Returns the layers that are not stored here. Removes a stored file whose length is wrong, as after a power cut. */
   async missing<Layer extends { digest: string; size: number }>(layers: readonly Layer[]): Promise<Layer[]> {
     const isHere = layers.map(async ({ digest, size }) => {
       const stats = await lstat(this.#path(digest)).catch(() => undefined)
@@ -112,17 +112,17 @@ export class BlobsOfOrigin {
     return layers.filter((_, at) => !found[at])
   }
 
-  /** Takes a layer over from other blobs, unless it is not there. */
+  /** Moves a layer from the layers of another origin to these. No error if the layer is missing there. */
   async moveFrom(other: BlobsOfOrigin, digest: string): Promise<void> {
     await ignoring(['ENOENT'], rename(other.#path(digest), this.#path(digest)))
   }
 
-  /** Has a layer of other blobs, too, unless it is not there. */
+  /** Adds a hard link to a layer of another origin. No error if the layer is missing there or present here. */
   async linkFrom(other: BlobsOfOrigin, digest: string): Promise<void> {
     await ignoring(['ENOENT', 'EEXIST'], link(other.#path(digest), this.#path(digest)))
   }
 
-  /** Takes a copy of a file that a program may still be writing to. Does nothing unless the file is what its digest says. */
+  /** Stores a copy of a file that a program may still be writing to. Does nothing if the copy does not match the digest. */
   async takeCopy(digest: string, from: string): Promise<void> {
     const path = join(from, nameOf(digest))
     if (!(await lstat(path).catch(() => undefined))?.isFile()) return
@@ -136,7 +136,7 @@ export class BlobsOfOrigin {
     }
   }
 
-  /** Takes a file that a finished program left in `from`, if it matches its digest. */
+  /** Moves a file here that a finished program left in `from`. Throws if the file does not match the digest. */
   async take(digest: string, from: string): Promise<void> {
     const kept = this.#path(digest)
     if ((await lstat(kept).catch(() => undefined)) !== undefined) return

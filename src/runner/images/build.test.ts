@@ -58,7 +58,7 @@ suite('building an image', { skip: needs }, () => {
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('a build waits for files that a killed runner’s builder still holds, and starts from nothing', async () => {
+  test('a build waits until files of a killed runner’s build are free, and starts in an empty directory', async () => {
     const { server, url } = await silentMirror()
     server.close()
     using _ = makeBusy(join(directory, 'work/root'))

@@ -1,5 +1,5 @@
-// Builds an image's tar stream into a compressed file. Nothing stays behind when it is killed: mmdebstrap is the first process of
-// a pid namespace and runs in a mount namespace; both end with us.
+// Builds an image's tar stream into a compressed file. A killed build leaves no process: mmdebstrap is the first process of a pid
+// namespace and runs in a mount namespace, and both end with this process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
@@ -20,17 +20,17 @@ type BuildParts = {
   /** Directory for temporary files. It is emptied first and removed afterwards. */
   workDir: string
   onProgress: (progress: Progress) => void
-  /** Told what the image lacks although the build succeeds. */
+  /** Called with what the image lacks, although the build succeeds. */
   onLack: (lack: string) => void
   timeoutMs: number
-  /** Gives way to what sandboxes do. */
+  /** Runs the build with low priority, so that it does not slow down sandboxes. */
   isInBackground?: boolean
 }
 
 const lastLinesLimit = 15
 const lackPrefix = 'alcove: '
 
-/** Where pip gets packages on this host, if it is not PyPI. */
+/** Finds the package index that pip uses on this host, if it is not PyPI. */
 const indexOfHost = async (): Promise<Record<string, string>> => {
   const text = await readFile('/etc/pip.conf', 'utf8').catch(() => '')
   const url = /^index-url\s*=\s*(\S+)/m.exec(text)?.[1]

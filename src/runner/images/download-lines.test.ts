@@ -4,8 +4,8 @@ import { createDownloadLines } from './download-lines.ts'
 
 const MiB = 1024 ** 2
 
-suite('what a build log says of a download', () => {
-  test('a line shows bytes and layers, once for each further tenth', () => {
+suite('the lines of a build log about a download', () => {
+  test('there is one line for each further tenth of a download, with bytes and layers', () => {
     const lineAt = createDownloadLines({ layers: 5, bytes: 310 * MiB })
     assert.equal(lineAt(30 * MiB, 0), undefined)
     assert.equal(lineAt(120 * MiB, 1), 'downloaded 120 MiB of 310 MiB, 1 of 5 layers complete')

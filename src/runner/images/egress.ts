@@ -1,4 +1,4 @@
-// The network of programs that fetch what a stranger names. Like a sandbox's network it cannot reach the host, private or
+// The network of programs that fetch addresses named by callers. Like a sandbox's network it cannot reach the host, private or
 // link-local addresses, whatever a name resolves to. Only registries that the operator has named are fetched through the host's
 // network.
 import { existsSync, realpathSync } from 'node:fs'

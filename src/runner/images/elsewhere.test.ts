@@ -1,4 +1,5 @@
-// Where fetching an image can lead, on a private host with listeners for the Internet, a private network and a metadata service.
+// Tests which networks the fetching of an image can reach, on a private host with listeners for the Internet, a private network
+// and a metadata service.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -58,7 +59,7 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    /** The listener greets without TLS. If skopeo reports that, the place was reached. */
+    /** The listener greets without TLS. If skopeo reports that, the listener was reached. */
     const refusalOf = async (
       place: string,
       { seconds = 60, privateRegistries = [] as string[], isWebFile = false } = {},
@@ -101,7 +102,7 @@ if (!isPrivateHost) {
       assert.ok(await reaches('public'))
     })
 
-    test('names that lead nowhere, to private networks, metadata or the host: same sentence, same time', async () => {
+    test('unknown, private, metadata and host addresses fail with the same error after the same time', async () => {
       const told = await Promise.all(
         ['nowhere', 'lan', 'metadata', 'host'].map(async (place) => {
           const begun = performance.now()
@@ -114,7 +115,7 @@ if (!isPrivateHost) {
       assert.deepEqual(told, Array(4).fill(alike))
     })
 
-    test('a file that ADD names is fetched under the same rules, and errors tell as little', async () => {
+    test('a file that ADD names is fetched under the same rules, and errors reveal as little', async () => {
       assert.match(
         (await refusalOf('public', { isWebFile: true })).message,
         /^It could not be fetched from public\.test\.$/,
@@ -132,7 +133,7 @@ if (!isPrivateHost) {
       assert.deepEqual(told, Array(4).fill(alike))
     })
 
-    test('registries that the operator has named are reached wherever they are', async () => {
+    test('registries that the operator has named can be reached at any address', async () => {
       assert.ok(await reaches('lan', { privateRegistries: ['lan.test'] }))
     })
   })

@@ -9,8 +9,8 @@ import { fetchFromFile } from './fetch.ts'
 import { standardLimits } from './limits.ts'
 import { digestOf, makeImage, tarOf, writeLayout } from './testing/oci-image.ts'
 
-suite('what a program that reads images has written', { skip: needsRoot }, () => {
-  test('a part is hashed even if the same part is stored already, so that no image gets a wrong description', async () => {
+suite('files that an image-reading program has written', { skip: needsRoot }, () => {
+  test('a part is hashed even if it is stored already, so that no image gets a wrong description', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-fetch-'))
     try {
       const kept = new Blobs(join(directory, 'blobs'))

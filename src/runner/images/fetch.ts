@@ -30,7 +30,7 @@ export type Fetching = {
   mostBytes: number
   limits: ImageLimits
   signal: AbortSignal
-  /** Bytes that came, and how many parts are complete. */
+  /** Called with the bytes received so far, and the number of complete parts. */
   onBytes: (bytes: number, complete: number) => void
 }
 
@@ -100,7 +100,10 @@ export const fetchFromRegistry = async (
 
 const mostAttempts = 3
 
-/** What is complete in the directory of the download is not downloaded again by the next attempt. All share one limit of time. */
+/**
+ * Runs a download, and retries it if the connection breaks. Parts that are complete in the download's directory are not
+ * downloaded again. All attempts share one time limit.
+ */
 const downloadPersistently = async (
   { limits, signal }: Fetching,
   download: (timeoutMs: number) => Promise<void>,
@@ -179,7 +182,7 @@ const askingFor = ({ directory, names }: Work, { scratch, mostBytes, limits, sig
   },
 })
 
-/** Files with a second name existed before the download. */
+/** Sizes of the files that the download has written. Files with a second name existed before the download. */
 const newSizesIn = async (directory: string): Promise<number[]> => {
   const names = await namesBelow(directory).catch(() => [])
   const sizes = names.map(async (name) => {
@@ -189,7 +192,7 @@ const newSizesIn = async (directory: string): Promise<number[]> => {
   return (await Promise.all(sizes)).flat()
 }
 
-/** Verifies what was written and moves it into the blobs. */
+/** Verifies the files that a program has written and moves them to the stored layers. */
 const adopt = async (blobs: BlobsOfOrigin, { directory }: Work, { mostBytes }: Fetching): Promise<Fetched> => {
   const real = await realpath(directory)
   const small = (path: string) => readSmall(join(real, path), largestDescriptionBytes)

@@ -1,4 +1,4 @@
-// Reads and measures, as root, what a confined program has written, without following its links.
+// Reads and measures, as root, files that a confined program has written. Follows no links.
 import { createHash } from 'node:crypto'
 import { constants, createReadStream } from 'node:fs'
 import { open, readdir, realpath, statfs } from 'node:fs/promises'
@@ -35,10 +35,10 @@ const measured = async (directory: string, unit: string) =>
 /** Disk space of the files below a directory. */
 export const bytesBelow = (directory: string) => measured(directory, '--block-size=1')
 
-/** Number of files below a directory, including directories and itself. */
+/** Number of files and directories below a directory, including the directory itself. */
 export const filesBelow = (directory: string) => measured(directory, '--inodes')
 
-/** Users and groups of files below a directory from this id on, each once, and at most so many. */
+/** Ids of at least `first` that own files below a directory, as user or group. Returns each id once, and at most `most` ids. */
 export const ownersFrom = async (directory: string, first: number, most: number): Promise<number[]> => {
   const script =
     'find "$1" -xdev \\( -uid "+$2" -o -gid "+$2" \\) -printf "%U\\n%G\\n" | sort -nu | awk -v above="$2" \'$1 > above\' | head -n "$3"'
@@ -54,7 +54,7 @@ export const checkRoom = async (directory: string, { keepFreeBytes }: { keepFree
     throw new ImageFailed('no-room', 'The disk that the runner keeps images on is full.')
 }
 
-/** Inodes in use; 0 on file systems that do not count them. */
+/** Inodes in use; 0 if the file system does not count them. */
 export const inodesUsed = async (directory: string): Promise<number> => {
   const { files, ffree } = await statfs(directory)
   return files - ffree

@@ -23,7 +23,7 @@ const publicNetwork = () => Promise.reject(new Error('nothing here is on the Int
 const hour = 3_600_000
 const none: ReadonlySet<string> = new Set()
 
-suite('the default image is renewed', { skip: needsRoot }, () => {
+suite('generations of the default image', { skip: needsRoot }, () => {
   let directory: string
   let built: number
   let now: number
@@ -65,7 +65,7 @@ suite('the default image is renewed', { skip: needsRoot }, () => {
   const namesInPool = async () => (await readdir(join(directory, 'pool/images'))).sort()
   const namesInCache = async () => (await readdir(join(directory, 'cache'))).filter((name) => !name.endsWith('.lock'))
 
-  test('new disks lie over the new one, disks that are there over their own, and control sees one image', async () => {
+  test('after a renewal new disks use the new generation, old disks keep theirs; control sees one image', async () => {
     const store = await opened()
     assert.equal(store.newest('default'), 'default')
     await renew(store)
@@ -77,7 +77,7 @@ suite('the default image is renewed', { skip: needsRoot }, () => {
     assert.deepEqual([next.newest('default'), built], ['default.2', 2])
   })
 
-  test('one that was replaced goes an hour later, if no disk lies over it and no image has its files', async () => {
+  test('a replaced generation is removed after an hour if no disk and no image uses it', async () => {
     const store = await opened()
     await store.bringBase({ image: 'mine', source: { kind: 'image', image: 'default' }, maxGiB: 1 })
     await store.complete('mine', { entrypoint: [], cmd: [], env: {}, user: '', workdir: '/' })
@@ -94,7 +94,7 @@ suite('the default image is renewed', { skip: needsRoot }, () => {
     assert.deepEqual(await namesInPool(), ['default.3'])
   })
 
-  test('a disk whose own is gone, as of an archive from another runner, lies over the newest', async () => {
+  test('a disk whose generation is not on this host (a restored archive) uses the newest generation', async () => {
     const store = await opened()
     await renew(store)
     now += hour
@@ -105,7 +105,7 @@ suite('the default image is renewed', { skip: needsRoot }, () => {
     assert.deepEqual([await madeIn(next, 'default'), built], ['2', 2])
   })
 
-  test('a build that fails leaves the old one in use and nothing else', async () => {
+  test('after a failed build the old generation stays in use, and no files are left', async () => {
     const store = await opened()
     const before = [await namesInPool(), await namesInCache()]
     const failing = open({
@@ -119,7 +119,7 @@ suite('the default image is renewed', { skip: needsRoot }, () => {
     assert.equal(await madeIn(store, store.newest('default')), '1')
   })
 
-  test('a server beside takes the file that the first has made', async () => {
+  test('a second server on the host uses the image file that the first server has built', async () => {
     const first = await opened()
     const second = await opened({ poolDir: join(directory, 'second') })
     await renew(first)
@@ -128,7 +128,7 @@ suite('the default image is renewed', { skip: needsRoot }, () => {
   })
 
   for (const at of ['building', 'unpacking'])
-    test(`killed while it is ${at}, the next start removes what is left, and the old one is in use`, async () => {
+    test(`after a kill while ${at}, the next start removes the leftovers and uses the old generation`, async () => {
       await opened()
       const before = [await namesInPool(), await namesInCache()]
       const program = `
@@ -155,7 +155,7 @@ suite('the default image is renewed', { skip: needsRoot }, () => {
       assert.equal(await madeIn(store, store.newest('default')), '1')
     })
 
-  test('its age is that of the newest, and another recipe is seen', async () => {
+  test('the age is that of the newest generation, and a changed recipe is noticed', async () => {
     const store = await opened()
     assert.deepEqual(store.defaultAge(), { madeAt: new Date(now), isOfThisRecipe: true })
     const other = { ...recipe, packages: ['more'] }

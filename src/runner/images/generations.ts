@@ -1,5 +1,5 @@
-// The default image and those that replaced it: `default`, then `default.2`, `default.3`, … New sandboxes are made from the
-// newest that is whole. An older one stays while a disk lies over it.
+// The versions ("generations") of the default image on this host: `default`, then `default.2`, `default.3`, … New sandboxes are
+// made from the newest complete generation. An older generation stays while a disk lies over it.
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -23,10 +23,7 @@ export const isGeneration = (image: string): boolean => numberOf(image) !== unde
 export const nextGeneration = (image: string | undefined): string =>
   image === undefined ? builtInImage : `${builtInImage}.${(numberOf(image) ?? 0) + 1}`
 
-/**
- * A generation that was replaced stays for this time. A start that has chosen it just before needs it, although no disk names
- * it yet.
- */
+/** A replaced generation stays for this time: a start that chose it just before needs it, although no disk names it yet. */
 const replacedForMs = 3_600_000
 
 export class Generations {
@@ -37,7 +34,7 @@ export class Generations {
     this.#images = images
   }
 
-  /** What `image.json` says; undefined if the generation is not here. */
+  /** Returns the contents of `image.json`; undefined if the generation is not on this host. */
   read(image: string): StoredDefault | undefined {
     if (!isGeneration(image)) return undefined
     try {
@@ -48,7 +45,7 @@ export class Generations {
     }
   }
 
-  /** Oldest first. */
+  /** Lists the complete generations, oldest first. */
   list(): string[] {
     try {
       return readdirSync(this.#images)
@@ -59,18 +56,18 @@ export class Generations {
     }
   }
 
-  /** The generation of new sandboxes; undefined if there is none. */
+  /** The newest generation, which new sandboxes use; undefined if there is none. */
   current(): string | undefined {
     this.#current ??= this.list().at(-1)
     return this.#current
   }
 
-  /** Called when a new one has its name. */
+  /** Must be called when a new generation is complete. */
   changed(): void {
     this.#current = undefined
   }
 
-  /** The generation itself, or the newest where it is gone: an archive may come from another runner. */
+  /** Returns the generation itself, or the newest if that one is not on this host: an archive may come from another runner. */
   resolve(image: string): string | undefined {
     return this.read(image) === undefined ? this.current() : image
   }
@@ -83,7 +80,7 @@ export class Generations {
     return join(this.#images, image, 'rootfs')
   }
 
-  /** Removes those that were replaced at least an hour ago and that nothing needs. Returns their names. */
+  /** Removes generations that were replaced at least an hour ago and that nothing needs. Returns their names. */
   async removeUnneeded(inUse: ReadonlySet<string>, now: Date): Promise<string[]> {
     const all = this.list()
     const unneeded = all.filter((image, index) => {
@@ -92,7 +89,7 @@ export class Generations {
       return now.getTime() - this.madeAt(next).getTime() >= replacedForMs
     })
     for (const image of unneeded) {
-      // Under a name that counts for nothing: what is left of it after a kill goes at the next start.
+      // Renamed first, so that it no longer counts as a generation. After a kill the next start removes the rest.
       const going = join(this.#images, `.old-${image}`)
       await rename(join(this.#images, image), going)
       await rm(going, { recursive: true, force: true, maxRetries: 10 })

@@ -1,4 +1,4 @@
-// Counts the bytes that images gave back since this runner started.
+// Counts the bytes of images that were removed since this runner started, by reason.
 import type { GivenBackReason, ImageKind, ImageStorage } from '#src/wire/image-storage.ts'
 
 export class GivenBack {

@@ -36,7 +36,7 @@ export type LibrarySource =
   | { kind: 'image'; image: string }
   | { kind: 'built-in'; image: string }
 
-/** An image without its own name yet. */
+/** The files and configuration of an image that has no name yet. */
 export type Made = Omit<StoredImage, 'image' | 'config'> & { config: ContainerConfig }
 
 /** The origin and layers of an image's files, and the function that fetches them. */
@@ -44,14 +44,17 @@ type Layers = { origin: string; described: Described; layers: string[]; fetch: (
 
 export type Said = { progress: Progress } | { line: string }
 
-/** `maxBytes`: of the unpacked files. `say` is called with each step, and with each line that the caller may read. */
+/** `maxBytes`: limit of the unpacked files. `say` is called with each step, and with each line that the caller may read. */
 export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void }
 
-/** Origin of the operator's files: a caller who may name one of them may name them all. */
+/** Origin of the operator's files: a caller who may name any of these files may name all of them. */
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 
-/** Stands for the files of a built-in image, which are in no tree: `built-in`, or `built-in.2` for `default.2`. */
+/**
+ * Name that stands for the files of a built-in image, which are outside of the trees: `built-in`, or `built-in.2` for
+ * `default.2`.
+ */
 const builtInTree = (image: string) => image.replace(builtInImage, 'built-in')
 export const builtInBelow = (tree: string) =>
   /^built-in(\.\d+)?$/.test(tree) ? tree.replace('built-in', builtInImage) : undefined
@@ -158,7 +161,7 @@ export class ImageMaker {
     return { digest, ...(await this.#unpacked({ origin, described, layers, fetch }, making, scratch, hold)) }
   }
 
-  /** Finds the image that a name stands for now, at the first mirror that has it. It is downloaded from where it was found. */
+  /** Finds the image that a name stands for now, at the first mirror that has it. The layers come from that mirror, too. */
   async resolve(reference: Reference, making: Making, scratch: string): Promise<Resolved> {
     const fetching = this.#fetching(scratch, making)
     const { registries, log } = this.#parts

@@ -1,4 +1,4 @@
-// Each image has a small record: where its files are, and what it says of itself. A record is written as a whole or not at all, also
+// Each image has a small record: where its files are, and its configuration. A record is written completely or not at all, also
 // in a power cut.
 import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -21,13 +21,13 @@ export type StoredImage = Brought & {
   organizationId?: string
   /** The record is the base of a definition that is being built. */
   isUnfinished?: true
-  /** It only lies below kept lines of definitions, and is no image of anybody. */
+  /** The record exists only as base image of kept lines. No caller sees it as an image. */
   isBelowLines?: true
   tree: string
   layers: string[]
-  /** Users of its files that not every sandbox has. Absent: none. */
+  /** Ids of users of the image's files that not every sandbox has. Absent: none. */
   largeIds?: readonly number[]
-  /** Origin of both. Absent: an older runner fetched the image and keeps no layers for it. */
+  /** Origin of the tree and the layers. Absent: an older runner fetched the image and keeps no layers for it. */
   origin?: string
 }
 
@@ -46,14 +46,14 @@ export const asBrought = ({
 }: StoredImage): Brought => brought
 
 export class ImageRecords {
-  /** Each image has a directory with its name below this one. */
+  /** Directory that contains one directory for each image, with the image's name. */
   readonly directory: string
 
   constructor(directory: string) {
     this.directory = directory
   }
 
-  /** Makes the directory, and removes what a killed process left: halves of records, and bases of unfinished definitions. */
+  /** Makes the directory, and removes what a killed process left: half-written records, and bases of unfinished definitions. */
   async open(): Promise<void> {
     await mkdir(this.directory, { recursive: true, mode: 0o711 })
     const isTorn = (name: string) => name.startsWith('.') || this.read(name)?.isUnfinished
@@ -81,7 +81,7 @@ export class ImageRecords {
     }
   }
 
-  /** Adds a record as a whole. If another call for the same name was faster, that record stays. */
+  /** Adds a complete record. If another call has added a record of this name meanwhile, that record stays. */
   async add(record: StoredImage): Promise<void> {
     const { image } = record
     const unfinished = join(this.directory, `.new-${randomBytes(4).toString('hex')}`)
@@ -96,7 +96,7 @@ export class ImageRecords {
     }
   }
 
-  /** Puts a record in the place of the present one. */
+  /** Replaces the existing record of this name. */
   async replace(record: StoredImage): Promise<void> {
     const path = join(this.directory, record.image, recordName)
     await writeFile(`${path}.new`, JSON.stringify(record, null, 2), { flush: true })

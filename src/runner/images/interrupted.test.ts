@@ -17,7 +17,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
   const asked = (digest: string) => room.registry.asked.filter((path) => path.endsWith(digest)).length
   const isHere = (digest: string) => below('image-downloads').filter((name) => name.endsWith(digest.slice(7))).length
 
-  /** Answers the last layer once the others have come. */
+  /** Makes the registry break off the last layer (at most `most` times), after the other layers were requested. */
   const lastIsCut = (most = Number.POSITIVE_INFINITY) => {
     let cuts = 0
     room.registry.onRequest = async (path, answer) => {
@@ -101,7 +101,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'a').length, 300_000)
   })
 
-  test('what is saved has the bound also while another download never ends', async () => {
+  test('the limit of saved layers also holds while another download never ends', async () => {
     const [endless, reference] = [
       room.registry.put('endless:1', makeImage({ layers: [layer(file('d'))] })),
       room.registry.put('x:1', image),

@@ -42,7 +42,7 @@ export class Interrupted {
   /** Runs a download that may begin with layers saved earlier, and saves the complete ones if it fails. */
   async saving<T>(scratch: string, { origin, layers }: Download, to: BlobsOfOrigin, run: () => Promise<T>): Promise<T> {
     const saved = this.#layers.of(origin)
-    // The note comes first, so that a kill in between loses none of them.
+    // The note is written first, so that a kill during the download loses no layer.
     await writeFile(join(scratch, noteName), JSON.stringify({ origin, layers }))
     for (const digest of layers) await to.moveFrom(saved, digest)
     try {
@@ -57,7 +57,10 @@ export class Interrupted {
     }
   }
 
-  /** Returns the bytes that stay. */
+  /**
+   * Removes layers that were saved more than a day ago, and the least recently used ones beyond the limit. Returns the bytes that
+   * stay.
+   */
   sweep(mostBytes: number, givenBack: GivenBack): Promise<number> {
     return this.#layers.sweep(
       ({ usedAt }) => usedAt > Date.now() - keptForMs,

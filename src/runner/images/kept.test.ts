@@ -1,4 +1,4 @@
-// What a host keeps of fetched images, which image may use it, and when it is removed.
+// Which files and layers of fetched images a host keeps, which images may use them, and when they are removed.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -24,7 +24,7 @@ const layer = (name: string) => tarOf([{ path: name, content: name }])
 
 /** Opens a registry and an empty library. */
 const openRoom = async () => {
-  // In memory if possible: other tests keep the disk busy, and each image is synced.
+  // Uses memory if possible: other tests keep the disk busy, and each image is synced.
   const directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-kept-'))
   const registry = await TestRegistry.start()
   const pool = (path: string) => join(directory, 'pool', path)
@@ -52,7 +52,7 @@ const openRoom = async () => {
   }
 }
 
-suite('what is kept of images', { skip: cannotRun }, () => {
+suite('kept files and layers of images', { skip: cannotRun }, () => {
   test('knowing the digests of another repository’s image gives neither its files nor its layers', async () => {
     await using room = await openRoom()
     const { registry, library, put, bring, below } = room
@@ -60,7 +60,7 @@ suite('what is kept of images', { skip: cannotRun }, () => {
     await bring('theirs', put('theirs:1', theirs))
     registry.onRequest = (path, answer) =>
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
-    // Once the image is named alone; once together with the attacker's own layer.
+    // The attacker names the image alone first, and then together with a layer of their own.
     const same = put('others:same', theirs)
     const more = put('others:more', makeImage({ layers: [layer('secret'), layer('own')] }))
     await assert.rejects(bring('same', same), ImageFailed)

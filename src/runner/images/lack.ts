@@ -1,9 +1,12 @@
-// What the default image lacks because it was out of reach when the image was made, as the end of a sentence for the operator.
+// The end of a sentence for the operator: what the default image lacks because its source was out of reach during the build.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Generations } from './generations.ts'
 
-/** Looks at the image itself, because another server of this host may have built it. Undefined: nothing, or there is no image. */
+/**
+ * Looks at the image itself, because another server of this host may have built it. Undefined if nothing is missing or there is
+ * no image.
+ */
 export const lackOfDefault = (runnerDirectory: string): string | undefined => {
   const generations = new Generations(join(runnerDirectory, 'images'))
   const image = generations.current()

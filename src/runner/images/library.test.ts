@@ -72,7 +72,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(readlinkSync(join(root, 'link')), '/etc/passwd')
   })
 
-  test('from an index the image for this machine is taken, and the index’s digest is returned', async () => {
+  test('in an index the image for this machine is found, and the digest of the index is returned', async () => {
     const [ours, other] = ['ours', 'other'].map((name) => makeImage({ layers: [layer(file(name))] }))
     assert.ok(ours && other)
     const architecture = process.arch === 'x64' ? 'amd64' : process.arch
@@ -126,7 +126,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.ok(['common', 'two'].every((name) => existsSync(join(rootfs(library, 'two'), name))))
   })
 
-  test('a removed image takes along the files that no other image uses', async () => {
+  test('removing an image also removes its files if no other image uses them', async () => {
     const common = layer(file('common'))
     const [one, two] = ['one', 'two'].map((name) => makeImage({ layers: [common, layer(file(name))] }))
     assert.ok(one && two)
@@ -151,7 +151,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
   })
 
-  test('downloaded layers are given back when the disk is nearly full, before it is too full for images', async () => {
+  test('downloaded layers are removed when the disk is nearly full, before it is too full for images', async () => {
     const reference = room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))
     await bring(open(), 'one', from(reference))
     assert.equal(below('image-layers').length, 1)
@@ -162,7 +162,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(read(library, 'two', 'b'), 'b')
   })
 
-  test('kept layers are given back, and counted, when the disk fills while no image comes or goes', async () => {
+  test('kept layers are removed, and counted, when the disk fills while no image is added or removed', async () => {
     const { limits, ...rest } = parts()
     const givenBack = new GivenBack()
     const library = new Library({ ...rest, limits, givenBack, log: silentLog() })
@@ -186,14 +186,14 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual(library.stored(), { images: 0, layers: 0 })
   })
 
-  test('files and layers of two images that share them count once', async () => {
+  test('files and layers that two images share count once', async () => {
     const library = open()
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a', noise(100_000)))] }))
     const { sizeBytes } = await bring(library, 'one', from(reference))
     const { layers } = library.stored()
     await bring(library, 'two', from(reference))
     assert.deepEqual(library.stored(), { images: sizeBytes, layers })
-    // A new runner knows them from its start.
+    // A new runner knows these sizes from its start.
     const next = open()
     await next.open()
     assert.deepEqual(next.stored(), { images: sizeBytes, layers })
@@ -274,7 +274,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual([next.list(), next.rootfsOf('left')], [['one', 'two'], undefined])
   })
 
-  test('large ids of an image are known, shared with its files, and kept by what is built on it', async () => {
+  test('large ids of an image are recorded with its files, and images built on it have them too', async () => {
     const image = makeImage({
       layers: [
         layer(
@@ -297,7 +297,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await library.bringBase({ image: 'next', source: { kind: 'image', image: 'base' }, maxGiB: 1 })
     assert.deepEqual(library.largeIdsOf('next'), [...ids, 7_000_000])
     assert.deepEqual(library.largeIdsOf('none'), [])
-    // On this host the ids may be those of its users, who must not reach the files.
+    // The host may have users with these ids. They must not be able to reach the files.
     const trees = join(room.directory, 'pool/image-trees')
     assert.equal(statSync(trees).mode & 0o777, 0o700)
   })
@@ -309,7 +309,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const known = await bring(library, 'one', from(room.registry.put('x:1', image)))
     assert.equal(known.digest, image.digest)
     assert.deepEqual([read(library, 'one', 'a'), read(library, 'one', 'b')], ['a', 'b'])
-    // Their repository also has the layers as gzip, with the same files.
+    // The repository of these layers also has them as gzip, with equal files.
     await bring(library, 'two', from(room.registry.put('x:2', makeImage({ layers }))))
     assert.equal(rootfs(library, 'one'), rootfs(library, 'two'))
     const lying = makeImage({

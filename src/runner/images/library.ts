@@ -33,7 +33,7 @@ export type Base = {
   container: ContainerConfig
   digest?: string
   sizeBytes: number
-  /** Names the files: what has the same name has the same files. */
+  /** Name of the image's files: images with an equal name have equal files. */
   files: string
 }
 
@@ -42,7 +42,7 @@ export type BringRequest = {
   image: string
   source: LibrarySource
   maxGiB: number
-  /** Large ids of users that it needs besides those of its files. Left out where there is no room for them. */
+  /** Large ids that the image needs besides the owners of its files. Left out if there is no room for them. */
   largeIds?: readonly number[] | undefined
   /** Organization of the image. All its images together may use only a part of the disk. */
   organizationId?: string | undefined
@@ -67,7 +67,7 @@ type LibraryParts = {
   givenBack?: GivenBack | undefined
 }
 
-/** Kept layers leave the host so many times what images have to leave it. */
+/** Kept layers are removed once the host has less free space than this many times `keepFreeBytes`. */
 const spareForLayers = 4
 const GiB = 1024 ** 3
 /** Interrupted downloads are kept for a day, so they are looked at this often. */
@@ -111,7 +111,7 @@ export class Library {
   #sweeping: Promise<void> | undefined
   #mustSweep = false
   readonly #givenBack: GivenBack
-  /** What the last sweep has found. */
+  /** Sizes as the last sweep has found them. */
   #stored = { images: 0, layers: 0 }
   #sweptAt = 0
   #opened: Promise<void> | undefined
@@ -156,19 +156,19 @@ export class Library {
       .flatMap(({ image, isUnfinished, isBelowLines }) => (isUnfinished || isBelowLines ? [] : [image]))
   }
 
-  /** Bytes of the files of all images, those below kept lines included, and of kept layers. No file is read for it. */
+  /** Bytes of the files of all images (base images of kept lines too), and of kept layers. Reads no file. */
   stored(): Readonly<{ images: number; layers: number }> {
     return this.#stored
   }
 
-  /** To be called every few seconds: gives kept layers back where the host's disk fills or they are too old. */
+  /** Must be called every few seconds: removes kept layers if the host's disk fills or if they are too old. */
   async relieve(): Promise<void> {
     if (this.#stored.layers === 0 || this.#waiting > 0) return
     const isDue = performance.now() - this.#sweptAt > sweepEveryMs
     if (isDue || (await this.#spareBytes()) < 0) await this.#sweep()
   }
 
-  /** What `keepBelowLines` has recorded, with the bytes that its files take. */
+  /** The images that `keepBelowLines` has recorded, with the bytes of their files. */
   listBelowLines(): { image: string; sizeBytes: number }[] {
     return this.#records
       .all()
@@ -187,12 +187,12 @@ export class Library {
     return below === undefined ? this.#trees.rootfsOf(record.tree) : join(this.#records.directory, below, 'rootfs')
   }
 
-  /** The built-in images whose files other images have. */
+  /** The built-in images whose files are used by other images. */
   builtInUsed(): string[] {
     return this.#records.all().flatMap(({ tree }) => builtInBelow(tree) ?? [])
   }
 
-  /** Ids of users of its files, and of those that its definition names, that not every sandbox has. */
+  /** Ids that not every sandbox has: owners of the image's files, and users that its definition names. */
   largeIdsOf(image: string): readonly number[] {
     return this.#records.read(image)?.largeIds ?? []
   }
@@ -205,7 +205,7 @@ export class Library {
     return this.find(request.image) ?? this.#bring(request, (made) => this.#record(request, made))
   }
 
-  /** Fetches an image that a definition begins with or copies files from. It stays until it is removed or completed. */
+  /** Fetches an image that a definition begins with or copies files from. The image stays until it is removed or completed. */
   async bringBase(request: BringRequest): Promise<Base> {
     await this.remove(request.image)
     return this.#bring(request, async (made) => {
@@ -215,7 +215,7 @@ export class Library {
     })
   }
 
-  /** Keeps the files of an image that is here under another name, which is not listed. Fine where it is kept already. */
+  /** Keeps the files of an image on this host under another name, which is not listed. No error if they are kept already. */
   async keepBelowLines(image: string, source: { kind: 'image' | 'built-in'; image: string }): Promise<void> {
     await this.open()
     if (this.#records.read(image) !== undefined) return
@@ -223,7 +223,7 @@ export class Library {
     await this.#bring(request, (made) => this.#record(request, made, { isBelowLines: true }))
   }
 
-  /** Digest of the image that a name stands for now. Nothing of it is downloaded. */
+  /** Digest of the image that a name stands for now. Downloads no layer. */
   async resolve(text: string, maxGiB: number, signal: AbortSignal): Promise<string> {
     await this.open()
     const reference = parseReference(text)
@@ -400,8 +400,8 @@ export class Library {
   }
 
   /**
-   * Removes what no image uses. Layers stay while any image is being fetched, because its needs are not recorded yet. Saved layers of
-   * interrupted downloads have their bound also then.
+   * Removes what no image uses. Layers stay while any image is being fetched, because that image's needs are not recorded yet.
+   * The limit of saved layers from interrupted downloads holds even then.
    */
   async #sweepNow() {
     const unusedBytes = await this.#trees.sweep(() => new Set(this.#records.all().map(({ tree }) => tree)))
@@ -431,7 +431,10 @@ export class Library {
     this.#sweptAt = performance.now()
   }
 
-  /** What the host has free beyond what kept layers leave it. They only save downloads, so they go before images do. */
+  /**
+   * Free bytes of the host beyond the space that kept layers must leave free. Kept layers only save downloads, so they are
+   * removed before images.
+   */
   async #spareBytes(): Promise<number> {
     const { keepFreeBytes } = this.#parts.limits
     return (await freeBytes(this.#parts.poolDir)) - keepFreeBytes * spareForLayers

@@ -8,7 +8,7 @@ const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBou
 const parse = (config: object) => parseConfig(JSON.stringify({ os: 'linux', architecture: ownArchitecture, config }))
 
 suite('the configuration of an image', () => {
-  test('the configuration may be as large as what a program can be given', () => {
+  test('the configuration may be as large as the arguments and environment that a program can get', () => {
     const Env = [`${'A'.repeat(nameCharacters)}=${'x'.repeat(100_000)}`]
     const command = ['x'.repeat(wordCharacters), ...Array<string>(words - 1).fill('')]
     const { config } = parse({

@@ -1,5 +1,5 @@
-// Parses index, manifest and configuration of an image (OCI image-spec; Docker's schema 2 has the same fields). All of it comes
-// from strangers: invalid values are refused, and unneeded fields are ignored.
+// Parses index, manifest and configuration of an image (OCI image-spec; Docker's schema 2 has equal fields). All of it comes from
+// callers' registries: invalid values are refused, and unneeded fields are ignored.
 import { type ImageConfig, imageConfigBounds } from '#src/wire/runner-link.ts'
 import { ImageFailed } from './image-failed.ts'
 import { digestShape } from './reference.ts'
@@ -20,7 +20,7 @@ export type ContainerConfig = {
   /** The user as written: a name or number, perhaps with a group after a colon. */
   user: string
   workdir: string
-  /** The shell for commands of a definition that are no lists. Absent: `/bin/sh -c`. */
+  /** The shell for commands that are not written as lists. Absent: `/bin/sh -c`. */
   shell?: string[]
   /** Instructions that run when a definition begins with this image. */
   onbuild?: string[]
@@ -125,7 +125,7 @@ export const parseManifest = (text: string): { manifest: Manifest } | { index: I
   const layers = listOf(fields['layers'], 'its list of layers')
   for (const layer of layers) {
     checkKind(isFields(layer) ? layer['mediaType'] : undefined)
-    // A layer with `urls` would be fetched from wherever its author says.
+    // A layer with `urls` would be fetched from any address that the image's author has chosen.
     if (isFields(layer) && layer['urls'] !== undefined)
       throw new ImageFailed('unsupported', 'The image has a layer that lies elsewhere than in its registry.')
   }
@@ -198,7 +198,7 @@ export const parseConfig = (text: string): Described => {
   return described
 }
 
-/** Throws if the configuration is larger than what is passed on, which is as much as a program can be given. */
+/** Throws if the configuration is too large for a program's arguments and environment, which are what sandboxes get of it. */
 export const checkConfig = (config: ContainerConfig): void => {
   const { entrypoint, cmd, env, user, workdir, shell = [], onbuild = [] } = config
   const { words, wordCharacters, nameCharacters, pathCharacters, characters } = imageConfigBounds

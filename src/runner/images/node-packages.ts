@@ -7,7 +7,9 @@ export const nodeModules = resolve(import.meta.dirname, '../../../node_modules')
 
 export type NodePackage = { name: string; version: string; integrity: string }
 
-/** Node's headers hold those of OpenSSL for every architecture: 65 MB, of which a sandbox needs one. */
+/**
+ * Directory of the headers that sandboxes need. Node's headers contain those of OpenSSL for every architecture, 65 MB in total.
+ */
 const opensslDirectory = process.arch === 'arm64' ? 'linux-aarch64' : 'linux-x86_64'
 
 const node = `node-linux-${process.arch}`
@@ -16,7 +18,7 @@ const names = [node, 'npm', 'corepack', 'tsx', ...esbuild]
 
 type Lock = { packages: Record<string, { version?: string; integrity?: string } | undefined> }
 
-/** Version and checksum of each, as the lock file has them. */
+/** Version and checksum of each package, from the lock file. */
 export const nodePackages = (): NodePackage[] => {
   const lock = JSON.parse(readFileSync(join(nodeModules, '../package-lock.json'), 'utf8')) as Lock
   return names.map((name) => {
@@ -35,7 +37,7 @@ const programs = {
 
 const copy = (name: string, to: string) => `cp -r "$NODE_MODULES/${name}" "$1/usr/local/lib/node_modules/${to}"`
 
-/** Steps of a recipe. `$NODE_MODULES` is the directory of our packages, `$1` the root of the new system. */
+/** Steps that copy Node into an image. `$NODE_MODULES` is the directory of our packages, `$1` the root of the new system. */
 export const nodeSteps: readonly string[] = [
   [
     'set -e; umask 022; mkdir -p "$1/usr/local/lib/node_modules/tsx/node_modules/@esbuild" "$1/usr/local/etc"',
@@ -53,14 +55,14 @@ export const nodeSteps: readonly string[] = [
         `chmod +x "$1/usr/local/lib/node_modules/${path}"; ln -s "../lib/node_modules/${path}" "$1/usr/local/bin/${name}"`,
     ),
   ].join('; '),
-  // A user installs into their own home, and root where everybody finds it.
+  // With this prefix a user installs packages into their own home, and root installs them for everybody.
   `printf '%s\\n' 'prefix=\${HOME}/.local' 'update-notifier=false' > "$1/usr/local/etc/npmrc"`,
   'printf "prefix=/usr/local\\n" > "$1/root/.npmrc"',
-  // `pnpm` and `yarn` fetch themselves at the first call.
+  // `pnpm` and `yarn` download themselves at their first call.
   'chroot "$1" corepack enable',
 ]
 
-/** Lets node-gyp find the headers where it looks for those that it has downloaded. */
+/** Puts Node's headers where node-gyp looks for headers that it has downloaded. */
 export const headersFor = (user: string, home: string): string[] => {
   const gyp = `${home}/.cache/node-gyp`
   const ask = "require('/usr/local/lib/node_modules/npm/node_modules/node-gyp/package.json').installVersion"

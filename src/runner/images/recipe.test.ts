@@ -10,7 +10,7 @@ import { defaultRecipe, keepPathStep, type Recipe, recipeHash, uv, uvStep } from
 const sources = { suite: 'bookworm', lines: ['deb http://mirror.example/debian bookworm main'] }
 const recipe = defaultRecipe(sources)
 
-test('a changed package, version, checksum, step, mirror or user is another image', () => {
+test('a changed package, version, checksum, step, mirror or user changes the hash of the recipe', () => {
   const [first, ...rest] = nodePackages()
   assert.ok(first !== undefined)
   const others: Partial<Recipe>[] = [
@@ -27,7 +27,7 @@ test('a changed package, version, checksum, step, mirror or user is another imag
   assert.equal(recipeHash(defaultRecipe(sources)), recipeHash(recipe))
 })
 
-test('the recipe names no path of the machine that builds', () => {
+test('the recipe contains no path of the machine that builds it', () => {
   assert.ok(!JSON.stringify(recipe).includes(import.meta.dirname.split('/').slice(0, 3).join('/')))
 })
 

@@ -17,14 +17,14 @@ export type ImageDescription = {
 export type Recipe = {
   sources: AptSources
   packages: readonly string[]
-  /** What the steps copy from our node_modules. They are named here so that the hash covers their content. */
+  /** Files that the steps copy from our node_modules. They are listed here so that the hash covers their content. */
   nodePackages: readonly NodePackage[]
   /** Scripts that run in this order with the root of the new system as `$1`. */
   steps: readonly string[]
   description: ImageDescription
 }
 
-/** What every image that mmdebstrap makes has. */
+/** Packages of every image that mmdebstrap makes. */
 const basicPackages = [
   'python3',
   'python3-pip',
@@ -41,7 +41,8 @@ const basicPackages = [
 const packages = [
   ...basicPackages,
   ...['python-is-python3', 'python3-dev', 'python3-numpy', 'python3-pandas', 'python3-matplotlib'],
-  // The smaller of two ways in which matplotlib's fonts are satisfied: the other brings SciPy, Boost and a compiler.
+  // Matplotlib's fonts can be satisfied by two sets of packages. This is the smaller set: the other needs SciPy, Boost and a
+  // compiler.
   ...['python3-munkres', 'python3-defcon', 'python3-unicodedata2'],
   ...['git-lfs', 'openssh-client', 'wget', 'jq', 'ripgrep', 'file', 'zip', 'bzip2', 'rsync', 'vim-tiny'],
   ...['make', 'gcc', 'g++', 'libc6-dev', 'libatomic1', 'zsh', 'locales', 'tzdata'],
@@ -59,10 +60,10 @@ export const uv = {
   ],
 }
 
-/** What the build prints where PyPI was out of reach. */
+/** Line that the build prints if PyPI was out of reach. */
 export const withoutUv = 'the default image has no uv, because PyPI could not be reached'
 
-/** PyPI may be out of reach where a Debian mirror is not. The image is then made without uv, and says so. */
+/** PyPI may be out of reach although a Debian mirror is not. The image is then made without uv, and the build prints that. */
 export const uvStep = ({ version, sha256 }: typeof uv): string =>
   [
     `printf '%s' 'uv==${version}${sha256.map((sum) => ` --hash=sha256:${sum}`).join('')}' > "$1/tmp/uv.txt"`,
@@ -84,10 +85,10 @@ const addUser = [
   `chroot "$1" install -d -o ${user} -g ${user} ${home}/.local ${home}/.local/bin`,
 ]
 
-/** The sandbox is the environment: pip may install where Debian would ask for one more. */
+/** Lets pip install outside of a virtual environment, which Debian forbids: the sandbox itself is the environment. */
 const configurePip = 'printf "[global]\\nbreak-system-packages = true\\n" > "$1/etc/pip.conf"'
 
-/** Removes what belongs to the machine that builds. */
+/** Removes files that describe the machine that builds. */
 const forgetBuilder = [
   ': > "$1/etc/machine-id"; : > "$1/etc/resolv.conf"; echo sandbox > "$1/etc/hostname"',
   'printf "127.0.0.1 localhost\\n" > "$1/etc/hosts"; chmod 644 "$1/etc/hosts" "$1/etc/hostname" "$1/etc/resolv.conf"',

@@ -1,5 +1,5 @@
-// How `alcove` and the runner speak about renewals of the default image: two small files in the runner's directory. The command
-// writes a request; the runner writes what it does.
+// The files by which `alcove` and the runner communicate about renewals of the default image. The command writes a request; the
+// runner writes the state of the renewal.
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,16 +7,16 @@ import { join } from 'node:path'
 export type RenewalState = {
   /** When the image in use was made. */
   madeAt?: string
-  /** The last renewal. */
+  /** The last or current renewal. */
   renewal?: {
-    /** The request that it answers. Absent: it was due. */
+    /** The request that this renewal carries out. Absent: it was due without a request. */
     request?: string
     state: 'running' | 'done' | 'failed'
-    /** When it began, or ended. */
+    /** When the renewal began, or ended. */
     since: string
     step?: string
     percent?: number
-    /** Why it failed. */
+    /** Why the renewal failed. */
     reason?: string
   }
 }

@@ -1,5 +1,5 @@
-// Renews the default image: every 30 days, when its recipe has changed, and when the operator asks. The old one stays in use
-// until the new one is whole, and after a failure.
+// Renews the default image: every 30 days, when its recipe has changed, and when the operator requests it. The old image stays in
+// use until the new one is complete, and also after a failure.
 import { type FSWatcher, watch } from 'node:fs'
 import type { Logger } from '#src/kit/log.ts'
 import { repeat } from '#src/kit/repeat.ts'
@@ -9,15 +9,15 @@ import type { ImageStore } from './store.ts'
 
 const dayMs = 86_400_000
 const renewAfterMs = 30 * dayMs
-/** From a renewal that failed to the next try. */
+/** Time from a failed renewal to the next try. */
 const tryAgainMs = dayMs
-/** A renewal that was due takes the file of another server of this host, if that has renewed its image within this time. */
+/** A renewal without a request uses the image file of another server on this host, if that file is not older than this. */
 const sharedForMs = 7 * dayMs
 const lookEverySeconds = 3600
 
 type RenewalParts = {
   images: Pick<ImageStore, 'renewDefault' | 'defaultAge' | 'removeReplaced'>
-  /** The images that lie below the disks of sandboxes and snapshots. */
+  /** The base images of all disks of sandboxes and snapshots. */
   basesInUse: () => Promise<ReadonlySet<string>>
   runnerDirectory: string
   log: Logger
@@ -39,7 +39,7 @@ export class Renewal {
     this.#now = parts.now ?? Date.now
   }
 
-  /** To be called once the default image is here. */
+  /** Must be called once the default image is on this host. */
   start(): void {
     this.#files.open()
     const { renewal } = this.#files.read()
@@ -56,7 +56,7 @@ export class Renewal {
     void this.look()
   }
 
-  /** Renews the image if that is asked for or due, and removes images that nothing needs any more. */
+  /** Renews the image if that was requested or is due, and removes images that nothing needs any more. */
   look(): Promise<void> {
     this.#mustLook = true
     this.#looking ??= this.#lookWhileAsked().finally(() => {

@@ -35,8 +35,8 @@ const environment = [
   ...['GIT_ALLOW_PROTOCOL=http:https', 'GIT_LFS_SKIP_SMUDGE=1'],
 ]
 
-// "$1" is the address, "$2" the ref, "$3" the directory, "$4" what tar leaves out, "$5" how many files are too many. Directories are asked of git, since a path of
-// the file system may lead through a link.
+// "$1" is the address, "$2" the ref, "$3" the directory, "$4" the names that tar leaves out, "$5" the number of files that is too
+// many. git lists the directories, because a path of the file system may lead through a link.
 const script = `set -e
 umask 022
 mkdir /work/tree; cd /work/tree

@@ -6,7 +6,7 @@ type Doing<Said, Result, Used> = {
   start: (say: (said: Said) => void, signal: AbortSignal) => Promise<Result>
   /** Called for each caller. */
   use: (result: Result) => Promise<Used>
-  /** Once, when the last `use` has ended. */
+  /** Called once, when the last `use` has ended. */
   release: (result: Result) => void
 }
 

@@ -23,7 +23,7 @@ export type RegistrySettings = {
   registries?: readonly string[] | undefined
   /** Registries that are reached through the host's network, so they may be private. */
   privateRegistries?: readonly string[] | undefined
-  /** Asked before the registries that they stand for. */
+  /** Mirrors that are asked before the registries for which they stand. */
   mirrors?: readonly Mirror[] | undefined
   publicNetwork: () => Promise<PublicNetwork>
 }
@@ -44,7 +44,7 @@ export const isOfOperator = (
   { plainRegistries, privateRegistries = [] }: RegistrySettings,
 ): boolean => plainRegistries.includes(registry) || privateRegistries.includes(registry)
 
-/** Whether the registry is given as a private address. For names, the network decides where they may lead. */
+/** Whether the registry is named by a private IP address. For host names, the network decides which addresses can be reached. */
 export const isPrivate = (reference: Pick<Reference, 'registry'>): boolean => {
   const [host = ''] = reference.registry.split(':')
   return isThisMachine(reference) || (isIPv4(host) && !isPublicAddress(host))
@@ -58,7 +58,7 @@ export const checkMayAsk = (reference: Reference, settings: RegistrySettings): v
   checkIsPublic(reference, settings)
 }
 
-/** The operator has to allow registries at private addresses. */
+/** Throws for a registry at a private address, unless the operator allows that registry. */
 export const checkIsPublic = (reference: Reference, settings: RegistrySettings): void => {
   const { registry } = reference
   if (isOfOperator(reference, settings) || !isPrivate(reference)) return
@@ -75,12 +75,12 @@ export class Skopeo {
     this.#settings = settings
   }
 
-  /** The exact bytes of a manifest. */
+  /** Returns the exact bytes of a manifest. */
   manifest(reference: Reference, asking: Asking): Promise<Buffer> {
     return this.#inspect(reference, asking, ['--raw'])
   }
 
-  /** The exact bytes of the configuration of the image for this platform. */
+  /** Returns the exact bytes of the configuration of the image for this platform. */
   config(reference: Reference, asking: Asking): Promise<Buffer> {
     return this.#inspect(reference, asking, ['--config', '--raw'])
   }
@@ -148,7 +148,8 @@ export class Skopeo {
     await using network = await this.#networkFor(reference, scratch)
     const mayNotTell = reference !== undefined && !isOfOperator(reference, this.#settings)
     const begun = performance.now()
-    // A span is long enough for ending a program that took too long.
+    // Failures are reported only at multiples of this span, so that their time reveals nothing. A span covers the end of a
+    // program that took too long.
     const unreached = (cause?: unknown) => {
       const span = this.#settings.tellAfterMs + 1000
       const spans = Math.ceil((performance.now() - begun) / span)
@@ -165,7 +166,7 @@ export class Skopeo {
       ...(watch === undefined ? {} : { watch }),
     })
     if (outcome.stopped instanceof TookTooLong) {
-      // It waits by itself, and longer each time.
+      // After 429, skopeo waits and retries by itself, with growing pauses.
       if (saysToWait.test(outcome.stderr)) throw mustWait(reference?.registry ?? '')
       if (mayNotTell) throw unreached()
       throw new ImageFailed('took-too-long', `The image was not there within ${Math.round(timeoutMs / 1000)} s.`)
@@ -189,14 +190,14 @@ type Complaint = readonly [
   sentence: (name: string, host: string) => string,
 ]
 
-/** The connection ended before all of a body had come. */
+/** The connection ended before the whole body was received. */
 const broken: Complaint = [
   /unexpected EOF|connection reset|broken pipe/,
   'unreachable',
   (_, host) => `The connection to the registry ${host} broke.`,
 ]
 
-/** Said before each time that skopeo waits, and only with `--debug`. */
+/** Output of skopeo before each pause after 429. Only `--debug` shows it. */
 const saysToWait = /Too many requests to \S+: sleeping|toomanyrequests|too many requests/i
 
 const mustWait = (host: string, options?: ErrorOptions) =>
@@ -206,7 +207,7 @@ const mustWait = (host: string, options?: ErrorOptions) =>
     options,
   )
 
-/** Only the wording of the error depends on skopeo's output: its exit code is always 1. */
+/** Only the wording of the error depends on skopeo's output, because skopeo's exit code is always 1. */
 const complaints: readonly Complaint[] = [
   [
     /manifest unknown|name unknown|not known to registry|status 404/,

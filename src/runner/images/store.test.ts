@@ -59,7 +59,7 @@ suite('the image store', { skip: needsRoot }, () => {
   const cached = () => join(directory, `cache/default-${hash}.tar.zst`)
   const namesInPool = (pool = 'pool') => readdir(join(directory, pool, 'images'))
 
-  test('the default image is made once; then it is listed, described and stays', async () => {
+  test('the default image is made once; after that it is listed and described', async () => {
     const store = open()
     assert.deepEqual([store.list(), store.rootfsOf('default'), store.describe('default')], [[], undefined, undefined])
     await Promise.all([store.ensureDefault(), store.ensureDefault()])
@@ -79,7 +79,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.ok(existsSync(`${second.rootfsOf('default')}/etc/motd`))
   })
 
-  test('two servers at the same time build it once, and the second one reports that it waits', async () => {
+  test('two servers that start at the same time build the image once; the second reports that it waits', async () => {
     const steps: string[] = []
     const isBuilding = Promise.withResolvers<void>()
     const mayGoOn = Promise.withResolvers<void>()
@@ -124,7 +124,7 @@ suite('the image store', { skip: needsRoot }, () => {
     }
   })
 
-  test('a failed build reports why and leaves nothing that counts', async () => {
+  test('a failed build reports the reason and leaves no image', async () => {
     const failing = open({
       build: async ({ target }) => {
         await writeFile(target, 'half')
@@ -158,7 +158,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.equal(built, 1)
   })
 
-  test('a second unpacking waits for files that the failed tar still holds', async () => {
+  test('a second unpacking waits until the failed tar has released its files', async () => {
     await open().ensureDefault()
     await rm(join(directory, 'pool'), { recursive: true })
     await truncate(cached(), 100)
@@ -174,7 +174,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.deepEqual((await readdir(store.rootfsOf('default') as string)).sort(), ['etc', 'noise'])
   })
 
-  test('a name never leads out of the pool', async () => {
+  test('an image’s name never leads to a file outside of the pool', async () => {
     const store = open()
     await store.ensureDefault()
     await writeFile(join(directory, 'pool/image.json'), JSON.stringify({ recipe: '', description: recipe.description }))
@@ -209,7 +209,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
   execFileSync('/usr/bin/python3', ['-c', pack, wheel, JSON.stringify(files)])
   const bytes = await readFile(wheel)
   const sha256 = createHash('sha256').update(bytes).digest('hex')
-  // In a process of its own, since this one waits for pip.
+  // Runs as a separate process, because this process waits for pip.
   const server = spawn('/usr/bin/python3', ['-u', '-c', serve, directory, name, sha256], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })

@@ -32,20 +32,20 @@ export type ImageStore = {
   ensureDefault(): Promise<void>
   /**
    * Makes the built-in image anew, beside the one in use, and uses it for new sandboxes. A file in the machine's cache is used if
-   * it is newer than `notBefore`. Until it is whole, and when it fails, the old one stays in use.
+   * it is newer than `notBefore`. The old image stays in use until the new one is complete, and also after a failure.
    */
   renewDefault(notBefore: Date, onProgress: (progress: Progress) => void): Promise<void>
-  /** When the built-in image was made and whether it has today's recipe; undefined if there is none. */
+  /** When the built-in image was made, and whether its recipe is the current one; undefined if there is no built-in image. */
   defaultAge(): { madeAt: Date; isOfThisRecipe: boolean } | undefined
-  /** Removes built-in images that were replaced and lie below no disk; `inUse` names those that do. */
+  /** Removes replaced built-in images, except those in `inUse`: the base images of disks. */
   removeReplaced(inUse: ReadonlySet<string>): Promise<string[]>
-  /** The image over which a new disk is made: of the built-in image the newest. */
+  /** The base image of a new disk: `image` itself, or for the built-in image its newest version. */
   newest(image: string): string
-  /** The image if it was fetched; undefined for any other. */
+  /** Description of a fetched image; undefined for any other image. */
   find(image: string): Brought | undefined
   /** The configuration for sandboxes of an image; undefined if there is no such image. */
   configOf(image: string): ImageConfig | undefined
-  /** Large ids that its users have (oci/ids.ts). */
+  /** Large ids of the image's users (oci/ids.ts). */
   largeIdsOf(image: string): readonly number[]
   /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined
@@ -57,11 +57,11 @@ export type ImageStore = {
   withRepository: Library['withRepository']
   resolve: Library['resolve']
   listBelowLines: Library['listBelowLines']
-  /** Keeps the files of an image that is here under another name, which is not listed. Fine where it is kept already. */
+  /** Keeps the files of an image on this host under another name, which is not listed. No error if they are kept already. */
   keepBelowLines(image: string, of: string): Promise<void>
-  /** Bytes of the files of all images and of kept layers, as they were measured when they came. */
+  /** Bytes of the files of all images and of kept layers, as measured when each was added. */
   stored: Library['stored']
-  /** To be called every few seconds: gives kept layers back where the host's disk fills or they are too old. */
+  /** Must be called every few seconds: removes kept layers if the host's disk fills or if they are too old. */
   relieve: Library['relieve']
   /** Completes a base after its definition was built. */
   complete(image: string, config: ContainerConfig): Promise<void>
@@ -89,7 +89,7 @@ export type ImageStoreOptions = {
   mirrors?: RegistrySettings['mirrors']
   publicNetwork: RegistrySettings['publicNetwork']
   limits?: ImageLimits
-  /** Counts what is given back. */
+  /** Counts removed bytes by reason. */
   givenBack?: GivenBack
   now?: () => number
   build?: typeof buildImage
@@ -246,14 +246,14 @@ const asConfig = ({ user, workDir = '/', env, entrypoint = [] }: ImageDescriptio
 
 type MakingDefault = {
   onProgress: (progress: Progress) => void
-  /** A cached file that is older does not count. */
+  /** Ignore a cached file that is older than this. */
   notBefore?: Date
   isInBackground?: boolean
 }
 
 const cachedFile = (cacheDir: string, recipe: Recipe) => join(cacheDir, `${builtInImage}-${recipeHash(recipe)}.tar.zst`)
 
-/** Removes what a killed build left. While another server unpacks or builds, that is done in the background. */
+/** Removes what a killed build left. If another server is unpacking or building, the removal waits in the background. */
 const removeLeftOfBuild = async ({ cacheDir, log }: ImageStoreOptions, recipe: Recipe) => {
   const cached = cachedFile(cacheDir, recipe)
   const left = [`${cached}.partial`, `${cached}.work`]

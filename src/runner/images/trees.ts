@@ -16,12 +16,12 @@ const nameShape = /^[0-9a-f]{64}$/
  */
 const generation = 2
 
-/** `largeIds`: of its users (oci/ids.ts). Absent in trees of older runners, which had none. */
+/** `largeIds`: large ids of the image's users (oci/ids.ts). Absent in trees of older runners, which allowed none. */
 type Tree = { sizeBytes: number; largeIds?: number[] }
 
 export class Trees {
   readonly #directory: string
-  /** Trees that are about to be used, with the number of users. */
+  /** Names of trees that are about to be used, with the number of users of each. */
   readonly #held = new Map<string, number>()
 
   constructor(directory: string) {
@@ -35,8 +35,8 @@ export class Trees {
   }
 
   /**
-   * The name of the tree of these layers. The origin is part of the name: anybody could describe an image by another image's
-   * layers.
+   * The name of the tree of these layers. The name includes the origin, because anybody could describe an image by the layers of
+   * another image.
    */
   nameOf(origin: string, diffIds: readonly string[]): string {
     return createHash('sha256')
@@ -56,7 +56,7 @@ export class Trees {
     }
   }
 
-  /** Keeps a tree, whether it exists or comes later, until it is released as often. */
+  /** Protects a tree from removal, even before it exists. Each call needs one call of `release`. */
   hold(name: string): void {
     this.#held.set(name, (this.#held.get(name) ?? 0) + 1)
   }
@@ -67,7 +67,7 @@ export class Trees {
     else this.#held.set(name, rest)
   }
 
-  /** Moves a directory of the same file system into the tree. */
+  /** Makes a directory of the same file system a tree by renaming it. */
   async add(name: string, { rootfs, largeIds }: Unpacked): Promise<Tree> {
     const unfinished = join(this.#directory, `.new-${randomBytes(4).toString('hex')}`)
     await mkdir(unfinished, { mode: 0o700 })

@@ -1,5 +1,5 @@
 // Makes the directory of an image's files from its layers. umoci runs as root of a user namespace with the ids of sandboxes. So
-// owners come out shifted, no device can be made, and a hostile layer sees only the directory.
+// owners are shifted, no device can be made, and a hostile layer sees only the directory.
 //
 // umoci hashes every layer while it unpacks, and fails if a hash differs from the diff id at its position in the configuration.
 // So the directory matches the diff ids if there are as many diff ids as layers, which `fetch.ts` checks.
@@ -71,7 +71,7 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
   return { rootfs: join(out, 'rootfs'), largeIds: await largeIdsBelow(out) }
 }
 
-/** More are too many, however they lie. */
+/** An image with this many owners above the common ids is refused, even if the ids are close to each other. */
 const mostOwners = 10_000
 
 const largeIdsBelow = async (directory: string): Promise<number[]> => {

@@ -9,7 +9,7 @@ import { runJob } from './workshop.ts'
 
 const cannotRun = needsRoot || (existsSync('/usr/bin/crun') ? false : 'needs crun')
 
-suite('the workshop', { skip: cannotRun }, () => {
+suite('confined jobs', { skip: cannotRun }, () => {
   test('a job can read nothing of the host, and no file of the host becomes its user’s', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'alcove-workshop-'))
     const before = statSync('/dev/null').uid

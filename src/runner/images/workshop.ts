@@ -1,6 +1,6 @@
-// Runs one program of this host on a stranger's data, such as an image, so that a fault in the program harms nothing. The program
+// Runs one program of this host on a caller's data, such as an image, so that a fault in the program harms nothing. The program
 // runs in a user namespace without rights on the host, by the runtime that confines sandboxes. It sees read-only programs and the
-// paths it is given. Time, memory and file sizes are limited. It ends with its job and with us.
+// paths it is given. Time, memory and file sizes are limited. The program ends with its job and with this process.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { lstatSync } from 'node:fs'

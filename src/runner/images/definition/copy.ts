@@ -22,11 +22,11 @@ export type CopyStep = {
     checksum?: string
     /** Absolute path. A slash at its end means that the destination is a directory. */
     destination: string
-    /** Names or numbers. An empty owner is root, and an empty group has the owner's number. */
+    /** Names or numbers of user and group. An empty owner is root, and an empty group has the owner's number. */
     owner: string
     group: string
     mode?: number
-    /** ADD: archives are unpacked. */
+    /** True for ADD: archives are unpacked. */
     unpacks: boolean
     /** Patterns of files that are not copied. */
     excludes: string[]
@@ -36,9 +36,9 @@ export type CopyStep = {
 }
 
 type Reader = {
-  /** The words of a text, or the text as one word, expanded with the variables at the line. */
+  /** Expands the variables of the line in a text, and returns its words, or the whole text as one word. */
   wordsIn: (text: string, splits?: boolean) => string[]
-  /** A here-document with its variables expanded. */
+  /** Returns the text of a here-document with its variables expanded. */
   linesIn: (text: string) => string
   originOf: (text: string) => Origin
   workdir: string
@@ -60,7 +60,7 @@ const ownerIn = (at: At, value: string) => {
   return { owner, group }
 }
 
-/** Advice about a flag that this instruction does not take. */
+/** Advice for a flag that this instruction does not take. */
 const flagInstead = (name: string, key: string): string => {
   if (name === 'COPY' && ['checksum', 'keep-git-dir'].includes(key)) return `write ADD --${key}`
   return name === 'ADD' && ['from', 'parents'].includes(key) ? `write COPY --${key}` : 'leave it out'

@@ -1,4 +1,4 @@
-// Here-documents of RUN, COPY and ADD: the lines behind an instruction that belong to it (`<<EOF`, `<<-EOF`, `<<"EOF"`).
+// Here-documents of RUN, COPY and ADD: the lines that follow an instruction and belong to it (`<<EOF`, `<<-EOF`, `<<"EOF"`).
 
 export type HereDocument = {
   name: string
@@ -14,7 +14,7 @@ type Opening = { name: string; isQuoted: boolean; dropsTabs: boolean }
 /** The words of a text that open here-documents. A word in quotes opens none, and neither does `<<<`. */
 export const openingsIn = (text: string): Opening[] => {
   const openings: Opening[] = []
-  // A word, in which quoted parts are taken as a whole.
+  // Matches one word. A quoted part belongs to the word as a whole.
   for (const [word] of text.matchAll(/(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*')+/gs)) {
     const [, dash, delimiter = ''] = /^\d*<<(-?)([^<]+)$/s.exec(word) ?? []
     if (dash === undefined) continue
@@ -28,8 +28,8 @@ export const openingsIn = (text: string): Opening[] => {
 export const isOnlyDocument = (text: string): boolean => /^<<-?["']?[\w.-]+["']?$/.test(text.trim())
 
 /**
- * Takes the lines of each opening from `lines`, from `at` on. Answers where the text goes on; `undefined` in place of a
- * document that has no end.
+ * Reads the documents of these openings from `lines`, beginning at `at`. Returns the documents and the line after them. A
+ * document without an end is `undefined`.
  */
 export const documentsAfter = (
   lines: readonly string[],

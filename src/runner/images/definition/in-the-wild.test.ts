@@ -14,14 +14,14 @@ const base = {
 }
 
 suite('definitions as people write them', () => {
-  test('at least 95 of 100 are accepted', () => {
+  test('at least 95 % of these definitions are accepted', () => {
     assert.ok(definitions.length >= 100, `${definitions.length}`)
     const refused = definitions.filter(({ refusal }) => refusal !== undefined)
     assert.ok((definitions.length - refused.length) / definitions.length >= 0.95)
   })
 
   for (const { name, refusal, dockerfile } of definitions) {
-    test(refusal === undefined ? `${name} is accepted` : `${name} is refused with what to write instead`, () => {
+    test(refusal === undefined ? `${name} is accepted` : `${name} is refused with advice what to write`, () => {
       if (refusal === undefined) {
         const { stages } = planOf(dockerfile, true)
         assert.ok(stages.length > 0)

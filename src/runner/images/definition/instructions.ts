@@ -11,7 +11,7 @@ export type Instruction = {
   documents: readonly HereDocument[]
 }
 
-/** Advice for a line that begins with no known instruction. */
+/** Advice for a line that does not begin with a known instruction. */
 export const noInstruction = 'write RUN before a command, or \\ at the end of the line before where it goes on'
 
 const largestText = 256 * 1024

@@ -1,4 +1,4 @@
-// A stage of a definition: what its instructions do to the configuration of the image below.
+// A stage of a definition: how its instructions change the configuration of the base image.
 import { posix } from 'node:path'
 import { imageConfigBounds } from '#src/wire/runner-link.ts'
 import { ImageFailed } from '../image-failed.ts'
@@ -10,7 +10,7 @@ import { type Mount, mountOf } from './mounts.ts'
 import { type Origin, refuseVariable } from './origins.ts'
 import { linesWith, type Reading, type Variables, WordError, wordsOf } from './words.ts'
 
-/** A RUN line, with user, directory and variables as they are at that line. */
+/** A RUN line, with the user, directory and variables that apply at that line. */
 export type RunStep = {
   line: number
   argv: string[]
@@ -79,7 +79,7 @@ export const runStage = (
   return { steps: state.steps, config: state.config }
 }
 
-/** Instructions that may make the image's configuration too large. */
+/** Instructions that can make the image's configuration too large. */
 const sayMore = ['ENV', 'CMD', 'ENTRYPOINT', 'SHELL', 'ONBUILD']
 
 const perform = (instruction: Instruction, state: State) => {

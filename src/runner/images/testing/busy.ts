@@ -1,4 +1,4 @@
-// For tests: leftovers of a killed runner that a program of it still uses.
+// For tests: leftovers of a killed runner that are still in use by one of its programs.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -39,7 +39,7 @@ class LibraryRoom {
     registries: { plainRegistries: [this.registry.host], authFile: undefined, publicNetwork },
     limits: { ...limits, ...more },
   })
-  /** The mirrors have its images below `hub`. */
+  /** Opens a library. Its mirrors have the registry's images below `hub`. */
   readonly open = (
     more: Partial<ImageLimits> = {},
     mirrors: readonly TestRegistry[] = [],
@@ -79,7 +79,7 @@ class LibraryRoom {
 export const libraryRoom = (): LibraryRoom => {
   const room = new LibraryRoom()
   beforeEach(async () => {
-    // In memory if possible: other tests keep the disk busy, and each image is synced.
+    // Uses memory if possible: other tests keep the disk busy, and each image is synced.
     room.directory = await mkdtemp(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'alcove-library-'))
     await mkdir(join(room.directory, 'in'))
     room.registry = await TestRegistry.start()

@@ -1,4 +1,4 @@
-// For tests: images made byte by byte, so that they can contain every error that a stranger's image may have.
+// For tests: images made byte by byte, so that they can contain every error that a caller's image may have.
 import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ export type TarEntry = {
   mode?: number
   uid?: number
   gid?: number
-  /** A false size in the header. */
+  /** A wrong size to write into the header. */
   size?: number
   /** Extended attributes. */
   attributes?: Record<string, Buffer>
@@ -57,7 +57,7 @@ const paxRecord = (name: string, value: Buffer) => {
   return Buffer.concat([Buffer.from(String(length)), rest])
 }
 
-/** Makes an entry for what does not fit into the header of the next entry. */
+/** Makes the extended header for values that do not fit into the header of the next entry. */
 const paxOf = ({ path, uid = 0, gid = 0, attributes = {} }: TarEntry): Buffer[] => {
   const ids = Object.entries({ uid, gid }).filter(([, id]) => id > largestId)
   const content = Buffer.concat([
@@ -99,7 +99,7 @@ type ImageParts = {
   architecture?: string
   os?: string
   layerKind?: string
-  /** Diff ids to use in place of the layers' digests. */
+  /** Diff ids in place of the layers' digests. */
   diffIds?: readonly string[]
   /** Compresses a layer in a way other than plain gzip or zstd. */
   pack?: (layer: Buffer) => Buffer
