@@ -1,5 +1,5 @@
-// The open links of runners to this process. A push that meets no link or a slow one is not an error: the runner's next look at
-// its list, or the next sweep, brings the same assignment.
+// The open links of runners to this process. A push is not an error if the runner has no link or reads slowly: the
+// runner's next list, or the next sweep, brings the same assignment.
 import type { WebSocket } from 'ws'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
@@ -24,12 +24,12 @@ export class RunnerLinks {
     this.#addresses.delete(runnerId)
   }
 
-  /** Notes the address at which the runner serves toolboxes, as the runner said on its link. */
+  /** Stores the address at which the runner serves toolboxes, as the runner reported it on its link. */
   noteAddress(runnerId: string, address: string): void {
     if (this.#sockets.has(runnerId)) this.#addresses.set(runnerId, address)
   }
 
-  /** Address of a runner that is linked to this process. */
+  /** The address of a runner, if it is linked to this process. */
   addressOf(runnerId: string | null): string | undefined {
     return runnerId === null ? undefined : this.#addresses.get(runnerId)
   }

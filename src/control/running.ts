@@ -1,21 +1,21 @@
-// The parts of a running server for every room: the shared parts, and the links to runners and to other processes.
+// The parts of a running server for every module: the shared parts, and the links to runners and to other processes.
 import type { Callers } from '#src/control/auth/callers.ts'
 import type { Parts } from './parts.ts'
 import type { RunnerLinks } from './runner-links.ts'
 import type { ChangeFeed } from './sandboxes/record/changes.ts'
 
 export type RunningOptions = {
-  /** How long a create, a fork or a resize waits for its end before it answers with the present state. */
+  /** How many seconds a create, a fork or a resize waits for its end. After that, the answer has the present state. */
   createWaitSeconds: number
-  /** How long a pause or a resume waits in the same way. Nearly all end at once. */
+  /** How many milliseconds a pause or a resume waits for its end. Nearly all of them end at once. */
   momentMilliseconds: number
   /** How many times the cpu, memory and disk of a runner may be promised. Idle sandboxes use next to nothing of each. */
   overcommit: { cpu: number; memory: number; disk: number }
-  /** How often a runner reports that it is alive, and after how much silence it gets no new work. */
+  /** Seconds between two heartbeats of a runner, and the silence after which it gets no new work. */
   heartbeatSeconds: number
   leaseSeconds: number
   sweepSeconds: number
-  /** How often the client of an event socket must show that it is alive. */
+  /** How often the client of an event socket must answer a ping. */
   eventPingSeconds: number
   /** Most warm sandboxes per snapshot and region. How many there really are depends on demand. */
   mostWarm: number

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { readServiceUrl } from './service-url.ts'
 
 suite('the address of a service', () => {
-  test('a service address is taken as given, private addresses too', () => {
+  test('a service address is accepted unchanged, private addresses too', () => {
     const urls = [
       'https://otel.example.com',
       'http://10.0.0.7:4318/v1/traces',

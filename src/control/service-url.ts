@@ -1,5 +1,5 @@
-// URLs of services that an organization runs itself. Control stores and shows them but never calls them, so they may be private.
-// Refused are addresses at which no service can be.
+// URLs of services that an organization runs itself. Control stores and shows them but never calls them, so they may be
+// private. Addresses at which no service can be are refused.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { Problem } from '#src/problems.ts'
 

@@ -16,10 +16,10 @@ const program = `
   console.log([...loaded].filter(Boolean).join('\\n'))`
 
 suite('the start of control', () => {
-  test('loads no package that only some servers need: each takes a tenth of a second and more', () => {
+  test('control loads no package that only some servers need: each takes a tenth of a second or more', () => {
     const args = ['--input-type=module', '--eval', program, import.meta.resolve('./main.ts')]
     const loaded = execFileSync(process.execPath, args, { encoding: 'utf8' }).trim().split('\n')
-    // Otherwise the test could not see which modules are loaded.
+    // Shows that the program does list the loaded packages; otherwise the next check could never fail.
     assert.ok(loaded.includes('fastify'))
     const forSome = ['oidc-provider', 'nodemailer']
     assert.deepEqual(

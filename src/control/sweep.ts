@@ -16,7 +16,7 @@ import { sweepSnapshots } from './snapshots/sweep.ts'
 type Step = () => Promise<unknown>
 
 type Sweeping = {
-  /** Runs every task once. */
+  /** Runs every periodic task once. */
   sweep: () => Promise<void>
   /** Starts no further sweep. Resolves when the running one has ended. */
   stop: () => Promise<void>

@@ -34,7 +34,7 @@ suite('rate limits', () => {
     )
   })
 
-  test('429 if an organization calls too often; answers show the rest and when to retry', async () => {
+  test('429 if an organization calls too often; headers show how many calls are left and when to retry', async () => {
     await using app = await startLimited({ authenticated: minute(3) })
     const replies = [
       await app.as('member').get('/sandbox'),
@@ -90,7 +90,7 @@ suite('rate limits', () => {
     )
   })
 
-  test('an organization may have its own rate, even if the server has none', async () => {
+  test('an organization may have its own rate limit, even if the server has none', async () => {
     await using app = await startControl()
     const change = (body: object) => app.as('admin').patch(`/organizations/${ours}/quota`, body)
     await change({ authenticatedRateLimit: 2, authenticatedRateLimitTtlSeconds: 3600 })
@@ -103,7 +103,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('member').get('/sandbox')).status, 200)
   })
 
-  test('429 for an address with too many failures, even with a valid key; our own programs continue', async () => {
+  test('429 for an address with too many failures, even with a valid key; Alcove’s own programs continue', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     assert.equal((await app.with('dtn_wrong').get('/sandbox')).status, 401)
     const second = await app.as('nobody').get('/sandbox')
@@ -134,7 +134,7 @@ suite('rate limits', () => {
     }
   })
 
-  test('signing in and the sockets of events count like all that is asked without a credential', async () => {
+  test('sign-in and event sockets count as calls without a credential', async () => {
     for (const path of ['/oidc/.well-known/openid-configuration', '/oidc/auth', '/socket.io/?EIO=4']) {
       const settings = { rateLimits: { anonymous: minute(1) }, identity: testSettings.identity }
       await using app = await startControl({ settings })
@@ -144,7 +144,7 @@ suite('rate limits', () => {
     }
   })
 
-  test('a wrong credential at an event socket counts like any other', async () => {
+  test('a wrong credential at an event socket counts as a failure of its address', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     const base = await app.listen()
     const signIn = async (token: string) => {
@@ -169,7 +169,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('member').get('/sandbox')).status, 429)
   })
 
-  test('pages in browsers may read the headers', async () => {
+  test('browser pages may read the rate limit headers', async () => {
     await using app = await startLimited({ anonymous: minute(1) })
     const reply = await app.as('nobody').get('/config', { headers: { origin: 'https://example.com' } })
     const exposed = String(reply.headers['access-control-expose-headers']).split(', ')

@@ -1,5 +1,5 @@
-// Counts calls before and after the guard, and answers 429 above the limit. Counters live in the memory of this process, so a
-// second control process counts separately.
+// Counts calls before and after the guard, and answers 429 above the limit. Counters are in the memory of this process,
+// so a second control process counts separately.
 
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible'
@@ -16,7 +16,7 @@ type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
 export type Limits = {
   /** Wraps the guard with the counting. */
   around: (guard: Guard) => Guard
-  /** Counts a call that has no route in the table, by its address. Throws if it is over the limit. */
+  /** Counts a call by its address, if it has no route in the table. Throws if the address is over the limit. */
   anonymous: (request: FastifyRequest) => Promise<void>
   /** Finds the holder of a credential that did not come through the guard. If there is none, that counts as a failure. */
   tryCredential: <Holder>(
@@ -68,7 +68,7 @@ export const createLimits = (standard: RateLimits): Limits => {
 
   const failures = standard['failed-auth']
 
-  /** An address with too many failures is refused before its credential is looked at. */
+  /** Refuses an address with too many failures, before its credential is checked. */
   const checkFailures = async (request: FastifyRequest) => {
     if (failures === undefined) return
     const counted = await counters.get('failed-auth')!.get(addressKey(request.ip))

@@ -33,7 +33,7 @@ const badUrls = [
 ]
 
 suite('POST /regions', () => {
-  test('201 makes a region of the organization and shows the credentials of its services, once', async () => {
+  test('201 makes a region of the organization and returns the credentials of its services once', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').post('/regions', { name: 'Cellar', ...all })
     assert.equal(reply.status, 201)
@@ -71,7 +71,7 @@ suite('POST /regions', () => {
     }
   })
 
-  test('409 for a name that the organization has, however many ask at once; another organization may', async () => {
+  test('409 for a name in use, also for concurrent calls; 201 for the same name in another organization', async () => {
     await using app = await startControl()
     const replies = await Promise.all(
       Array.from({ length: 10 }, () => app.as('owner').post('/regions', { name: 'cellar' })),
@@ -81,7 +81,7 @@ suite('POST /regions', () => {
     assert.equal((await app.as('stranger').post('/regions', { name: 'cellar' })).status, 201)
   })
 
-  test('400 for invalid names and URLs', async () => {
+  test('400 for an invalid name or URL', async () => {
     await using app = await startControl()
     const names = [
       '',
@@ -111,7 +111,7 @@ suite('POST /regions', () => {
     }
   })
 
-  test('403 without write:regions, and beyond a hundred', async () => {
+  test('403 without write:regions, and for more than a hundred regions', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post('/regions', { name: 'cellar' })).status, 403)
     await app.database.sql`
@@ -171,7 +171,7 @@ const writes: [
 
 for (const [title, ask] of writes) {
   suite(title, () => {
-    test('404 for a region of others, a shared one and none; 403 without the permission', async () => {
+    test('404 for a shared, unknown or foreign region; 403 without the permission', async () => {
       await using app = await startControl()
       await app.database.sql`
         insert into regions (id, name, organization_id, region_type, proxy_url, ssh_gateway_url, snapshot_manager_url)
@@ -186,7 +186,7 @@ for (const [title, ask] of writes) {
 }
 
 suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerate-ssh-gateway-api-key', () => {
-  test('200 answers a new key; the old one stops working', async () => {
+  test('200 returns a new key, and the old key stops working', async () => {
     await using app = await startControl()
     const made = await make(app)
     for (const [service, column, old] of [
@@ -200,7 +200,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     }
   })
 
-  test('400 where that service has no address', async () => {
+  test('400 if the service has no address', async () => {
     await using app = await startControl()
     const { id } = await make(app, { name: 'bare' })
     for (const what of ['proxy-api-key', 'ssh-gateway-api-key', 'snapshot-manager-credentials']) {
@@ -208,7 +208,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     }
   })
 
-  test('the key of a proxy opens its region, nothing elsewhere, and nothing once it is replaced', async () => {
+  test('the key of a region’s proxy works only for that region, and no longer once it is replaced', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const made = await make(app)
@@ -232,7 +232,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     assert.equal(await ask(apiKey, here), 401)
   })
 
-  test('no key of its regions outlives an organization', async () => {
+  test('the keys of an organization’s regions end with the organization', async () => {
     await using app = await startControl()
     const { proxyApiKey } = await make(app)
     const question = { sandboxIdOrName: 'x', credentials: [], countsAsActivity: false }
@@ -248,7 +248,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
 })
 
 suite('POST /regions/{id}/regenerate-snapshot-manager-credentials', () => {
-  test('200 answers new ones, and those are stored', async () => {
+  test('200 returns new credentials, and the new ones are stored', async () => {
     await using app = await startControl()
     const made = await make(app)
     const { status, body } = await app.as('owner').post(`/regions/${made.id}/regenerate-snapshot-manager-credentials`)
@@ -273,7 +273,7 @@ suite('DELETE /regions/{id}', () => {
     assert.equal((await app.as('owner').get(`/organizations/${ours}`)).body.defaultRegionId, undefined)
   })
 
-  test('400 while there are sandboxes or runners in it; the memory of sandboxes does not keep it', async () => {
+  test('400 while the region has sandboxes or runners; rows of destroyed sandboxes do not count', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { sql } = app.database
@@ -293,7 +293,7 @@ suite('DELETE /regions/{id}', () => {
   })
 })
 
-suite('a region of an organization', () => {
+suite('hiding the regions of an organization', () => {
   test('an organization’s region is hidden from others: none of their requests can name it', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)

@@ -23,7 +23,7 @@ export type OwnRegionParts = Pick<Parts, 'database' | 'clock' | 'encryption'> & 
 
 const mostPerOrganization = 100
 
-/** The URL of each service: its name in bodies, and its column. */
+/** The URL of each service: its field in request bodies, and its column in the database. */
 const addresses = {
   proxyUrl: 'proxy_url',
   sshGatewayUrl: 'ssh_gateway_url',

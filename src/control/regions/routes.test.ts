@@ -14,7 +14,7 @@ const addRegions = async ({ database: { sql } }: TestControl) => {
 }
 
 suite('GET /shared-regions', () => {
-  test('200 answers everybody the shared regions, and only those', async () => {
+  test('200 returns the shared regions, and only those, to every caller', async () => {
     await using app = await startControl()
     await addRegions(app)
     const reply = await app.as('nobody').get('/shared-regions')
@@ -36,7 +36,7 @@ suite('GET /shared-regions', () => {
 })
 
 suite('GET /regions', () => {
-  test('200 answers own regions before shared ones, and none of another organization', async () => {
+  test('200 lists own regions before shared ones, and no regions of other organizations', async () => {
     await using app = await startControl()
     await addRegions(app)
     assert.deepEqual(idsOf((await app.as('viewer').get('/regions')).body), ['ours_1', 'local'])
@@ -58,7 +58,7 @@ suite('GET /regions', () => {
 })
 
 suite('GET /regions/{id}', () => {
-  test('200 answers an own or a shared region', async () => {
+  test('200 returns an own region or a shared region', async () => {
     await using app = await startControl()
     await addRegions(app)
     const own = await app.as('viewer').get('/regions/ours_1')

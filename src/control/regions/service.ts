@@ -1,4 +1,4 @@
-// The regions in which sandboxes can be. A region of another organization always looks as if it did not exist.
+// The regions in which sandboxes can run. A region of another organization always looks as if it did not exist.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql } from '../storage/database.ts'

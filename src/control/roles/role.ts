@@ -1,7 +1,7 @@
 // A role as control stores it, and as the API shows it.
 import { isPermission, type Permission } from '../auth/permissions.ts'
 
-/** Dates are text where the row came as JSON inside another row. */
+/** Dates are texts if the row was read as JSON inside another row. */
 export type RoleRow = {
   id: string
   organization_id: string | null

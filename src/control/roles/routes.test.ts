@@ -25,7 +25,7 @@ const keyListsOf = async (app: TestControl, key: string): Promise<string[]> =>
 const noNames = ['', '  ', 'a\nb', 'nul\u0000', '<i>x</i>', 'http://x', 'www.x', '\u202egnp', 'x'.repeat(256), 7, null]
 
 suite('POST /organizations/{organizationId}/roles', () => {
-  test('201 answers the role, each permission once, and members see it', async () => {
+  test('201 returns the role with each permission once, and members see the role', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').post(roles, {
       ...builder,
@@ -44,7 +44,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     )
   })
 
-  test('409 for a name that is taken here or is a global role’s; another organization may use it', async () => {
+  test('409 for a name in use here or by a global role; 201 for a name of another organization', async () => {
     await using app = await startControl()
     await makeRole(app)
     assert.equal((await app.as('owner').post(roles, builder)).status, 409)
@@ -69,7 +69,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     assert.equal((await narrow.post(roles, { ...builder, permissions: ['write:sandboxes'] })).status, 403)
   })
 
-  test('403 beyond 200 roles', async () => {
+  test('403 for more than 200 roles', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into roles (organization_id, name, description, permissions)
@@ -137,7 +137,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
   })
 
-  test('409 for the name of another role; its own stays its own', async () => {
+  test('409 for the name of another role; 200 for its own name', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     await makeRole(app, { ...builder, name: 'Other' })
@@ -158,7 +158,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.deepEqual({ ...role }, { name: 'Builder', permissions: ['write:snapshots'] })
   })
 
-  test('404 for a role of another organization and for none, 400 for less than a role', async () => {
+  test('404 for an unknown role or one of another organization; 400 for an incomplete body', async () => {
     await using app = await startControl()
     const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
     for (const id of [theirs.body.id, 'no-such', '00000000-0000-0000-0000-000000000099']) {
@@ -171,7 +171,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
-  test('204 takes the role from all members; their keys lose its permissions and keep the rest', async () => {
+  test('204 takes the role from all members; their keys lose only its permissions', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     const { id: user, key } = await addPerson(app, {
@@ -192,7 +192,7 @@ suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal((await keyListsOf(app, (await addPerson(app, { role: 'owner' })).key)).length, 21)
   })
 
-  test('403 for a global role and for members, 404 for another organization’s', async () => {
+  test('403 for a global role and for members; 404 for a role of another organization', async () => {
     await using app = await startControl()
     const theirs = await app.as('stranger').post(`/organizations/${organizations.theirs}/roles`, builder)
     assert.equal((await app.as('owner').delete(`${roles}/${developerRoleId}`)).status, 403)

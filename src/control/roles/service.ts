@@ -38,7 +38,7 @@ const readValues = ({ name, description, permissions }: RoleText): RoleValues =>
 const sayTaken = (name: string, cause?: unknown) =>
   new Problem('already_exists', `There is a role named ${name} already.`, { cause })
 
-/** Runs a write of a role name and reports a name that is taken. */
+/** Runs a write of a role name and throws 409 if the name is in use. */
 const named = async (sql: Sql, { name }: RoleValues, write: () => Promise<Role>): Promise<Role> => {
   if (await isGlobalName(sql, name)) throw sayTaken(name)
   try {

@@ -30,7 +30,10 @@ type Runner = { id: string; regionId: string }
 const isRunnerOf = (image: Image, runner: Runner): boolean =>
   image.runnerId === null ? image.regionId === runner.regionId : image.runnerId === runner.id
 
-/** In characters. The reason can quote a foreign registry, so the database stores only this much of it. */
+/**
+ * Longest stored reason, in characters. The reason can quote a foreign registry, so the database stores only this much
+ * of it.
+ */
 const longestReason = 2000
 const reasonOf = ({ errorReason }: ImageReport): string =>
   (errorReason ?? 'Its runner gave no reason.')

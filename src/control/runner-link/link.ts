@@ -24,7 +24,7 @@ import { applyImageReport, keepProgress } from './image-reports.ts'
 const amount = Type.Number({ minimum: 0, maximum: 1e9 })
 const text = Type.String({ maxLength: 4096 })
 
-/** Most images that a runner lists: names of about 40 characters, which fit into a message of 4 MiB. */
+/** Most images that a runner lists. Their names have about 40 characters, so the list fits into a message of 4 MiB. */
 const mostImages = 80_000
 
 const word = Type.String({ maxLength: imageConfigBounds.wordCharacters })

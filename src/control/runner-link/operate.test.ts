@@ -5,7 +5,7 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
 const waiting = { sandboxes: { createWaitSeconds: 5 } }
 
-/** Every test has its own runners, beside the one that every server has. */
+/** Each test adds runners of its own, beside the runner that every server has. */
 suite('GET /runners, GET /runners/current: runners, for operators', () => {
   let app: TestControl
   before(async () => {
@@ -55,7 +55,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     assert.equal((await app.as('admin').delete('/runners/local?force=maybe')).status, 400)
   })
 
-  test('PATCH /runners/{runnerId} 204 drains: nothing new, with the reason, and takes it back', async () => {
+  test('PATCH /runners/{runnerId} 204 drains a runner: no new sandbox, with the reason; undrain ends this', async () => {
     await using runner = await connectRunner(app)
     const box = (await app.as('member').post('/sandbox', {})).body
     assert.equal((await app.as('admin').patch('/runners/local', { isDrained: true })).status, 204)
@@ -74,8 +74,8 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
   })
 })
 
-suite('PATCH /runners/{runnerId} of one that is not heard', () => {
-  test('204 enables it again in its real state: never seen or silent, and not ready before it is heard', async () => {
+suite('PATCH /runners/{runnerId} while the runner is not connected', () => {
+  test('204 ends the draining: the runner is new or silent until its first message makes it ready', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const states = async () =>
@@ -105,7 +105,7 @@ suite('PATCH /runners/{runnerId} of one that is not heard', () => {
 })
 
 suite('DELETE /runners/{runnerId}', () => {
-  test('409 while sandboxes are on it; by force they are lost, archived ones are not, its token is void', async () => {
+  test('409 while it has sandboxes; force loses them but no archived ones, and ends the runner’s token', async () => {
     await using app = await startControl(waiting)
     const added = await app.as('admin').post('/runners', { id: 'second' })
     const token = added.body.token as string
@@ -149,7 +149,7 @@ suite('DELETE /runners/{runnerId}', () => {
     assert.equal((await app.as('owner').post(`/sandbox/${restoring}/start`)).status, 503)
     for (const id of [running, archived]) assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
     await untilState(app, running, 'destroyed')
-    // The runner removes the archive when it is back; until then nothing else does.
+    // Only this runner can remove the archive, and it does so when it is back.
     app.clock.advance({ minutes: 2 })
     await app.sweep()
     assert.equal((await app.as('owner').get(`/sandbox/${archived}`)).status, 404)

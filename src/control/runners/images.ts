@@ -11,12 +11,15 @@ export const takeFromRunner = async (sql: Sql, runnerId: string, name: string): 
     update runners set images = array_remove(images, ${name}) where id = ${runnerId} and ${name} = any(images)`
 }
 
-/** Forgets that runners have the image, until they report it again. */
+/** Removes the image from the lists of images that runners have, until they report it again. */
 export const takeFromRunners = async (sql: Sql, name: string): Promise<void> => {
   await sql`update runners set images = array_remove(images, ${name}) where ${name} = any(images)`
 }
 
-/** A statement that forgets these images on all runners, so that no sandbox is placed there for them. `names` is a subquery. */
+/**
+ * A statement that removes these images from the lists of all runners, so that no sandbox is placed there for them.
+ * `names` is a subquery.
+ */
 export const takeFromAllRunners = (sql: Sql, names: Piece): Piece => sql`
   update runners set images = array(select unnest(images) except ${names})
   where images && array(${names})`

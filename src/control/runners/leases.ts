@@ -10,7 +10,9 @@ export const silentBefore = ({ clock, options }: Pick<RunningParts, 'clock' | 'o
 /** A runner that is silent for longer is not expected to come back. */
 const backWithinSeconds = 24 * 3600
 
-/** SQL condition: all runners of the region are silent, but one was heard within a day and may come back. */
+/**
+ * SQL condition: all runners of the region are silent, but at least one had a heartbeat within a day and may come back.
+ */
 export const isRegionAway = (sql: Sql, regionId: Piece, parts: Pick<RunningParts, 'clock' | 'options'>): Piece => {
   const longGone = new Date(parts.clock.now().getTime() - backWithinSeconds * 1000)
   return sql`

@@ -1,5 +1,6 @@
-// Chooses the runner of a sandbox and checks its room. The runner's row is locked meanwhile, so that two creates cannot
-// both take the last place. The used room is always summed over the sandboxes, so that no counter can drift.
+// Chooses the runner of a sandbox and checks its free resources. The runner's row is locked meanwhile, so that two
+// creates cannot both take the last ones. The used resources are always summed over the sandboxes, so that no counter
+// can drift.
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Piece, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -8,7 +9,10 @@ export type Overcommit = { cpu: number; memory: number; disk: number }
 
 type Load = { cpu: number; memory_gib: number; disk_gib: number }
 
-/** Unclaimed warm sandboxes are evicted for other sandboxes. So they count only when another warm sandbox is placed. */
+/**
+ * Unclaimed warm sandboxes are evicted for other sandboxes. So they count as load only when another warm sandbox is
+ * placed.
+ */
 type CountsWarm = 'warm' | undefined
 
 type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number }
@@ -48,7 +52,10 @@ const hold = async (
 /** Resources that a sandbox will hold. Without `diskGiB` its disk is on the runner already. */
 type RequestedSize = { cpu: number; memoryGiB: number; diskGiB?: number }
 
-/** Used fraction of the runner (overcommit included) with this sandbox, for the scarcest resource. Above 1: no room. */
+/**
+ * Used fraction of the runner (overcommit included) with this sandbox, for the scarcest resource. Above 1: the sandbox
+ * does not fit.
+ */
 const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: RequestedSize, overcommit: Overcommit) =>
   Math.max(
     (load.cpu + cpu) / (runner.cpu * overcommit.cpu),
@@ -72,7 +79,7 @@ export const holdRunners = (
   return hold(transaction, which, counting, image)
 }
 
-/** Picks the runner with the most room. Throws if no runner has enough. */
+/** Picks the runner with the most free resources. Throws if no runner has enough. */
 export const pickRunner = async (
   transaction: Transaction,
   runners: readonly HeldRunner[],
@@ -87,7 +94,7 @@ export const pickRunner = async (
   throw new Problem('no_room', 'No runner has room for a sandbox of this size now.')
 }
 
-/** Whether the runner `runnerId` is among the locked runners and has room. */
+/** Whether the runner `runnerId` is among the locked runners and has enough free resources. */
 export const hasRoomOn = (
   runners: readonly HeldRunner[],
   runnerId: string | null,
@@ -95,7 +102,10 @@ export const hasRoomOn = (
   overcommit: Overcommit,
 ): boolean => runners.some((runner) => runner.id === runnerId && hasRoom(runner, wanted, overcommit))
 
-/** Finds the ready runner of a region with the image and the most room, and locks it until the transaction ends. */
+/**
+ * Finds the ready runner of a region with the image and the most free resources, and locks it until the transaction
+ * ends.
+ */
 export const reserveRunner = async (
   transaction: Transaction,
   wanted: Place & { sandboxId?: string },
@@ -126,7 +136,7 @@ const nobodyHas = async (transaction: Transaction, { regionId, image }: { region
   return new Problem('no_room', `No runner with this snapshot is ready now.${why}`)
 }
 
-/** Checks the room on the sandbox's own runner, because a sandbox with a disk stays where the disk is. */
+/** Checks the free resources of the sandbox's own runner, because a sandbox with a disk stays where the disk is. */
 export const checkRoom = async (
   transaction: Transaction,
   runnerId: string | null,

@@ -23,12 +23,12 @@ suite('GET /sandbox/for-runner', () => {
     assert.equal(status, 200)
     assert.deepEqual(
       body.map((each: { id: string; assignment: unknown }) => [each.id, each.assignment]),
-      // The sandbox has run by now: from here on a missing disk is lost, not new.
+      // The sandbox has run by now. From here on, a missing disk means that it was lost, not that the sandbox is new.
       [[id, { ...runner.asked[0], isNew: false, isRunning: true }]],
     )
   })
 
-  test('200 with a sandbox’s variables once, if the runner supports that', async () => {
+  test('200 has a sandbox’s variables only once, if the runner supports that', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app, { env: { HELLO: 'world' } })
@@ -40,7 +40,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.deepEqual(await told(''), [{ HELLO: 'world' }, { HELLO: 'world' }, 'started'])
   })
 
-  test('200 filters by state, without sandboxes on the way', async () => {
+  test('200 filters by state, and on request leaves out sandboxes that are changing', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -55,7 +55,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.equal((await app.as('runner').get('/sandbox/for-runner?states=flying')).status, 400)
   })
 
-  test('200 by pages in the order of ids', async () => {
+  test('200 returns pages in the order of ids', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const ids = (await Promise.all(['a', 'b', 'c'].map((name) => create(app, { name })))).sort()
@@ -76,7 +76,7 @@ suite('GET /sandbox/for-runner', () => {
 })
 
 suite('PUT /sandbox/:sandboxId/state', () => {
-  test('200 empty takes a report, and the same one twice changes nothing', async () => {
+  test('200 empty stores a report; the same report a second time changes nothing', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -89,19 +89,19 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await eventsOf(app, id)).length, 2)
   })
 
-  test('a report counts for the sandbox as it is now, whatever this process wrote about it last', async () => {
+  test('a report applies to the stored state, even if another process wrote it last', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
     const id = await create(app)
     const { sql } = app.database
     const state = async () => (await app.as('member').get('/sandbox/box')).body.state
-    // Another process marks it as stuck.
+    // Writes like another process that marks the sandbox as stuck.
     await sql`update sandboxes set state = 'error', error_reason = 'late', version = version + 1 where id = ${id}`
     assert.equal((await report(app, id, { state: 'started', generation: 1 })).status, 200)
     assert.equal(await state(), 'started')
     await app.as('member').post('/sandbox/box/stop')
-    // Another process is asked to start it.
+    // Writes like another process that is asked to start the sandbox.
     await sql`
       update sandboxes set state = 'starting', desired_state = 'started', generation = 3, version = version + 1
       where id = ${id}`
@@ -109,7 +109,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal(await state(), 'starting')
   })
 
-  test('409 for an older generation, which changes nothing', async () => {
+  test('409 for a report about an older generation, which changes nothing', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -121,7 +121,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal((await app.as('member').get('/sandbox/box')).body.state, 'stopped')
   })
 
-  test('200 a report without a generation is about the present one', async () => {
+  test('200 for a report without a generation, which is about the current one', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -130,7 +130,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.deepEqual([state, errorReason, recoverable], ['error', 'it broke', true])
   })
 
-  test('400 without a generation for what cannot follow, which changes nothing', async () => {
+  test('400 for a state that cannot follow, in a report without a generation; nothing changes', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -188,7 +188,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.equal(errorReason.length, 2000)
   })
 
-  test('200 makes a sandbox that its runner has lost an error that cannot be recovered', async () => {
+  test('200 for a sandbox that its runner has lost; it becomes an error that cannot be recovered', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -230,7 +230,7 @@ suite('GET /runners/link', () => {
     }
   })
 
-  test('a runner with as many images as may come to be on one is welcome', async () => {
+  test('a runner may list as many images as one runner can have', async () => {
     await using app = await startControl(waiting)
     const images = Array.from({ length: 20_000 }, () => `img-${randomUUID()}`)
     await using _runner = await connectRunner(app, { images: ['default', ...images] })
@@ -262,7 +262,7 @@ suite('GET /runners/link', () => {
     )
   })
 
-  test('a link that is cut in the middle of a verb costs nothing but time', async () => {
+  test('a link that is cut in the middle of a verb only delays it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

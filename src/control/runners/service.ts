@@ -1,4 +1,4 @@
-// The functions about runners that other rooms may use. Storage is private to this room.
+// The functions about runners that other modules may use. Only this module uses its storage.
 export {
   decommission,
   deleteRunnersIn,

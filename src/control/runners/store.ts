@@ -31,7 +31,7 @@ export const ensureRunner = async (
     on conflict (id) do update set key_hash = excluded.key_hash`
 }
 
-/** The time of a sign of life, and the limit before which a last heartbeat counts as silence. */
+/** `now`: the time of the heartbeat. `silentBefore`: a runner whose last heartbeat is older was silent. */
 type HeartbeatTimes = { silentBefore: Date; now: Date }
 
 type Hello = {
@@ -97,7 +97,7 @@ export const findOwnerOfRegion = async (sql: Sql, regionId: string): Promise<str
   return row?.owner ?? undefined
 }
 
-/** A runner of the region: ready ones first, then the preferred one. Null if the region has none. */
+/** A runner of the region: ready runners first, among them the preferred one. Null if the region has no runner. */
 export const findAnyRunner = async (sql: Sql, regionId: string, preferredId: string | null): Promise<string | null> => {
   const [row] = await sql<{ id: string }[]>`
     select id from runners where region_id = ${regionId} and state <> 'decommissioned'
@@ -124,7 +124,7 @@ export const listRunners = async (sql: Sql): Promise<RunnerView[]> =>
     from runners left join sandboxes on runner_id = runners.id and sandboxes.state in ${sql(statesHoldingDisk)}
     where runners.state <> 'decommissioned' group by runners.id order by runners.created_at, runners.id limit 1000`
 
-/** Throws if the id or the key is taken. */
+/** Inserts a runner. Throws if the id or the key is in use. */
 export const insertRunner = async (
   sql: Sql,
   { id, regionId, keyHash }: RunnerIdentity & { keyHash: string },

@@ -1,5 +1,5 @@
-// The build logs of snapshots and of sandboxes that were made of a definition. Clients ask for the address first, and add `follow`
-// to it.
+// The build logs of snapshots and sandboxes that were made from a definition. Clients ask for the URL first, and add
+// `follow` to it.
 import type { FastifyReply } from 'fastify'
 import Type, { type Static, type TObject } from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
@@ -17,10 +17,10 @@ import { findSandboxById, getSandbox } from './service.ts'
 const BuildLogsUrl = Type.Object({ url: Type.String() })
 const FollowQuery = Type.Object({ follow: Type.Boolean({ default: false }) })
 
-/** A thing with a build log, as far as the caller may see it. */
+/** A snapshot or sandbox with a build log, as far as the caller may see it. */
 type Built = { path: string; organizationId: string; image: string; isBeingMade: () => Promise<boolean> }
 
-/** Something that has build logs. `made` and `until` are words for the summaries. */
+/** A kind of thing that has build logs. `made` and `until` are words for the summaries. */
 type Logged<P extends TObject> = {
   path: string
   params: P

@@ -33,7 +33,7 @@ const byIdOrNameAnd = <const K extends string>(name: K) =>
 export const sandboxRoutes = (parts: GateParts): ControlRoute[] => {
   const { database, clock, settings: server } = parts
   const record = (row: SandboxRow) => asRecord(row, server.proxyUrl)
-  /** Options for the record of a sandbox into which its caller will call next. */
+  /** The options for a reply with a sandbox, whose caller will call into that sandbox next. */
   const opening = (request: FastifyRequest) => {
     const at = parts.clock.now()
     return (row: SandboxRow) => {

@@ -1,4 +1,4 @@
-// Read-only functions about sandboxes for other rooms. The verbs change sandboxes.
+// Functions that read sandboxes, for other modules. Only the verbs change sandboxes.
 export { forgiveSilence } from './record/notes.ts'
 export {
   type By,

@@ -13,7 +13,7 @@ export type IdentitySettings = {
   issuers: readonly string[]
   /** The audience that a token must have. */
   audience: string
-  /** Client id of programs that sign people in: the dashboard, the command line. */
+  /** Client id of the programs with which users sign in: the dashboard and the command line. */
   clientId: string
   /** Largest allowed difference between the clock of an issuer and ours, in seconds. */
   clockSkewSeconds: number
@@ -21,7 +21,7 @@ export type IdentitySettings = {
   keyCooldownSeconds: number
 }
 
-/** All of these settings are optional. */
+/** Reads the settings of the issuers. All of them are optional. */
 export const readIdentity = (
   optional: (name: string) => string | undefined,
   complain: (sentence: string) => void,

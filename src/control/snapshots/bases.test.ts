@@ -15,10 +15,10 @@ const sourceOf = async (app: TestControl, name: string, dockerfileContent: strin
   return images.find((each) => each.image === image)?.source as { snapshots?: object }
 }
 
-suite('a definition that builds on a snapshot', () => {
-  test('names in FROM, --from and mounts are snapshots if such exist, otherwise images of registries', async () => {
+suite('a definition that uses a snapshot as a base', () => {
+  test('a name in FROM, --from or a mount is a snapshot, if one has that name, else a registry image', async () => {
     await using app = await startControl()
-    // The runner has the built-in image.
+    // The linked runner has the built-in image.
     await using _ = await connectRunner(app)
     const dockerfile = [
       'FROM --platform=linux/amd64 default AS a',
@@ -42,7 +42,7 @@ suite('a definition that builds on a snapshot', () => {
     assert.equal((await app.as('owner').post('/sandbox', { buildInfo })).status, 400)
   })
 
-  test('another organization’s snapshot is as if it were not', async () => {
+  test('a snapshot of another organization is ignored as if it did not exist', async () => {
     await using app = await startControl()
     await sourceOf(app, 'ours', 'FROM alpine\n')
     const buildInfo = { dockerfileContent: 'FROM ours\n' }

@@ -8,10 +8,13 @@ import { findSnapshotByIdOrName } from './store.ts'
 /** Names looked up per definition. Further names are taken as images of registries. */
 const mostNames = 100
 
-/** A name with a registry, a tag or a digest is never a snapshot. */
+/** The shape of a snapshot's name. A name with a registry, a tag or a digest is never a snapshot. */
 const nameShape = /^[\w.-]{1,100}$/
 
-/** Candidates only: a match can be something else, such as a build stage. The runner parses the Dockerfile properly. */
+/**
+ * Finds only candidates: a match can be something else, such as a build stage. The runner parses the Dockerfile
+ * properly.
+ */
 const namesIn = (dockerfile: string): { name: string; isArg: boolean }[] => {
   const after = (keyword: RegExp) => [...dockerfile.matchAll(keyword)].map(([, name = '']) => name)
   const named = [
@@ -19,7 +22,7 @@ const namesIn = (dockerfile: string): { name: string; isArg: boolean }[] => {
     ...after(/[ \t]--from=([^\s]+)/gi),
     ...after(/[,=]from=([^\s,]+)/gi),
   ]
-  // FROM may name it by a variable.
+  // The name in FROM may be a variable, so the defaults of ARG are candidates too.
   const args = after(/^[ \t]*ARG[ \t]+\w+=["']?([^\s"']+)/gim)
   return [...new Set([...named, ...args])]
     .filter((name) => nameShape.test(name) && name !== 'scratch')

@@ -41,7 +41,7 @@ const endingOf = (on: Event, state: SnapshotState): Ending => expected[on][snaps
 const before = new Date('2026-01-01T00:00:00Z')
 const now = new Date('2026-01-02T00:00:00Z')
 
-/** A snapshot for each group in each state, named by both. */
+/** Inserts one snapshot in each state for each group. Its name has the group and the state. */
 const addSnapshots = async (sql: Sql, groups: readonly string[]): Promise<void> => {
   const rows = groups.flatMap((group) =>
     snapshotStates.map((state) => ({
@@ -150,13 +150,13 @@ suite('the life of a snapshot', () => {
   })
 })
 
-/** A separate database with enough connections for all concurrent writers. */
+/** A separate database handle with enough connections for all concurrent writers. */
 const openWide = (url: string): Database & AsyncDisposable => {
   const database = openDatabase(url, { max: events.length + 2 })
   return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })
 }
 
-/** Returns when as many wait for a lock. */
+/** Returns when `count` statements wait for a lock. */
 const untilWaiting = async (sql: Sql, count: number): Promise<void> => {
   const end = performance.now() + 30_000
   while (performance.now() < end) {
@@ -168,8 +168,8 @@ const untilWaiting = async (sql: Sql, count: number): Promise<void> => {
   assert.fail(`there are never ${count} who wait`)
 }
 
-suite('two who write a snapshot at once', () => {
-  test('only one of two requests for the same move makes it', async () => {
+suite('concurrent writes of one snapshot', () => {
+  test('only one of two concurrent requests for the same move makes it', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     for (const on of events.filter((on) => on !== 'progress' && on !== 'lose-runner')) {
@@ -212,7 +212,10 @@ suite('two who write a snapshot at once', () => {
   })
 })
 
-/** The second writer reads before it has to wait. Snapshots that it would not have moved then are left to the first. */
+/**
+ * The expected state after both events. The second writer reads before it has to wait, so it leaves alone a snapshot
+ * that had no move for its event then.
+ */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {
     const ending = endingOf(on, from)

@@ -124,9 +124,9 @@ export const movesOn = (on: MovingEvent): { from: SnapshotState; to: SnapshotSta
 export const deletableStates = rowsOf('delete').flatMap(([, from]) => (from === null ? [] : [from]))
 
 type StateRow = {
-  /** The snapshot cannot be used yet, because its image is being made or brought. */
+  /** True while the snapshot cannot be used, because its image is being made or brought. */
   isInMaking: boolean
-  /** Runners keep its image. */
+  /** True if runners keep the image of the snapshot. */
   keepsImage: boolean
 }
 
@@ -140,7 +140,7 @@ export const snapshotStateRows: Record<SnapshotState, StateRow> = {
   inactive: { isInMaking: false, keepsImage: true },
   error: { isInMaking: false, keepsImage: false },
   build_failed: { isInMaking: false, keepsImage: false },
-  // Exists only in the public API; no snapshot here is ever in this state.
+  // The public API has this state, but no snapshot here is ever in it.
   removing: { isInMaking: false, keepsImage: false },
 }
 

@@ -18,8 +18,8 @@ const imageOf = async (app: TestControl, name: string): Promise<string> => {
   return row!.image
 }
 
-suite('snapshots and what runners have', () => {
-  test('pulling when a runner comes back without the image, and active when one comes that has it', async () => {
+suite('snapshots follow the images that runners list', () => {
+  test('pulling if a runner links without the image; active again once a runner links with it', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     await app.as('owner').post('/snapshots', { name: 'tool', imageName: 'ghcr.io/team/tool:1' })
@@ -36,7 +36,7 @@ suite('snapshots and what runners have', () => {
     await untilSnapshot(app, 'default', 'active')
   })
 
-  test('error with the reason when the only runner that kept it is removed, also for one out of use', async () => {
+  test('error with the reason if the only runner with the image is removed, also for an inactive snapshot', async () => {
     await using app = await startControl(waiting)
     const { token } = (await app.as('admin').post('/runners', { id: 'second' })).body
     await using runner = await connectRunner(app, { token })

@@ -15,7 +15,7 @@ const count = (replies: { status: number }[], status: number) =>
   replies.filter((reply) => reply.status === status).length
 
 suite('the quota of snapshots', () => {
-  test('403 names the quota and the use; of concurrent requests exactly as many succeed as fit', async () => {
+  test('403 names quota and usage; of concurrent requests, exactly as many succeed as fit in the quota', async () => {
     await using app = await startControl()
     await setQuota(app, { snapshotQuota: 3 })
     const replies = await Promise.all(Array.from({ length: 12 }, (_, index) => make(app, `s${index}`)))
@@ -32,7 +32,7 @@ suite('the quota of snapshots', () => {
     assert.equal((await make(app, 'one-more')).status, 200)
   })
 
-  test('503 where all organizations together have as many images as a runner can speak of', async () => {
+  test('503 if all organizations together have as many images as a runner can list', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into images (name, source, region_id, max_gib, created_at, updated_at)

@@ -6,8 +6,8 @@ import { statesInMaking } from './lifecycle.ts'
 type Counted = { most: number; most_in_making: number; max_size: number; count: number; in_making: number }
 
 /**
- * Call this after the snapshot is inserted, so that it is counted: of two simultaneous creates the second counts the first.
- * Returns the largest allowed size in GiB.
+ * Checks the quota. Call this after the snapshot is inserted, so that it is counted: of two simultaneous creates the
+ * second counts the first. Returns the largest allowed size in GiB.
  */
 export const checkSnapshotQuota = async (transaction: Transaction, organizationId: string): Promise<number> => {
   // Two statements, sent together: the second sees what was committed while the first waited for the lock.

@@ -16,7 +16,7 @@ const sizes = ['daytona-large', 'daytona-medium', 'daytona-small']
 const namesOf = (page: { items: { name: string }[] }) => page.items.map(({ name }) => name)
 
 suite('GET /snapshots', () => {
-  test('200 answers own and general snapshots, and none of another organization', async () => {
+  test('200 lists own and general snapshots, and no snapshots of another organization', async () => {
     await using app = await startControl()
     await addSnapshot(app, 'ours', organizations.ours)
     await addSnapshot(app, 'theirs', organizations.theirs)
@@ -26,7 +26,7 @@ suite('GET /snapshots', () => {
     assert.deepEqual([reply.body.total, reply.body.page, reply.body.totalPages], [5, 1, 1])
   })
 
-  test('200 page by page, in the order asked for, the last used first by default', async () => {
+  test('200 page by page in the requested order; by default the last used comes first', async () => {
     await using app = await startControl()
     await addSnapshot(app, 'old', organizations.ours, new Date('2020-01-01'))
     await addSnapshot(app, 'new', organizations.ours, new Date('2024-01-01'))
@@ -39,7 +39,7 @@ suite('GET /snapshots', () => {
     assert.deepEqual(await ask('name=%25'), [])
   })
 
-  test('400 for a page, a limit, an order or a sort that there is not', async () => {
+  test('400 for an invalid page, limit, order or sort', async () => {
     await using app = await startControl()
     for (const query of [
       'page=0',
@@ -56,7 +56,7 @@ suite('GET /snapshots', () => {
 })
 
 suite('GET /snapshots/{idOrName}', () => {
-  test('200 by name and by id, with the size of its sandboxes', async () => {
+  test('200 by name and by id, with the size of the sandboxes made from the snapshot', async () => {
     await using app = await startControl()
     const id = await addSnapshot(app, 'ours', organizations.ours)
     const byName = await app.as('viewer').get('/snapshots/ours')
@@ -84,14 +84,14 @@ suite('GET /snapshots/{idOrName}', () => {
     })
   })
 
-  test('200 the organization’s own hides a general one of the same name', async () => {
+  test('200 returns the organization’s own snapshot, not a general one of the same name', async () => {
     await using app = await startControl()
     const id = await addSnapshot(app, 'default', organizations.ours)
     assert.equal((await app.as('viewer').get('/snapshots/default')).body.id, id)
     assert.notEqual((await app.as('stranger').get('/snapshots/default')).body.id, id)
   })
 
-  test('404 for one of another organization, by id and by name, and for none', async () => {
+  test('404 for an unknown snapshot or one of another organization, by id and by name', async () => {
     await using app = await startControl()
     const id = await addSnapshot(app, 'theirs', organizations.theirs)
     for (const idOrName of [id, 'theirs', 'no-such']) {

@@ -34,7 +34,10 @@ export const asView = (snapshot: Snapshot) => ({
   ...(snapshot.dockerfile === null ? {} : { buildInfo: buildInfoOf(snapshot, snapshot.dockerfile) }),
 })
 
-/** Images built here, or made from a sandbox, have no digest. Their name serves instead, because it is never reused. */
+/**
+ * The permanent reference of an image. Images built here, or made from a sandbox, have no digest. Their name serves
+ * instead, because it is never reused.
+ */
 const refOf = ({ digest, state, image }: Snapshot) => {
   if (digest !== null) return { ref: digest }
   return state === 'active' || state === 'inactive' ? { ref: image } : {}
@@ -54,7 +57,10 @@ export const findSnapshot = (sql: Sql, organizationId: string, idOrName: string)
 
 const usedAtMostEveryMs = 60_000
 
-/** Writes at most once a minute and skips a locked row, so that creates do not wait for each other here. */
+/**
+ * Stores that the snapshot was used, at most once a minute. Skips a locked row, so that creates do not wait for each
+ * other here.
+ */
 export const markUsed = async (transaction: Transaction, { id, lastUsedAt }: Snapshot, now: Date): Promise<void> => {
   if (lastUsedAt !== null && now.getTime() - lastUsedAt.getTime() < usedAtMostEveryMs) return
   await transaction`

@@ -10,13 +10,13 @@ const sizes = [
   ['daytona-large', 4, 8, 10],
 ] as const
 
-/** Changes the snapshot's size, as an organization's own snapshot of that name has it. */
+/** Inserts a snapshot of the organization with the name of a general snapshot and another size. */
 const addOwn = ({ database: { sql } }: TestControl, name: string) => sql`
   insert into snapshots (organization_id, name, state, image, cpu, memory_gib, disk_gib)
   values (${organizations.ours}, ${name}, 'active', 'default', 3, 5, 7)`
 
 suite('the sizes of the default snapshot', () => {
-  test('200 each is a general snapshot of the built-in image, active with it, found by name and listed', async () => {
+  test('200 for each size: a general snapshot of the built-in image, found by name and listed', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const listed = (await app.as('viewer').get('/snapshots?limit=200')).body.items
@@ -30,7 +30,7 @@ suite('the sizes of the default snapshot', () => {
     }
   })
 
-  test('a sandbox that names a size has its cpu, memory and disk, and the files of the default image', async () => {
+  test('a sandbox of a size has its cpu, memory and disk, and the files of the default image', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     for (const [snapshot, cpu, memory, disk] of sizes) {
@@ -41,7 +41,7 @@ suite('the sizes of the default snapshot', () => {
     }
   })
 
-  test('an organization’s own snapshot of that name wins, for it alone', async () => {
+  test('an organization’s own snapshot wins over a size of that name, in that organization only', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await addOwn(app, 'daytona-medium')
@@ -51,7 +51,7 @@ suite('the sizes of the default snapshot', () => {
     assert.deepEqual([others.body.cpu, others.body.memory, others.body.disk], [2, 4, 8])
   })
 
-  test('403 nobody deletes or deactivates a size', async () => {
+  test('403 for deleting or deactivating a size', async () => {
     await using app = await startControl()
     const { body } = await app.as('owner').get('/snapshots/daytona-small')
     const answers = [

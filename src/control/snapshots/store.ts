@@ -102,7 +102,10 @@ const withImage = (sql: Sql) => sql`
     images.region_id
   from snapshots left join images on images.name = snapshots.image`
 
-/** By id, else by name. The organization's own snapshot wins over a general one. Text that looks like an id is not a name. */
+/**
+ * SQL condition: the id matches, else the name. The organization's own snapshot wins over a general one. Text that
+ * looks like an id is not a name.
+ */
 const named = (sql: Sql, organizationId: string, idOrName: string) => sql`
   where ${visible(sql, organizationId)} and (snapshots.id = ${idOrName}
     or snapshots.name = ${isIdLike(idOrName) ? null : idOrName}::text)
@@ -125,7 +128,7 @@ export const snapshotColumn = (sql: Sql, column: 'id' | 'image', organizationId:
 type SnapshotListing = {
   page: number
   limit: number
-  /** Part of the name; upper and lower case are equal. */
+  /** Filter by a part of the name; upper and lower case are equal. */
   name: string | undefined
   sourceSandboxId: string | undefined
   sort: (typeof snapshotSorts)[number]

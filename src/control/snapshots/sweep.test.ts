@@ -3,8 +3,8 @@ import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
-suite('snapshots that nobody finishes', () => {
-  test('error, or build_failed, after an hour without a word of a runner that is there', async () => {
+suite('snapshots whose image no runner completes', () => {
+  test('error, or build_failed, after an hour in which linked runners reported no progress', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     await app.as('owner').post('/snapshots', { name: 'brought', imageName: 'ghcr.io/team/tool:1' })

@@ -9,7 +9,7 @@ type NewSnapshot = Pick<
   'name' | 'image' | 'imageName' | 'osUser' | 'entrypoint' | 'cpu' | 'memoryGiB' | 'diskGiB'
 > & { organizationId: string; sourceSandboxId?: string; dockerfile?: string }
 
-/** Inserts a snapshot of an organization. A name that is taken is a 409; the unique index decides. */
+/** Inserts a snapshot of an organization. Throws 409 if its name is in use; the unique index decides that. */
 export const insertSnapshot = async (
   transaction: Transaction,
   on: Exclude<FirstEvent, 'provide'>,
@@ -18,7 +18,7 @@ export const insertSnapshot = async (
 ): Promise<Snapshot> => {
   const { organizationId, name, image, imageName, osUser, entrypoint, cpu, memoryGiB, diskGiB } = snapshot
   try {
-    // A savepoint, because otherwise a failure would abort the caller's whole transaction.
+    // Uses a savepoint, because otherwise a failure would abort the caller's whole transaction.
     const [row] = await transaction.savepoint(
       (part) => part<SnapshotRow[]>`
         insert into snapshots (organization_id, name, state, image, image_name, os_user, entrypoint, cpu, memory_gib,
@@ -34,7 +34,7 @@ export const insertSnapshot = async (
   }
 }
 
-/** Names that guides of the public SDK use. They are larger and smaller sandboxes of the built-in image. */
+/** General snapshots that guides of the public SDK use: smaller and larger sandboxes of the built-in image. */
 const sizes = [
   { name: 'daytona-small', cpu: 1, memoryGiB: 1, diskGiB: 3 },
   { name: 'daytona-medium', cpu: 2, memoryGiB: 4, diskGiB: 8 },
@@ -52,7 +52,7 @@ export const ensureBuiltIn = async (transaction: Transaction, name: string): Pro
 
 type Change = {
   now: Date
-  /** Why the snapshot failed. Without a failure there is no reason. */
+  /** Why the snapshot failed. Absent if it did not fail. */
   reason?: string
   /** Values from the image. Null keeps the snapshot's value; the snapshot's own entrypoint wins over the one of the image. */
   image?: { sizeGiB: number | null; user?: string | null; entrypoint?: string[] | null }

@@ -29,8 +29,8 @@ export type AccountParts = Pick<Parts, 'database' | 'clock'> & { callers: Caller
 const pendingDays = 7
 
 /**
- * Otherwise somebody could make an account with a foreign address, confirm the link, and the real owner would sign in to that
- * account.
+ * Refuses to link accounts whose address the user has not proven. Otherwise an attacker could make an account with
+ * somebody else's address and confirm the link, and the real owner would sign in to the attacker's account.
  */
 const checkMayBeLinked = (user: User): void => {
   if (!user.ownsAddress) throw new Problem('sso_link_refused')
@@ -63,7 +63,10 @@ const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }:
   return await findUserById(sql, userId)
 }
 
-/** Admits an account that is not linked yet. Returns its user, or `undefined` and leaves a link that waits for confirmation. */
+/**
+ * Admits an account that is not linked yet. Returns its user. Or returns `undefined`, and stores a link that waits for
+ * confirmation.
+ */
 const admit = async (
   sql: Transaction,
   provider: IdentityProvider,
@@ -74,7 +77,7 @@ const admit = async (
   const made = await admitUser(sql, { email, name, emailVerified: true, emailVerifiedBy: 'sso' })
   const user = made ?? (await takeBack(sql, provider, person))
   const owner = user ?? (await findUserByEmail(sql, email))
-  // The user was deleted at this very moment.
+  // The user was deleted at the same moment, so the sign-in can be tried again.
   if (owner === undefined) throw new Problem('unavailable')
   if (user === undefined) checkMayBeLinked(owner)
   const expiresAt = new Date(now.getTime() + pendingDays * 86_400_000)

@@ -18,11 +18,11 @@ export const findBrowserSecret = (request: FastifyRequest, publicUrl: string): s
     return key === name && value !== undefined ? [value] : []
   })
   const [only, ...more] = values
-  // Two cookies of this name: somebody has added another cookie to ours.
+  // With two cookies of this name, somebody else has added one, so none is trusted.
   return only !== undefined && more.length === 0 && secretPattern.test(only) ? only : undefined
 }
 
-/** Keeps a secret in the browser for all sign-ins that it began, so two tabs do not disturb each other. */
+/** Keeps one secret in the browser for all sign-ins that it begins, so that two tabs do not disturb each other. */
 export const keepBrowserSecret = (request: FastifyRequest, reply: FastifyReply, publicUrl: string): string => {
   const secret = findBrowserSecret(request, publicUrl) ?? newSecret()
   const secure = publicUrl.startsWith('https:') ? '; Secure' : ''

@@ -13,7 +13,7 @@ const protect = (reply: FastifyReply) => {
   reply.header('cache-control', 'no-store').header('referrer-policy', 'no-referrer')
 }
 
-/** Sets the redirect; the server sends it when the route has returned. */
+/** Sets the redirect. The server sends it after the route has returned. */
 const send = (reply: FastifyReply, url: string) => {
   reply.status(302).header('location', url)
 }
@@ -39,7 +39,9 @@ export const deliverRedirect = ({ reply }: Delivery, url: string): void => {
   send(reply, url)
 }
 
-/** Runs one half of a sign-in. A Problem is shown on the dashboard; any other error is thrown on. */
+/**
+ * Runs a step of the sign-in. A Problem is shown on the dashboard, if one is configured; any other error is thrown on.
+ */
 export const delivering = async <T>(delivery: Delivery, work: () => Promise<T>): Promise<T | undefined> => {
   try {
     return await work()

@@ -66,7 +66,7 @@ suite('GET /users/me/pending-sso-links', () => {
 suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
   const confirm = (id: string) => `${pending}/${id}/confirm`
 
-  test('204 links: the next sign-in passes, as the account that was there, which stays as it was', async () => {
+  test('204 links the accounts: the next sign-in succeeds with the existing account, which is unchanged', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const before = (await app.as('member').get('/users/me')).body
@@ -82,7 +82,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await app.as('member').delete(`${pending}/${id}`)).status, 404)
   })
 
-  test('204 makes an outsider a member with the default roles at their next sign-in, and not before', async () => {
+  test('204 makes an outsider a member with the default roles, but only at their next sign-in', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const outsider = await addPerson(app, {
@@ -119,14 +119,14 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal(await confirmAs({ email: 'member@example.com' }), 204)
   })
 
-  test('204 by the existing login, a token as well as a key', async () => {
+  test('204 with a token as well as with a key of the existing account', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     assert.equal((await sso.app.asUser('member').post(confirm(id))).status, 204)
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('404 for everybody but the account’s owner, and for an unknown link; the link still waits', async () => {
+  test('404 for everybody but the account’s owner, and for an unknown link; the link goes on waiting', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -163,7 +163,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await app.as('member').post(confirm(next))).status, 204)
   })
 
-  test('exactly one of a concurrent confirmation and rejection counts', async () => {
+  test('of a concurrent confirmation and rejection, exactly one takes effect', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     const replies = await Promise.all([
@@ -176,7 +176,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
 })
 
 suite('DELETE /users/me/pending-sso-links/{id}', () => {
-  test('204 rejects: the sign-in is refused, and the next sign-in makes a new request', async () => {
+  test('204 rejects the link: that sign-in fails, and the next sign-in makes a new link', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -191,7 +191,7 @@ suite('DELETE /users/me/pending-sso-links/{id}', () => {
 })
 
 suite('an account that was made in advance with a foreign address', () => {
-  test('link_refused: no link waits that this account could confirm, and nobody joins through it', async () => {
+  test('link_refused: the account cannot be linked, and nobody becomes a member through it', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
@@ -233,7 +233,7 @@ suite('an operator of this server', () => {
   })
 })
 
-suite('a link is bound to', () => {
+suite('the bounds of a link', () => {
   test('a link is bound to the issuer: a provider with another issuer signs in no earlier user', async () => {
     await using other = await startProvider()
     await other.setAccounts({ member: { email: 'member@example.com', email_verified: true } })
@@ -246,7 +246,7 @@ suite('a link is bound to', () => {
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('the issuer, with or without a slash at its end', async () => {
+  test('a link holds for its issuer with or without a slash at the end', async () => {
     await using sso = await startSso(provider)
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await sso.change({ oidcConfig: { issuerUrl: `${provider.issuer}/` } })
@@ -257,7 +257,7 @@ suite('a link is bound to', () => {
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('the provider: links end with it, and the membership stays', async () => {
+  test('a link ends with its provider, and the membership stays', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -269,7 +269,7 @@ suite('a link is bound to', () => {
     assert.equal(row.count, 0)
   })
 
-  test('the account at the provider: another account that comes by the same address waits again', async () => {
+  test('a link holds for one provider account; another one with the same address waits for confirmation', async () => {
     await using sso = await startSso(provider)
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await provider.setAccounts({ usurper: { email: 'member@example.com', email_verified: true } })

@@ -1,6 +1,6 @@
-// The conversation with an identity provider: OpenID Connect's code flow with PKCE. openid-client checks every answer, and every
-// call goes through `outbound`. The discovery document is read anew each time, so the provider may change its keys at any
-// moment.
+// Talks to an identity provider: OpenID Connect's code flow with PKCE. openid-client checks every answer, and every
+// call goes through `outbound`. The discovery document is read anew each time, so the provider may change its keys at
+// any moment.
 import * as oidc from 'openid-client'
 import { Problem } from '#src/problems.ts'
 import { type Discovered, DiscoveryFailed, discover } from '../identity-providers/discover.ts'
@@ -32,7 +32,7 @@ const asBody = (body: oidc.FetchBody): string | Uint8Array | undefined => {
   throw new TypeError('this body was not foreseen')
 }
 
-/** The `fetch` of openid-client. */
+/** A `fetch` for openid-client that calls through `outbound`. */
 const fetchBy =
   (outbound: Outbound): oidc.CustomFetch =>
   async (url, { method, headers, body }) => {
@@ -105,7 +105,7 @@ const speaking = async <T>(work: () => Promise<T>): Promise<T> => {
 
 type Asking = Pick<Attempt, 'nonce' | 'codeVerifier'> & { redirectUri: string; state: string }
 
-/** The URL to which the browser must go. */
+/** Returns the URL to which the browser must go. */
 export const authorizationUrl = async (
   parts: ProviderParts,
   provider: IdentityProvider,
@@ -126,7 +126,10 @@ export const authorizationUrl = async (
 
 type Answer = Pick<Attempt, 'nonce' | 'codeVerifier'> & { currentUrl: URL; state: string }
 
-/** The provider's claims about the person who came back. If the token has no address, the userinfo endpoint is asked. */
+/**
+ * Exchanges the code for the provider's claims about the user. If the token has no address, the userinfo endpoint is
+ * asked.
+ */
 export const exchangeCode = async (
   parts: ProviderParts,
   provider: IdentityProvider,

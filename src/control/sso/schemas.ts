@@ -3,7 +3,7 @@ import Type from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 
 export const BeginQuery = Type.Object({
-  /** Which of several enabled providers. Default: the oldest. */
+  /** Id of one of several enabled providers. Default: the oldest enabled one. */
   identityProviderId: Type.Optional(Type.String({ maxLength: 255 })),
 })
 

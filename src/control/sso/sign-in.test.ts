@@ -79,7 +79,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.deepEqual([none.status, none.body.message], [404, without.body.message])
   })
 
-  test('the named provider signs in; by default the oldest enabled one', async () => {
+  test('the named provider is used, or by default the oldest enabled one', async () => {
     await using other = await startProvider({ clientId: 'other' })
     await using sso = await startSso(provider)
     const path = `/organizations/${organizations.ours}/identity-providers`
@@ -89,7 +89,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
       oidcConfig: { issuerUrl: other.issuer, clientId, clientSecret },
       allowAnyDomain: true,
     })
-    // The test's clock stands still, and the order of two equally old providers is not defined.
+    // Makes one provider older: the test's clock stands still, and the order of equally old providers is not defined.
     await sso.app.database.sql`
       update identity_providers set created_at = created_at + interval '1 second' where id = ${second.body.id}`
     const browser = new Browser(sso.app)
@@ -101,7 +101,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.equal((await browser.go(`${sso.startUrl}?identityProviderId=no-such`)).status, 404)
   })
 
-  test('429 with Retry-After for the sixty-first of a minute', async () => {
+  test('429 with Retry-After for the sixty-first request in a minute', async () => {
     await using sso = await startSso(provider)
     const ask = () => sso.app.as('nobody').get('/auth/sso/org/no-such')
     const statuses = new Set<number>()
@@ -114,7 +114,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
 })
 
 suite('a new person', () => {
-  test('becomes a user, verified by sso, and a member with the default roles, and is signed in', async () => {
+  test('a new person becomes a user, verified by SSO, and a member with the default roles', async () => {
     await using sso = await startSso(provider)
     const page = await sso.signIn('ada')
     assert.equal(page.status, 200, page.text)
@@ -134,7 +134,7 @@ suite('a new person', () => {
       [member.role, member.assignedRoles.map((role: { id: string }) => role.id)],
       ['member', [developer]],
     )
-    // The token that they got is a credential like any other.
+    // The token from the sign-in is a credential like any other.
     const me = await sso.app.with(accessToken).get('/users/me')
     assert.deepEqual([me.status, me.body.id, me.body.email], [200, id, 'ada@example.com'])
     const named = { headers: { 'x-daytona-organization-id': organizations.ours } }
@@ -160,7 +160,7 @@ suite('a new person', () => {
     assert.equal(await countUsers(sso), users)
   })
 
-  test('becomes one user, however many browsers start at once', async () => {
+  test('a new person becomes one user, even if many browsers sign in at once', async () => {
     await using sso = await startSso(provider)
     const users = await countUsers(sso)
     const pages = await Promise.all(Array.from({ length: 5 }, () => sso.signIn('ada')))
@@ -180,8 +180,8 @@ suite('a new person', () => {
   })
 })
 
-suite('the error table', () => {
-  test('no email claim: missing_email', async () => {
+suite('every error of a sign-in', () => {
+  test('missing_email for a token without an email claim', async () => {
     await using sso = await startSso(provider)
     for (const email of [undefined, null, '', 7, 'nobody', 'a@b@c.example', 'a\u0000@example.com']) {
       await provider.setAccounts({ ada: { ...ada, email } })
@@ -189,7 +189,7 @@ suite('the error table', () => {
     }
   })
 
-  test('email_verified missing or false: email_not_verified', async () => {
+  test('email_not_verified for a token whose email_verified is missing or false', async () => {
     await using sso = await startSso(provider)
     for (const email_verified of [undefined, false, null, 'false', 'yes', 1]) {
       await provider.setAccounts({ ada: { ...ada, email_verified } })
@@ -197,14 +197,14 @@ suite('the error table', () => {
     }
   })
 
-  test('email_verified missing or false is passed over while trustEmailVerified is true', async () => {
+  test('a missing or false email_verified is accepted while trustEmailVerified is true', async () => {
     await using sso = await startSso(provider, { trustEmailVerified: true })
     await provider.setAccounts({ ada: { ...ada, email_verified: false }, eve: { email: 'eve@example.com' } })
     assert.equal((await sso.signIn('ada')).status, 200)
     assert.equal((await sso.signIn('eve')).status, 200)
   })
 
-  test('an address of another domain: domain_not_allowed, unless any domain is allowed', async () => {
+  test('domain_not_allowed for an address of another domain, unless the provider allows any domain', async () => {
     await using sso = await startSso(provider)
     for (const email of [
       'ada@elsewhere.example',
@@ -222,7 +222,7 @@ suite('the error table', () => {
     assert.equal((await sso.signIn('eve')).status, 200)
   })
 
-  test('a disabled provider, or single sign-on that was taken away: provider_disabled, also in the middle', async () => {
+  test('provider_disabled if the provider, or single sign-on, is disabled before or during the sign-in', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -236,7 +236,7 @@ suite('the error table', () => {
     assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [403, 'provider_disabled'])
   })
 
-  test('a provider that is down, before or in the middle: provider_unavailable', async () => {
+  test('provider_unavailable if the provider is down before or during the sign-in', async () => {
     const other = await startProvider()
     await other.setAccounts({ ada })
     await using sso = await startSso(other)
@@ -247,19 +247,19 @@ suite('the error table', () => {
     assert.deepEqual(errorOf(await browser.go(sso.startUrl)), [502, 'provider_unavailable'])
   })
 
-  test('a provider in a private network that is not allowed: provider_unavailable, and no call', async () => {
+  test('provider_unavailable, without a call, for a provider in a private network that is not allowed', async () => {
     await using sso = await startSso(provider, {}, { settings: { privateTargets: { check: () => false } } })
     const page = await new Browser(sso.app).go(sso.startUrl)
     assert.deepEqual(errorOf(page), [502, 'provider_unavailable'])
     assert.deepEqual(await provider.takeAsked(), [])
   })
 
-  test('somebody whom the provider refuses: access_denied', async () => {
+  test('access_denied for a person whom the provider refuses', async () => {
     await using sso = await startSso(provider)
     await refused(sso, 'mallory', 'access_denied')
   })
 
-  test('an address that has an account: link_pending', async () => {
+  test('link_pending for an address that already has an account', async () => {
     await using sso = await startSso(provider)
     await provider.setAccounts({ member: { email: 'Member@example.com', email_verified: true } })
     await refused(sso, 'member', 'link_pending')
@@ -267,7 +267,7 @@ suite('the error table', () => {
 })
 
 suite('GET /auth/sso/callback', () => {
-  test('a state is used once: replayed, it is invalid_state and the provider is not asked', async () => {
+  test('a state works once; a replay is invalid_state, and the provider is not asked', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -277,7 +277,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await provider.takeAsked(), [])
   })
 
-  test('joining is in the audit log, once, with the user and the origin', async () => {
+  test('the audit log has one row when a person joins, with the user and the origin', async () => {
     await using sso = await startSso(provider)
     for (let time = 0; time < 2; time++) assert.equal((await sso.signIn('ada')).status, 200)
     const entries = await sso.app.database.sql`
@@ -289,7 +289,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual([items[0].credential, items[0].action], ['sso', told.action])
   })
 
-  test('a state of another browser is invalid_state, and stays valid for the browser that began', async () => {
+  test('invalid_state for a state of another browser; the state stays valid for its own browser', async () => {
     await using sso = await startSso(provider)
     const [browser, victim, third] = [new Browser(sso.app), new Browser(sso.app), new Browser(sso.app)]
     const back = await sso.comeBack('ada', browser)
@@ -299,7 +299,7 @@ suite('GET /auth/sso/callback', () => {
     assert.equal((await browser.go(back)).status, 200)
   })
 
-  test('two cookies of the name: somebody has put one there, and it is invalid_state', async () => {
+  test('invalid_state for two cookies of our name, because somebody else has added one', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -309,7 +309,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(errorOf(await browser.go(back)), [400, 'invalid_state'])
   })
 
-  test('two tabs do not disturb each other', async () => {
+  test('sign-ins in two tabs of a browser do not disturb each other', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const first = await sso.comeBack('ada', browser)
@@ -318,7 +318,7 @@ suite('GET /auth/sso/callback', () => {
     assert.equal((await browser.go(second)).status, 200)
   })
 
-  test('a state older than ten minutes is invalid_state', async () => {
+  test('invalid_state for a state older than ten minutes', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -326,7 +326,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(errorOf(await browser.go(back)), [400, 'invalid_state'])
   })
 
-  test('without a state, with an unknown one, or with two, the answer is invalid_state or 400', async () => {
+  test('invalid_state or 400 without a state, with an unknown state, or with two states', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = new URL(await sso.comeBack('ada', browser))
@@ -337,7 +337,7 @@ suite('GET /auth/sso/callback', () => {
     assert.equal((await browser.go(`${back.href}&state=${back.searchParams.get('state')}`)).status, 400)
   })
 
-  test('a code that is not the provider’s, or a second one, is invalid_response', async () => {
+  test('invalid_response for a code of another provider, and for a code that was used already', async () => {
     await using sso = await startSso(provider)
     for (const change of [
       (url: URL) => url.searchParams.set('code', 'forged'),
@@ -358,7 +358,7 @@ suite('GET /auth/sso/callback', () => {
     return errorOf(await browser.go(await browser.signInAt(begun.href, 'ada')))
   }
 
-  test('an ID token with another nonce is invalid_response', async () => {
+  test('invalid_response for an ID token with another nonce', async () => {
     await using sso = await startSso(provider)
     assert.deepEqual(await tampered(sso, (url) => url.searchParams.set('nonce', 'x'.repeat(43))), [
       400,
@@ -367,13 +367,13 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await tampered(sso, (url) => url.searchParams.delete('nonce')), [400, 'invalid_response'])
   })
 
-  test('a code for another PKCE challenge is invalid_response', async () => {
+  test('invalid_response for a code of another PKCE challenge', async () => {
     await using sso = await startSso(provider)
     const change = (url: URL) => url.searchParams.set('code_challenge', 'x'.repeat(43))
     assert.deepEqual(await tampered(sso, change), [400, 'invalid_response'])
   })
 
-  test('mixed-up issuers: an answer of another issuer, or none, is invalid_response; its code goes nowhere', async () => {
+  test('invalid_response for a reply of another issuer, or without an issuer; the code is not sent (mix-up)', async () => {
     await using other = await startProvider()
     await other.setAccounts({ ada })
     await using sso = await startSso(provider)
@@ -386,7 +386,7 @@ suite('GET /auth/sso/callback', () => {
       assert.deepEqual(errorOf(await browser.go(back.href)), [400, 'invalid_response'], String(issuer))
       assert.ok(!(await provider.takeAsked()).includes('/token'))
     }
-    // The code of another provider with our state, as that provider would send it.
+    // Sends another provider's code with our state, as that provider would send it in an attack.
     const browser = new Browser(sso.app)
     const begun = new URL((await browser.go(sso.startUrl)).location!)
     const there = await browser.signInAt(`${other.issuer}/auth${begun.search}`, 'ada')
@@ -394,7 +394,7 @@ suite('GET /auth/sso/callback', () => {
     assert.ok(!(await other.takeAsked()).includes('/token'))
   })
 
-  test('a provider that was pointed to another issuer in the middle is invalid_state', async () => {
+  test('invalid_state if the provider’s issuer is changed during the sign-in', async () => {
     await using other = await startProvider()
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
@@ -404,7 +404,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await other.takeAsked(), [])
   })
 
-  test('a wrong client secret is invalid_response, and no answer shows it', async () => {
+  test('invalid_response for a wrong client secret, which no answer shows', async () => {
     await using sso = await startSso(provider)
     await sso.change({ oidcConfig: { clientSecret: 'not-the-secret' } })
     const page = await sso.signIn('ada')
@@ -412,7 +412,7 @@ suite('GET /auth/sso/callback', () => {
     assert.doesNotMatch(page.text, /not-the-secret/)
   })
 
-  test('429 for the sixty-first of a minute', async () => {
+  test('429 for the sixty-first callback in a minute', async () => {
     await using sso = await startSso(provider)
     for (let asked = 0; asked < 60; asked += 1) await sso.app.as('nobody').get('/auth/sso/callback')
     assert.equal((await sso.app.as('nobody').get('/auth/sso/callback')).status, 429)
@@ -420,7 +420,7 @@ suite('GET /auth/sso/callback', () => {
 })
 
 suite('differences between providers', () => {
-  test('keys that change during a sign-in or between two sign-ins do no harm', async () => {
+  test('keys that the provider changes during a sign-in, or between two, do no harm', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -449,7 +449,7 @@ suite('differences between providers', () => {
   })
 })
 
-suite('delivery', () => {
+suite('the result of a sign-in', () => {
   const dashboardUrl = 'https://dashboard.example/login?from=sso'
 
   test('a browser is sent to the dashboard, with the error or with the token behind #', async () => {

@@ -80,7 +80,7 @@ const requireAttempt = async (parts: SsoParts, { state, browserSecret }: Return)
   return attempt
 }
 
-/** Reads the provider again. If its issuer was changed meanwhile, it is not the provider that was asked. */
+/** Reads the provider again. If its issuer was changed meanwhile, the sign-in is refused. */
 const requireSameProvider = async (parts: SsoParts, attempt: Attempt): Promise<IdentityProvider> => {
   const { organizationId, identityProviderId, issuerUrl } = attempt
   await requireEntitled(parts, organizationId)

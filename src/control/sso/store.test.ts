@@ -4,8 +4,8 @@ import { startControl } from '#test/control/harness.ts'
 import { organizations, userId } from '#test/control/people.ts'
 import { insertAttempt, listPendingLinks, putLink, takeAttempt } from './store.ts'
 
-suite('attempts to sign in', () => {
-  test('a network that begins 20000 sign-ins blocks no other: it loses its own oldest attempts', async () => {
+suite('stored attempts to sign in', () => {
+  test('a network that begins 20000 sign-ins loses its own oldest attempts, and no others', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const now = app.clock.now()
@@ -37,8 +37,8 @@ suite('attempts to sign in', () => {
   })
 })
 
-suite('links that wait', () => {
-  test('per provider and user only the newest waits, for a week at most', async () => {
+suite('pending links', () => {
+  test('only the newest link per provider and user is pending, for a week at most', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const begun = app.clock.now()

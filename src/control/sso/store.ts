@@ -5,7 +5,7 @@ import type { Sql } from '../storage/database.ts'
 export type Attempt = {
   identityProviderId: string
   organizationId: string
-  /** The issuer to which the browser was sent. */
+  /** The issuer to which this sign-in sent the browser. */
   issuerUrl: string
   nonce: string
   codeVerifier: string
@@ -44,7 +44,7 @@ export const insertAttempt = async (
       select state_hash from sso_attempts where state_hash in (select state_hash from chosen) for update skip locked)`
 }
 
-/** Deletes the attempt, so that it works once, and only for the browser that began it. */
+/** Deletes the attempt and returns it, so that it works once, and only for the browser that began it. */
 export const takeAttempt = async (
   sql: Sql,
   { stateHash, browserHash }: AttemptKey,

@@ -23,7 +23,7 @@ after(async () => {
   await other?.stop()
 })
 
-/** Returns the user whom a sign-in ends as, or the code with which it fails. */
+/** Returns the user id with which a sign-in ends, or its error code. */
 const end = async (sso: SsoControl, login = 'ada'): Promise<string> => {
   const { status, body } = await sso.signIn(login)
   return status === 200 ? body.userId : body.code
@@ -45,7 +45,7 @@ const makeAnew = async ({ app, providerId }: SsoControl, more: object = {}) => {
 }
 
 suite('a user made by single sign-on', () => {
-  test('signs in again as the same user after the provider was recreated', async () => {
+  test('a stranded user signs in again as the same user after the provider was recreated', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     await makeAnew(sso)
@@ -68,7 +68,7 @@ suite('a user made by single sign-on', () => {
     )
   })
 
-  test('link_refused to another account of the same issuer, as long as theirs leads to them', async () => {
+  test('link_refused to another account of the same issuer while the user can still sign in', async () => {
     await using sso = await startSso(provider)
     const id = await end(sso)
     assert.equal(await end(sso, 'usurper'), 'link_refused')
@@ -97,7 +97,7 @@ suite('a user made by single sign-on', () => {
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('link_refused if the user is no member, known to another organization, or can sign in otherwise', async () => {
+  test('link_refused if the user is no member, belongs to another organization, or can sign in otherwise', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await end(sso)
@@ -127,7 +127,7 @@ suite('a user made by single sign-on', () => {
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('link_refused for an account that somebody else has proven nothing of, member or not', async () => {
+  test('link_refused for an account whose address nobody has verified, member or not', async () => {
     await using sso = await startSso(provider)
     await addPerson(sso.app, { email: ada.email, emailVerified: false, roleIds: [] })
     assert.equal(await end(sso), 'link_refused')

@@ -24,7 +24,7 @@ suite('database', () => {
     assert.deepEqual([...(await database.sql`select name from things`)], [])
   })
 
-  test('a transaction has a connection for itself, however many questions waited on that before it', async () => {
+  test('a transaction has a connection for itself, even if many queries waited for that connection before', async () => {
     await using opened = await openTestDatabase('empty')
     const database = openDatabase(opened.url, { max: 2 })
     const { sql } = database
@@ -45,7 +45,7 @@ suite('database', () => {
     await database.close()
   })
 
-  test('errors that a store must tell apart are recognized by SQLSTATE', async () => {
+  test('SQLSTATE tells apart the errors that stores handle differently', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     await sql`create table owners (id integer primary key)`
@@ -73,7 +73,7 @@ suite('database', () => {
     await away.close()
   })
 
-  test('a socket that is not for us yet is a database that is not there', {
+  test('a socket without permission yet counts as an unreachable database', {
     skip: needsRoot,
   }, async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-socket-'))
@@ -96,7 +96,7 @@ suite('database', () => {
     }
   })
 
-  test('counts are numbers, keys inside JSON are unchanged, and no query runs forever', async () => {
+  test('counts are numbers, keys inside JSON stay as they are, and every query has a time limit', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     const [row] = await sql`select count(*) as how_many, '{"some_key":{"other_key":1}}'::jsonb as some_json`

@@ -23,9 +23,9 @@ type Asking = {
 
 export type Database = Asking & {
   /**
-   * Plans each query once per connection, for any values: right for queries that find their rows by a key.
-   * The other pool plans for the given values, at least the first five times per connection. For a query about one sandbox,
-   * planning takes longer than execution.
+   * Plans each query once per connection, whatever the values: right for queries that find their rows by a key. For a
+   * query about one sandbox, planning takes longer than execution. The other pool plans for the given values, at least
+   * the first five times per connection.
    */
   keyed: Asking
   listen: Listener['listen']
@@ -34,7 +34,7 @@ export type Database = Asking & {
 
 const pool = {
   max: 8,
-  /** Seconds. */
+  /** Connection timeout in seconds. */
   connect_timeout: 10,
   // Practically no limit. In the driver (3.4.9), a BEGIN that reaches this limit does not reserve its connection (`execute()` in
   // connection.js), and other queries then run inside that transaction.
@@ -46,7 +46,10 @@ const pool = {
   backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 0.5),
 }
 
-/** Milliseconds. None of our queries is slow: one that exceeds this is a bug or an attack, and its caller has given up. */
+/**
+ * Timeouts in milliseconds. None of our queries is slow: a query that exceeds them is a bug or an attack, and its
+ * caller has given up.
+ */
 const limits = {
   statement_timeout: 15_000,
   lock_timeout: 5_000,
@@ -67,7 +70,7 @@ export const openDatabase = (databaseUrl: string, { max = pool.max }: { max?: nu
         fetch_types: false,
         types: {
           textArray: { to: 1009, from: [1009], serialize: writeTextArray, parse: readTextArray },
-          // Counts and generations stay far below 2^53.
+          // Reads bigint as a number, because counts and generations stay far below 2^53.
           bigint: {
             to: 20,
             from: [20],
@@ -114,16 +117,16 @@ const asking = (sql: Asking['sql']): Asking => ({
 
 const sqlState = (error: unknown) => (error as { code?: unknown } | null)?.code
 
-/** A unique constraint failed: the value is taken. */
+/** Whether a unique constraint failed: the value is in use. */
 export const isDuplicate = (error: unknown): boolean => sqlState(error) === '23505'
 
-/** A foreign key failed: the referenced row does not exist, or was deleted meanwhile. */
+/** Whether a foreign key failed: the referenced row does not exist, or was deleted meanwhile. */
 export const isDangling = (error: unknown): boolean => sqlState(error) === '23503'
 
-/** A deadlock: PostgreSQL aborted this transaction. */
+/** Whether PostgreSQL aborted the transaction because of a deadlock. */
 export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P01'
 
-/** The query exceeded `lock_timeout` or `statement_timeout`: lock_not_available, query_canceled. */
+/** Whether the query exceeded `lock_timeout` or `statement_timeout`: lock_not_available, query_canceled. */
 export const isOverdue = (error: unknown): boolean => sqlState(error) === '55P03' || sqlState(error) === '57014'
 
 const unreachable: readonly unknown[] = [
@@ -149,5 +152,5 @@ const unreachable: readonly unknown[] = [
   '53300', // too_many_connections
 ]
 
-/** The database is unreachable now. A retry may succeed in a moment. */
+/** Whether the database is unreachable now. A retry may succeed in a moment. */
 export const isUnreachable = (error: unknown): boolean => unreachable.includes(sqlState(error))

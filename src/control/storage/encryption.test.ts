@@ -7,8 +7,8 @@ import { createEncryption, newEncryptionKey, readEncryptionKey, UnreadableSecret
 const [one, two] = [randomBytes(32), randomBytes(32)]
 const { encrypt, decrypt } = createEncryption([one])
 
-suite('secrets at rest', () => {
-  test('any text comes back as it was', () => {
+suite('encrypting secrets', () => {
+  test('decrypting returns any encrypted text unchanged', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'grapheme' }), (purpose, text) => {
         assert.equal(decrypt(purpose, encrypt(purpose, text)), text)
@@ -17,7 +17,7 @@ suite('secrets at rest', () => {
     )
   })
 
-  test('the same text is never written twice alike, and does not show', () => {
+  test('a text is never encrypted to the same value twice, and does not appear in it', () => {
     const [first, second] = [encrypt('a', 'open sesame'), encrypt('a', 'open sesame')]
     assert.notEqual(first, second)
     assert.match(first, /^v1\.[0-9a-f]{8}\.[\w-]+$/)
@@ -29,7 +29,7 @@ suite('secrets at rest', () => {
     assert.throws(() => decrypt('otel-config:theirs', secret), UnreadableSecret)
     for (let at = 0; at < secret.length; at++) {
       const changed = `${secret.slice(0, at)}${secret[at] === 'A' ? 'B' : 'A'}${secret.slice(at + 1)}`
-      // The last character of base64url may have unused bits.
+      // A change of the last base64url character may change only unused bits.
       if (at === secret.length - 1) continue
       assert.throws(() => decrypt('otel-config:ours', changed), UnreadableSecret, changed)
       assert.throws(() => decrypt('otel-config:ours', secret.slice(0, at)), UnreadableSecret)

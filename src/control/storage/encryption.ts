@@ -15,7 +15,7 @@ export type Encryption = {
   isCurrent: (secret: string) => boolean
 }
 
-/** The key was lost, or the row was tampered with. Only the operator can act on this, no caller. */
+/** Thrown if the key was lost, or the row was changed. Only the operator can act on this, no caller. */
 export class UnreadableSecret extends Error {
   constructor(purpose: string, why: string, options?: ErrorOptions) {
     super(`The secret of ${purpose} cannot be read: ${why}.`, options)

@@ -24,7 +24,7 @@ export const deleteOld = async (sql: Sql, history: History, before: Date): Promi
       order by ${sql(timeColumns[history])} limit ${rowsAtOnce}))`
 }
 
-/** PostgreSQL's estimate of the rows, without counting. */
+/** PostgreSQL's estimate of the number of rows, which needs no counting. */
 const guessCount = async (sql: Sql, history: History): Promise<number> => {
   const [row] = await sql<[{ count: number }]>`
     select reltuples::bigint as count from pg_class where oid = ${history}::text::regclass`
@@ -41,8 +41,8 @@ const findLargest = async (sql: Sql, history: History, count: number) => {
 }
 
 /**
- * If the table has more than `most` rows, the organization with the most rows loses its oldest rows. So no organization can
- * push out the rows of another. `mayGo`: only rows that match this condition are deleted. Default: all.
+ * If the table has more than `most` rows, the organization with the most rows loses its oldest ones. So no organization
+ * can push out the rows of another. `mayGo`: only rows that match this condition are deleted. Default: all.
  */
 export const deleteBeyond = async (
   sql: Sql,
@@ -55,7 +55,7 @@ export const deleteBeyond = async (
   const largest = await findLargest(sql, history, count)
   if (largest === undefined) return
   const { organizationId } = largest
-  // Two separate conditions, because the index cannot serve a combined one.
+  // Two different conditions, because the index cannot serve a combined one.
   const isTheirs = organizationId === null ? sql`organization_id is null` : sql`organization_id = ${organizationId}`
   await sql`
     delete from ${sql(history)} where ctid = any(array(

@@ -54,7 +54,8 @@ export const createListener = (url: string, connection: Options<never>): Listene
     isCatchingUp = true
     while (!isClosed) {
       try {
-        // If the connection is lost between two LISTENs, the driver reconnects without the first channel, so start again.
+        // If the connection is lost between two LISTENs, the driver reconnects without the first channel. So LISTEN is
+        // sent again for all.
         const before = closes
         for (const channel of channels.keys()) await ask(channel)
         if (closes === before) break

@@ -18,7 +18,7 @@ const directoryOf = async (files: Record<string, string>) => {
 }
 
 suite('migrate', () => {
-  test('an empty database gets everything, once', async () => {
+  test('an empty database gets every migration once', async () => {
     await using opened = await openTestDatabase('empty')
     const names = (await readMigrations()).map(({ name }) => name)
     assert.deepEqual(await migrate(opened.database), names)
@@ -30,13 +30,13 @@ suite('migrate', () => {
     )
   })
 
-  test('sandboxes of an earlier version are found by values computed from their labels', async () => {
+  test('migrating computes the label signatures of existing sandboxes', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     const former = (await readMigrations()).filter(({ number }) => number < 31).map(({ name, text }) => [name, text])
     await migrate(opened.database, await directoryOf(Object.fromEntries(former)))
     await opened.database.transaction(async (transaction) => {
-      // Their region is not asked for.
+      // Turns off foreign keys, so that the sandboxes need no region.
       await transaction`set local session_replication_role = 'replica'`
       await insertMany(transaction, { organizationId: 'organization-ours', count: 100 }, new Date())
     })
@@ -46,7 +46,7 @@ suite('migrate', () => {
           max(bit_count(label_signature::bit(64)))::int as bits from sandboxes`
       return found
     }
-    // Four labels at most, of a bit each.
+    // Before the migration, the signature has one bit for each of at most four labels.
     assert.deepEqual(await reckoned(), { right: 100, bits: 4 })
     await migrate(opened.database)
     const { right, bits } = await reckoned()
@@ -81,7 +81,7 @@ suite('migrate', () => {
     assert.deepEqual(snapshots.map(({ name }) => name.length).sort(), [16, 36 + 13])
   })
 
-  test('two processes at once: one applies, the other waits and finds nothing to do', async () => {
+  test('of two concurrent processes one migrates, and the other waits and finds nothing to do', async () => {
     await using opened = await openTestDatabase('empty')
     const other = openDatabase(opened.url, { max: 1 })
     try {
@@ -103,7 +103,7 @@ suite('migrate', () => {
     assert.equal(tables.length, 0)
   })
 
-  test('a gap or a double number is refused before anything is applied', async () => {
+  test('a gap or a duplicate number is refused before any migration is applied', async () => {
     await assert.rejects(
       directoryOf({ '0001_a.sql': '', '0003_c.sql': '' }).then(readMigrations),
       /Migration 2 is missing: found 0003_c\.sql/,
@@ -112,7 +112,7 @@ suite('migrate', () => {
     await assert.rejects(directoryOf({ 'first.sql': '' }).then(readMigrations), /Migration 1/)
   })
 
-  test('a database of a newer version, or of another history, is left alone', async () => {
+  test('a database of a newer version, or with another history, is not changed', async () => {
     await using opened = await openTestDatabase('empty')
     const first = { '0001_a.sql': 'create table a ()' }
     await migrate(opened.database, await directoryOf({ ...first, '0002_b.sql': 'create table b ()' }))

@@ -1,4 +1,5 @@
-// Migrates a database forward to the schema of this version. Never backward: for that, an operator restores a backup.
+// Migrates a database forward to the schema of this version. Going back is not possible: an operator restores a backup
+// instead.
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Database } from './database.ts'
@@ -27,7 +28,7 @@ export const readMigrations = async (directory = ownMigrations): Promise<Migrati
 export const migrate = async (database: Database, directory = ownMigrations): Promise<string[]> => {
   const migrations = await readMigrations(directory)
   return await database.transaction(async (transaction) => {
-    // Waiting for another process's migration, and migrating much data, may both take long.
+    // No time limit: waiting for another process's migration, and migrating much data, may both take long.
     await transaction`set local statement_timeout = 0`
     await transaction`set local lock_timeout = 0`
     await transaction`select pg_advisory_xact_lock(${lock})`

@@ -69,7 +69,7 @@ suite('the other control processes', () => {
     const said = await listenIn(opened.database)
     now += 60_000
     alone.peers.tell({ n: 1 })
-    // The sign of life uses the same connection, so it arrives after any earlier message.
+    // The regular hello uses the same connection, so it arrives after any earlier message.
     t.mock.timers.tick(10_000)
     for (const end = Date.now() + 20_000; said.length === 0 && Date.now() < end; )
       await new Promise((resolve) => setImmediate(resolve))
@@ -77,7 +77,7 @@ suite('the other control processes', () => {
       said.map(({ news }) => news),
       [[]],
     )
-    // A peer appears, and gets the message at once.
+    // Another process says hello, and then gets messages at once.
     t.mock.timers.reset()
     await using late = await openPeer(opened.url)
     for (const end = Date.now() + 20_000; late.heard.length === 0 && Date.now() < end; ) {

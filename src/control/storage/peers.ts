@@ -11,7 +11,7 @@ import type { Database } from './database.ts'
 
 const PeerMessage = Type.Object({ from: Type.String(), news: Type.Array(Type.Unknown()) })
 
-/** Milliseconds between two hellos of a process, and how long a process counts as present after a hello. */
+/** Milliseconds between two hellos of a process. The next line: how long a process counts as present after a hello. */
 const helloEvery = 10_000
 const thereFor = 35_000
 
@@ -24,14 +24,14 @@ type PeersParts<News> = {
   database: Pick<Database, 'sql' | 'listen'>
   channel: string
   log: Logger
-  /** Receives news of another process. Its shape is not validated. */
+  /** Called with news of another process. The news is not validated. */
   onNews: (news: News) => void
 }
 
 export class Peers<News extends object> {
   readonly #parts: PeersParts<News>
   readonly #self = randomUUID()
-  /** When each other process was heard last. */
+  /** When each other process sent its last message. */
   readonly #heardAt = new Map<string, number>()
   #untold: string[] = []
   #isTelling = false
@@ -41,7 +41,9 @@ export class Peers<News extends object> {
     this.#parts = parts
   }
 
-  /** Resolves when this process is listening and has said hello. For a while it then assumes that there are other processes. */
+  /**
+   * Resolves when this process is listening and has said hello. For a while it then assumes that other processes exist.
+   */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)
     // After a start, or after a gap, this process cannot know yet that it is alone.
@@ -95,7 +97,7 @@ export class Peers<News extends object> {
     if (said === undefined || said.from === this.#self) return
     const isNew = !this.#heardAt.has(said.from)
     this.#heardAt.set(said.from, performance.now())
-    // Answer a new process at once, so that it knows this process.
+    // A new process gets a reply at once, so that it knows this process.
     if (isNew) void this.#send([[]])
     for (const news of said.news) this.#parts.onNews(news as News)
   }

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { startControl } from '#test/control/harness.ts'
 import { readTextArray, writeTextArray } from './text-array.ts'
 
-suite('text[]', () => {
+suite('arrays of text', () => {
   test('arrays are read back as written, whatever the items contain', () => {
     fc.assert(
       fc.property(fc.array(fc.string({ unit: 'grapheme' })), (items) => {
@@ -13,7 +13,7 @@ suite('text[]', () => {
     )
   })
 
-  test('PostgreSQL reads and writes the same', async () => {
+  test('PostgreSQL reads and writes arrays in the same form', async () => {
     await using app = await startControl()
     for (const items of [[], ['a'], ['', 'NULL', 'b c'], ['"', '\\', '{,}', 'é\n'], ['plain', 'read:volumes']]) {
       const [row] = await app.database.sql`select ${items}::text[] as items, cardinality(${items}::text[]) as count`

@@ -2,7 +2,7 @@
 // connection, and no code awaits that query: a connection that broke at that moment ended the whole program.
 // Our tables have only arrays of text.
 
-/** `{"a","b \"c\""}`: every item quoted, so that none is taken for NULL or split. */
+/** The array as text, such as `{"a","b \"c\""}`. Every item is quoted, so that no item is taken for NULL or split. */
 export const writeTextArray = (items: readonly string[]): string =>
   `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`
 

@@ -1,4 +1,4 @@
-// Makes a user of a new person.
+// Makes a user for a new person.
 
 import type { User } from '#src/control/people/user.ts'
 import { makePersonalOrganization } from '../organizations/personal.ts'

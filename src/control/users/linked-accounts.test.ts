@@ -10,7 +10,7 @@ let other: TestIssuer
 let app: TestControl
 let people = 0
 
-/** A new person with an account at `one`, and a token that proves that they are signed in. */
+/** Signs in a new person at issuer `one`, and returns a token of that person. */
 const newPerson = async (claims: Record<string, unknown> = {}) => {
   people += 1
   const sub = `person-${people}`
@@ -36,7 +36,7 @@ suite('linked accounts', () => {
     await other?.[Symbol.asyncDispose]()
   })
 
-  test('GET /users/account-providers: 200 lists every issuer, and says which the caller has', async () => {
+  test('GET /users/account-providers: 200 lists every issuer, and marks those that the caller can sign in by', async () => {
     const { client } = await newPerson()
     const reply = await client.get('/users/account-providers')
     assert.equal(reply.status, 200)
@@ -50,7 +50,7 @@ suite('linked accounts', () => {
     assert.equal((await app.as('nobody').get('/users/account-providers')).status, 401)
   })
 
-  test('POST /users/linked-accounts: 204, and from then on either account is the same user', async () => {
+  test('POST /users/linked-accounts: 204, and from then on both accounts sign in to the same user', async () => {
     const { sub, said, client } = await newPerson()
     const second = { ...said, sub: `second-${sub}` }
     assert.equal(await attempt(second), 403)
@@ -89,7 +89,7 @@ suite('linked accounts', () => {
     }
   })
 
-  test('POST /users/linked-accounts: 400 where only the provider of an organization vouches for the address', async () => {
+  test('POST /users/linked-accounts: 400 for an address that only an organization’s provider has verified', async () => {
     const { sub, said, client } = await newPerson()
     await app.database.sql`update users set email_verified_by = 'sso' where email = ${said.email}`
     await attempt({ ...said, sub: `owner-${sub}` })
@@ -97,14 +97,14 @@ suite('linked accounts', () => {
     assert.equal((await client.post('/users/linked-accounts', body)).status, 400)
   })
 
-  test('POST /users/linked-accounts: 400 to somebody whose own address is not verified', async () => {
+  test('POST /users/linked-accounts: 400 to a caller whose own address is not verified', async () => {
     const { sub, said, client } = await newPerson({ email_verified: false })
     await attempt({ ...said, sub: `second-${sub}`, email_verified: true })
     const body = { provider: providerName(other.url), userId: `second-${sub}` }
     assert.equal((await client.post('/users/linked-accounts', body)).status, 400)
   })
 
-  test('DELETE /users/linked-accounts/{provider}/{providerUserId}: 204 removes it, 400 for the last, 404 for others’', async () => {
+  test('DELETE /users/linked-accounts/{provider}/{providerUserId}: 204 unlinks; 400 for the last one, 404 for others’', async () => {
     const { sub, said, client } = await newPerson()
     await attempt({ ...said, sub: `second-${sub}` })
     const provider = providerName(other.url)
@@ -119,14 +119,14 @@ suite('linked accounts', () => {
     assert.equal((await client.get('/users/me')).status, 200)
   })
 
-  test('403 to an API key, which is for other purposes', async () => {
+  test('403 to an API key, which may not change how its user signs in', async () => {
     const provider = providerName(one.url)
     const link = await app.as('owner').post('/users/linked-accounts', { provider, userId: 'x' })
     const unlink = await app.as('owner').delete(`/users/linked-accounts/${provider}/x`)
     assert.deepEqual([link.status, unlink.status], [403, 403])
   })
 
-  test('404 where no issuer signs in people; there are no providers then', async () => {
+  test('404 if no issuer is configured; the list of providers is empty then', async () => {
     await using bare = await startControl({ settings: { identity: testSettings.identity } })
     const owner = bare.as('owner')
     assert.deepEqual((await owner.get('/users/account-providers')).body, [])

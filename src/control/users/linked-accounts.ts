@@ -1,5 +1,5 @@
-// The issuers by which a user may sign in. The owner of the account links a second one while signed in by the first, and only if
-// both vouch for the same address.
+// The issuers by which a user may sign in. The owner of the account links a second issuer while signed in by the first,
+// and only if both vouch for the same address.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'

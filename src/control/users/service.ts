@@ -1,2 +1,2 @@
-// Functions about users for other rooms.
+// Functions about users, for other modules.
 export { findUserByEmail, findUserById, freeAddress, insertFirstAdministrator } from './store.ts'

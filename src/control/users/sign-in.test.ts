@@ -23,7 +23,7 @@ const verifiedBy = async (app: TestControl, email: string) => {
 }
 
 suite('a person who signs in for the first time', () => {
-  test('becomes one user with one personal organization, also by 50 requests at once', async () => {
+  test('a new person becomes one user with one personal organization, even with 50 requests at once', async () => {
     await using app = await startControl()
     const replies = await Promise.all(Array.from({ length: 50 }, () => app.asNewcomer(ada).get('/organizations')))
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200])
@@ -56,7 +56,7 @@ suite('a person who signs in for the first time', () => {
     assert.equal(await verifiedBy(app, 'bob@example.com'), null)
   })
 
-  test('401 without an address, or with an invalid one', async () => {
+  test('401 to a new person without a valid address', async () => {
     await using app = await startControl()
     for (const email of [
       undefined,
@@ -79,7 +79,7 @@ suite('a person who signs in for the first time', () => {
     assert.equal((await meOf(app, { sub: 'c', email: 'c@example.com', name: '\u0000 ' })).name, 'c@example.com')
   })
 
-  test('403 when somebody has the address, in any case: no account is taken over, and none is made', async () => {
+  test('403 if another user has the address in any letter case; that account stays, and no user is made', async () => {
     await using app = await startControl()
     for (const email of ['owner@example.com', 'OWNER@Example.com']) {
       const reply = await app.asNewcomer({ sub: email, email, email_verified: true }).get('/users/me')
@@ -101,8 +101,8 @@ suite('a person who signs in for the first time', () => {
   })
 })
 
-suite('an address that only the identity provider of an organization vouches for', () => {
-  test('an address goes to the person whom the issuer verifies; the earlier account stays, without it', async () => {
+suite('an address that only an organization’s identity provider has verified', () => {
+  test('an address goes to the person whom the issuer verifies; the earlier account stays without it', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -115,7 +115,7 @@ suite('an address that only the identity provider of an organization vouches for
     assert.match(left.email, /^[0-9a-f-]{36}@sso\.invalid$/)
   })
 
-  test('an address goes to an existing user whose issuer says that it is their new one', async () => {
+  test('an address goes to an existing user whose issuer names it as their new address', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await addPerson(app, { email: 'ada@new.example', emailVerifiedBy: 'sso' })
@@ -125,7 +125,7 @@ suite('an address that only the identity provider of an organization vouches for
 })
 
 suite('a person who has signed in before', () => {
-  test('a known person has the name and the address of the newest token', async () => {
+  test('a known person gets the name and the address of the newest token', async () => {
     await using app = await startControl()
     const { id } = await meOf(app, ada)
     app.clock.advance({ seconds: 10 })
@@ -144,7 +144,7 @@ suite('a person who has signed in before', () => {
     assert.equal(await verifiedBy(app, 'ada@new.example'), null)
   })
 
-  test('an older token changes nothing', async () => {
+  test('a token older than the stored claims changes nothing', async () => {
     await using app = await startControl()
     const old = await app.issuer.token({ ...ada, name: 'Old' }, { now: app.clock.now() })
     app.clock.advance({ seconds: 10 })
@@ -160,7 +160,7 @@ suite('a person who has signed in before', () => {
     assert.deepEqual([me.name, me.email, me.emailVerified], ['Eve', 'ada@example.com', true])
   })
 
-  test('a known person keeps the stored claims if a token has fewer', async () => {
+  test('a known person keeps stored claims that a newer token lacks', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })
@@ -168,7 +168,7 @@ suite('a person who has signed in before', () => {
     assert.deepEqual([me.email, me.emailVerified], ['ada@example.com', true])
   })
 
-  test('a known person stays verified by an operator, though the issuer does not vouch', async () => {
+  test('a known person whom an operator verified stays verified, even if the issuer does not verify them', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await app.database.sql`update users set email_verified_by = 'admin' where email = ${ada.email}`

@@ -1,7 +1,7 @@
-// Turns the claims of an issuer into one of our users. A new person becomes a user with a personal organization; a known user is
-// updated. An address that belongs to an account already is never enough to enter that account: such an identity waits until the
-// account's owner links it (linked-accounts.ts). If only single sign-on vouches for that account, the account loses the address
-// instead.
+// Turns the claims of an issuer into one of our users. A new person becomes a user with a personal organization; a
+// known user is updated. An address that an account has already is never enough to enter that account: such an identity
+// waits until the account's owner links it (linked-accounts.ts). If only single sign-on vouches for that account, the
+// account loses the address instead.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
@@ -18,13 +18,16 @@ import {
   updateIdentity,
 } from './store.ts'
 
-/** True if the token changes anything. A token older than the stored claims changes nothing. */
+/** True if the token has newer claims than those stored. A token older than the stored claims changes nothing. */
 const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity): boolean =>
   saidAt !== undefined &&
   saidAt > known.saidAt &&
   (name !== known.name || (email !== undefined && (email !== known.email || emailVerified !== known.emailVerified)))
 
-/** An address that an issuer has verified goes to its owner, even if an account that only single sign-on vouches for has it. */
+/**
+ * An address that an issuer has verified goes to its owner, even if an account has it for which only single sign-on
+ * vouches.
+ */
 const claimAddress = async (sql: Transaction, { email, emailVerified }: Claims, ownerId: string | undefined) => {
   if (email !== undefined && emailVerified) await freeAddress(sql, email, ownerId)
 }
@@ -46,7 +49,10 @@ const takeIn = async (transaction: Transaction, claims: Claims, now: Date): Prom
   return user
 }
 
-/** Sign-ins of one identity run one at a time, even if a new person's client starts with many parallel requests. */
+/**
+ * Locks an identity, so that its sign-ins run one at a time, even if a new person's client starts with many parallel
+ * requests.
+ */
 const lock = async (sql: Sql, { issuer, subject }: Claims) => {
   await sql`select pg_advisory_xact_lock(hashtextextended(${`${issuer} ${subject}`}, 7305522))`
 }

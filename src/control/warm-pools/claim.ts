@@ -1,4 +1,5 @@
-// Gives a running warm sandbox to a caller. One transaction: afterwards it is the caller's, or still unclaimed.
+// Gives a running warm sandbox to a caller, in one transaction: afterwards the sandbox belongs to the caller, or is
+// still unclaimed.
 
 import type { RequestedColumns } from '#src/control/sandboxes/record/columns.ts'
 import { moveFrom } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -38,7 +39,7 @@ export const claimWarm = async (
   { clock }: RunningParts,
   warm: SandboxRow,
   wanted: RequestedColumns,
-  /** Default: the sandbox's id. */
+  /** Name of the sandbox. Default: its id. */
   name: string | undefined,
   by: By,
 ): Promise<SandboxRow> => {

@@ -1,11 +1,11 @@
-// The demand for sandboxes of each snapshot. It decides the size of the server's own warm pools.
+// The demand for sandboxes of each snapshot. The demand decides the size of the server's own warm pools.
 import { randomUUID } from 'node:crypto'
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
-/** A create counts half after this time. */
+/** After this time a create counts only half. */
 const halfLifeSeconds = 300
-/** A pool with less demand than this is given up. */
+/** A pool is deleted when its demand is below this. */
 const least = 0.05
 
 /** After this many half-lives no demand is left. The limit also prevents an underflow in the database. */

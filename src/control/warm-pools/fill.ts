@@ -22,7 +22,7 @@ const againAfterSeconds = 60
 
 const by = { kind: 'timer', id: 'warm-pool' } as const
 
-/** The destroy verb of the sandboxes room. Surplus warm sandboxes are deleted like any other sandbox. */
+/** The function that destroys a sandbox. Surplus warm sandboxes are destroyed like any other sandbox. */
 type Destroy = (parts: RunningParts, row: SandboxRow, why: { by: By; reason: string }) => Promise<unknown>
 
 type FillParts = RunningParts & { destroy: Destroy }
@@ -126,7 +126,8 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
       select sandboxes.*, runners.state as runner from sandboxes left join runners on runners.id = runner_id
       where warm_pool_id = ${pool.id} and desired_state <> 'destroyed' and sandboxes.state <> 'destroyed'
       order by sandboxes.created_at desc, sandboxes.id`
-    // Warm sandboxes of a drained runner are never claimed, so they are replaced. Those of a silent runner are kept.
+    // Warm sandboxes of a drained runner are never claimed, so they are replaced. Warm sandboxes of a silent runner are
+    // kept.
     const isBroken = ({ state, runner }: (typeof warm)[number]) =>
       (state !== 'started' && state !== 'creating') || runner === 'disabled'
     const broken = warm.filter(isBroken)
@@ -144,7 +145,7 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
     return { made, surplus }
   })
 
-/** Stores with the pool why it cannot be filled, and delays the next attempt. */
+/** Stores why the pool cannot be filled, and delays the next attempt. */
 const complain = async ({ database, clock }: RunningParts, poolId: string, error: unknown): Promise<void> => {
   const now = clock.now()
   const reason = error instanceof Problem ? error.message : 'It could not be filled; the log of control says why.'
@@ -187,12 +188,15 @@ const fillAll = async (parts: FillParts): Promise<void> => {
   await sweepOrphans(parts)
 }
 
-/** Pause before a refill, so that the new owner's first calls are not slowed down by it. The second value bounds it. */
+/**
+ * Milliseconds before a refill, so that it does not slow down the new owner's first calls. `longestBreathMs` is the
+ * limit.
+ */
 const breathMs = 300
 const longestBreathMs = 2000
 
 type Filling = {
-  /** Fills once, now. Calls do not overlap: the next one waits for this one to end. */
+  /** Fills all pools once. Calls do not overlap: the next one waits for this one to end. */
   fill: () => Promise<void>
   stop: () => Promise<void>
 }

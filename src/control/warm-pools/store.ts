@@ -5,13 +5,13 @@ import { Problem } from '#src/problems.ts'
 
 export type WarmPool = {
   id: string
-  /** Null: one of the server's own pools. */
+  /** The organization that owns the pool. Null: one of the server's own pools. */
   organizationId: string | null
   snapshotId: string
   snapshot: string
   regionId: string
   size: number
-  /** Sandboxes of the pool that could be claimed now. */
+  /** Number of sandboxes of the pool that could be claimed now. */
   currentSize: number
   cpu: number
   memoryGiB: number
@@ -43,7 +43,7 @@ export const findPool = async (sql: Sql, organizationId: string, id: string): Pr
 
 type NewPool = { organizationId: string; snapshotId: string; regionId: string; size: number }
 
-/** Inserts a pool. Each snapshot and region has one: a second is a 409. */
+/** Inserts a pool. Each snapshot and region can have one; a second one is a 409. */
 export const insertPool = async (sql: Sql, pool: NewPool, now: Date): Promise<string> => {
   const id = randomUUID()
   try {

@@ -36,7 +36,7 @@ const idsOf = async (app: TestControl, query = '') =>
   (await app.as('owner').get(`/sandbox${query}`)).body.items.map(({ id }: { id: string }) => id)
 
 suite('a warm pool', () => {
-  test('a warm pool is filled, is invisible unless requested, and shows how many are ready', async () => {
+  test('a warm pool is filled; its sandboxes are listed only on request, and counted when ready', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 3)
@@ -47,7 +47,7 @@ suite('a warm pool', () => {
     assert.deepEqual([seen.pool, seen.currentSize, seen.snapshot, seen.target], [3, 3, 'default', 'local'])
   })
 
-  test('a create gets the pool’s oldest sandbox, with everything that was requested', async () => {
+  test('a create gets the pool’s oldest sandbox, with everything that the caller requested', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 2)
@@ -67,14 +67,14 @@ suite('a warm pool', () => {
       [made.name, made.state, made.env, made.labels, made.cpu, made.autoStopInterval, made.warmPoolId],
       ['mine', 'started', { A: '1' }, { b: '2' }, 2, 7, undefined],
     )
-    // The runner had applied all settings before the caller got its answer, because the network had to be closed.
+    // Because the network had to be closed, the runner had applied all settings before the caller got its answer.
     const [told] = runner.asked.slice(before).filter(({ sandboxId }) => sandboxId === made.id)
     assert.deepEqual([told?.env, told?.network.blockAll, told?.cpu, told?.isNew ?? false], [{ A: '1' }, true, 2, false])
     assert.deepEqual(await idsOf(app), [made.id])
     assert.equal(await fill(app), 2)
   })
 
-  test('a claimed sandbox is started all the time; a call into it names the runner’s generation', async () => {
+  test('a claimed sandbox is started at once; access answers name the generation that calls wait for', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -97,7 +97,7 @@ suite('a warm pool', () => {
     ])
   })
 
-  test('whose network is to be closed is answered when its runner has closed it', async () => {
+  test('a create that closes the network is answered once the runner has closed it', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -124,7 +124,7 @@ suite('a warm pool', () => {
     assert.deepEqual([made.state, made.errorReason], ['error', 'The network could not be closed.'])
   })
 
-  test('each warm sandbox is given once, however many creates compete; further ones start cold', async () => {
+  test('each warm sandbox is claimed once, however many creates compete; further sandboxes start cold', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 3)
@@ -146,7 +146,7 @@ suite('a warm pool', () => {
     assert.deepEqual(await idsOf(app, '?includeWarm=true').then((ids) => ids.length), 1)
   })
 
-  test('a name that is taken is a 409, and the sandbox stays in the pool', async () => {
+  test('409 for a name in use, and the warm sandbox stays in the pool', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await create(app, { name: 'mine' })
@@ -165,8 +165,8 @@ suite('a warm pool', () => {
       returning id`
     await pool(app, 1, 'next')
     await fill(app)
-    // It has found the snapshot when it asks for a warm sandbox of it. The filling of pools reads the table too, soon after a
-    // warm sandbox has started.
+    // The create has found its snapshot by the time it looks for a warm sandbox. The statement is named because filling
+    // reads this table too.
     const { id, snapshot } = await inBetween(
       app,
       { reading: 'warm_pools', statement: 'for no key update of sandboxes skip locked' },

@@ -117,7 +117,7 @@ const between = (column: string, from: number | Date | null, to: number | Date |
 const fewStates = 4
 
 /**
- * The ranges of the sort's index that can match the filters, without overlap. Absent filters are left out, so that even a
+ * The ranges of the sort's index that can match the filters, without overlap. Absent filters are left out. So even a
  * plan for unknown values reads only these ranges.
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {

@@ -26,7 +26,7 @@ type Fields = {
 
 const day = (n: number) => new Date(Date.UTC(2026, 0, n))
 
-/** Straight into the table: listings are questions to it, and need no runner. */
+/** Inserts rows directly into the table, because listings only read the table and need no runner. */
 const insert = async ({ database: { sql } }: TestControl, fields: Fields) => {
   const { labels = {}, ...rest } = fields
   await sql`insert into sandboxes ${sql({
@@ -114,7 +114,7 @@ const fill = async (app: TestControl) => {
   await insert(app, { id: 't1', name: 'theirs', organization_id: organizations.theirs })
 }
 
-/** Sandboxes that were evicted so many hours ago, and are gone. */
+/** Sandboxes that were evicted so many hours ago, and are gone from their runner. */
 const insertEvicted = (app: TestControl, hours: number, fields: Fields) =>
   insert(app, {
     ...fields,
@@ -169,7 +169,7 @@ suite('GET /sandbox', () => {
     [{ name: 'a', minCpu: '2', labels: '{"team":"red"}' }, ['a1']],
   ]
 
-  test('200 filters by every field, joined by "and", within the caller’s organization', async () => {
+  test('200 filters by each field; several filters must all match; other organizations’ sandboxes never do', async () => {
     await using app = await startControl()
     await fill(app)
     for (const [fields, ids] of filters) {
@@ -182,14 +182,14 @@ suite('GET /sandbox', () => {
     assert.equal((await app.as('nobody').get('/sandbox')).status, 401)
   })
 
-  test('200 shows no field that only a single read may show', async () => {
+  test('200 leaves out the fields that only single records have', async () => {
     await using app = await startControl()
     await fill(app)
     const { items } = (await app.as('viewer').get('/sandbox')).body
     for (const item of items) for (const field of ['env', 'volumes', 'buildInfo']) assert.equal(field in item, false)
   })
 
-  test('200 newest activity first by default, and a page at a time by every sort, ties included', async () => {
+  test('200 sorts by newest activity by default, and has pages in every sort, also with equal values', async () => {
     await using app = await startControl()
     for (let n = 0; n < 23; n++) {
       await insert(app, {
@@ -300,7 +300,7 @@ suite('GET /sandbox', () => {
 })
 
 suite('GET /sandbox/paginated', () => {
-  test('200 full records by pages, with parts of names in any case', async () => {
+  test('200 returns full records by pages, and finds parts of names in any letter case', async () => {
     await using app = await startControl()
     await fill(app)
     const first = (await app.as('viewer').get('/sandbox/paginated?limit=3&sort=name&order=asc')).body
@@ -318,7 +318,7 @@ suite('GET /sandbox/paginated', () => {
     assert.deepEqual([past.items, past.total], [[], 4])
   })
 
-  test('200 by every sort, 400 for what cannot be read, 401 without a credential', async () => {
+  test('200 sorts by every field; 400 for unreadable parameters, 401 without a credential', async () => {
     await using app = await startControl()
     await fill(app)
     for (const sort of ['id', 'name', 'state', 'snapshot', 'region', 'updatedAt', 'createdAt', 'lastActivityAt']) {

@@ -171,10 +171,10 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
   return Number(/cost=[\d.]+\.\.([\d.]+)/.exec(plan['QUERY PLAN'])?.[1])
 }
 
-/** PostgreSQL's estimated cost per sandbox when reading a sort index. */
+/** PostgreSQL's estimated cost of reading one sandbox from a sort index. */
 const costOfLook = 0.07
 
-/** Up to this many rows are read without estimating other plans, because the estimate takes as long. */
+/** Up to this many rows are read without first asking for the cost of other plans, because asking takes as long. */
 const hopefulLook = 6000
 
 /** Most rows that are read speculatively. If the matches are not among them, half the cost of reading all is wasted. */
@@ -209,7 +209,7 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   })
 }
 
-/** Evicted sandboxes: they are few, and have their own index, for every sort. */
+/** Finds the ids of evicted sandboxes. They are few and have their own index, which serves every sort. */
 const pickEvicted = (sql: Sql, question: Question) => {
   const { labels, limit } = question
   return sql<ListedRow[]>`

@@ -1,4 +1,5 @@
-// Listings of thousands, where a page is not found at first look: every plan answers what plain filtering answers.
+// Listings of thousands of sandboxes, where the first rows of the index do not fill a page. Every plan must find what
+// plain filtering finds.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -85,7 +86,7 @@ const questions: [question: string, is: (row: SandboxRow) => boolean][] = [
 ]
 
 suite('GET /sandbox among thousands', () => {
-  test('200 the sandboxes and order of plain filtering and sorting, for every filter by every sort', async () => {
+  test('200 returns the sandboxes and order of plain filtering and sorting, for every filter and sort', async () => {
     await using app = await startControl()
     await populate(app.database, [{ organizationId: organizations.ours, count: 6000 }], now)
     const rows = await app.database.sql<SandboxRow[]>`select * from sandboxes`
@@ -112,7 +113,7 @@ suite('GET /sandbox among thousands', () => {
     }
   })
 
-  test('200 every sandbox once whose sort key stays as it is, while others come, go and change', async () => {
+  test('200 lists each sandbox with an unchanged sort key once, while others appear, change and go', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await insertMany(sql, { organizationId: organizations.ours, count: 3000 }, now)
@@ -123,7 +124,8 @@ suite('GET /sandbox among thousands', () => {
       const stays = await sql<{ id: string }[]>`
         select id from sandboxes where state <> 'destroyed' and warm_pool_id is null and hashtext(id) % 3 = 0`
       const found = await walk(app, `sort=${sort}`, async (page) => {
-        // The others do not stay: some jump to the front, some fall behind, some go, and new ones come everywhere.
+        // Changes the sort keys of the others: some move to the front, some to the back, some are deleted, and new ones
+        // appear everywhere.
         await sql`
           update sandboxes set ${column} = ${now}::timestamptz - (page.n - 50) * interval '1 day', version = version + 1
           from (select ${page * 7}::int as n) page
@@ -131,7 +133,7 @@ suite('GET /sandbox among thousands', () => {
         await sql`
           update sandboxes set state = 'destroyed', desired_state = 'destroyed'
           where hashtext(id) % 3 <> 0 and abs(hashtext(id)) % 53 = ${page}`
-        // And what stays changes in every other way.
+        // Changes everything but the sort key of the sandboxes that must be listed.
         await sql`
           update sandboxes set version = version + 1, labels = '{}', public = not public, state_changed_at = ${now}
           where hashtext(id) % 3 = 0 and abs(hashtext(id)) % 5 = ${page % 5}`
@@ -144,7 +146,7 @@ suite('GET /sandbox among thousands', () => {
     }
   })
 
-  test('200 with the longest allowed names: the index can store them', async () => {
+  test('200 lists sandboxes with the longest allowed names: the index can store them', async () => {
     await using app = await startControl()
     await insertMany(app.database.sql, { organizationId: organizations.ours, count: 10 }, now)
     await app.database.sql`

@@ -13,7 +13,7 @@ const namesWhere = (said: object) =>
 
 type Stored = { name: ColumnName; type: string; isNullable: boolean }
 
-/** The columns of the database that are written. */
+/** The columns of the database that statements write, without those that the database computes. */
 const storedColumns = (app: TestControl): Promise<Stored[]> =>
   app.database.sql<Stored[]>`
     select column_name as name, data_type as type, is_nullable = 'YES' as "isNullable"
@@ -21,7 +21,7 @@ const storedColumns = (app: TestControl): Promise<Stored[]> =>
     where table_schema = 'public' and table_name = 'sandboxes' and is_generated = 'NEVER'
     order by column_name collate "C"`
 
-/** A value that no column begins with, as SQL. */
+/** Values as SQL, by type, that no column has at first. */
 const samples: Record<string, string> = {
   jsonb: `'{"a": "sample"}'`,
   text: `'sample'`,
@@ -60,7 +60,7 @@ suite('the columns of a sandbox', () => {
     )
   })
 
-  test('columns are emptied when the sandbox is gone, where the table says so; all others stay', async () => {
+  test('columns are emptied when the sandbox is gone, exactly where the table says so', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { sql } = app.database
@@ -68,7 +68,8 @@ suite('the columns of a sandbox', () => {
     const stored = await storedColumns(app)
     const shed = stored.filter(isShed)
     assert.ok(shed.length > 0)
-    // A fork copies the columns that people chose, so exactly these could be emptied by mistake. The runner is a reference.
+    // Users choose the values of the columns that a fork copies. Only these columns could be emptied by mistake.
+    // `runner_id` is a reference and is left out.
     const chosen = stored.filter(
       ({ name, isNullable }) => isNullable && columns[name].fork === 'copied' && name !== 'runner_id',
     )
@@ -80,14 +81,14 @@ suite('the columns of a sandbox', () => {
       const after = await read(app, id)
       const emptied = shed.map(({ name, isNullable }) => [name, isNullable ? null : {}])
       const expected = { ...before, ...Object.fromEntries(emptied), gone_at: after['gone_at'] }
-      // The database reckons these two from the others.
+      // The database computes these two columns from the others.
       for (const row of [expected, after] as Record<string, unknown>[])
         for (const name of ['due_at', 'label_signature']) delete row[name]
       assert.deepEqual(after, expected)
     }
   })
 
-  test('a text that is stored as its creator wrote it goes with the sandbox', () => {
+  test('a text column that its creator wrote is emptied when the sandbox is gone', () => {
     const written = names.filter((name) => {
       const { asked } = columns[name] as { asked?: { shape: { type?: string } } }
       return asked?.shape.type === 'string' && columns[name].gone !== 'shed'
@@ -95,7 +96,7 @@ suite('the columns of a sandbox', () => {
     assert.deepEqual(written, [])
   })
 
-  test('columns are copied by a fork, where the table says so', async () => {
+  test('columns are copied by a fork, exactly where the table says so', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { labels: { a: 'b' } })
@@ -114,7 +115,7 @@ suite('the columns of a sandbox', () => {
   })
 })
 
-suite('a field of a sandbox that is stored as it is given', () => {
+suite('a field of a create that is stored as it is given', () => {
   const sampleOf = ({ type }: { type?: string }) =>
     ({ string: 'sample', boolean: true, integer: 7, number: 7 })[type ?? ''] ?? assert.fail(`no sample of ${type}`)
   const asked = names.flatMap((name) => {

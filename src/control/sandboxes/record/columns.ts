@@ -1,6 +1,7 @@
-// Every column of a sandbox, one row each. A row says how answers show the column, how a new sandbox gets its value, whether a
-// fork copies it, and whether it is emptied when the sandbox is gone. Types, answers, forks and claims of warm sandboxes follow
-// from this table. `columns.test.ts` compares it with the database and tries every row on a real one.
+// Every column of a sandbox, one row each. A row says how answers show the column, how a new sandbox gets its value,
+// whether a fork copies it, and whether it is emptied when the sandbox is gone. Types, answers, forks and claims of
+// warm sandboxes follow from this table. `columns.test.ts` compares the table with the database and tries every row on
+// a real sandbox.
 
 import Type, { type Static, type TSchema } from 'typebox'
 import { BuildInfo } from '#src/control/build-info.ts'
@@ -24,16 +25,21 @@ type Described = {
   fork: 'copied' | 'own'
   /** Whether the value stays when the sandbox is gone, or is emptied: null, or `{}` (trigger `shed_when_gone`). */
   gone: 'stays' | 'shed'
-  /** A warm sandbox keeps its value when it is claimed. Absent: the caller's value is used, as for a new sandbox. */
+  /**
+   * `kept`: a warm sandbox keeps its value when it is claimed. Absent: the caller's value is used, as for a new
+   * sandbox.
+   */
   claim?: 'kept'
   isJson?: true
-  /** The field of an answer: in lists and single records, or in single records only. */
+  /** The field in answers that shows the column: in lists and single records, or in single records only. */
   shown?: { in: 'lists' | 'records'; name: string; shape: TSchema }
-  /** The field of the same name in a request to create: stored as it is, or `otherwise` where it is absent. */
+  /**
+   * The field of the same name in the body of a create. It is stored as it is; if it is absent, `otherwise` is stored.
+   */
   asked?: { shape: TSchema; otherwise: unknown }
 }
 
-/** `value` exists only for the compiler. */
+/** Carries the type of a column's values. `value` exists only for the compiler. */
 type Typed<T> = { value?: { of: T } }
 
 /** A column, with the type that its values have in a row. */
@@ -42,11 +48,11 @@ const column =
   <const D extends Described>(described: D): D & Typed<T> =>
     described
 
-/** A new sandbox is given it, and a fork has its parent's. */
+/** A create gives the value, and a fork copies its parent's value. */
 const copied = { begins: 'given', fork: 'copied', gone: 'stays' } as const
-/** A new sandbox gets a new value, and so does a fork. */
+/** A create gives the value, and a fork gets a new value. */
 const own = { begins: 'given', fork: 'own', gone: 'stays' } as const
-/** The column begins with its default and is written later. */
+/** The column has its default at first and is written later. */
 const later = { begins: 'default', fork: 'own', gone: 'stays' } as const
 
 const inLists = <const N extends string, S extends TSchema>(name: N, shape: S) =>
@@ -99,7 +105,7 @@ export const columns = {
   auto_pause_interval: column<number>()({ ...copied, shown: inLists('autoPauseInterval', Whole) }),
   auto_archive_interval: column<number>()({ ...copied, shown: inLists('autoArchiveInterval', Whole) }),
   auto_delete_interval: column<number>()({ ...copied, shown: inLists('autoDeleteInterval', Whole) }),
-  // A fork copies this time: otherwise forks could outlive the time that their parent was given.
+  // A fork copies this time as an exception: otherwise it could outlive its parent's time limit.
   auto_destroy_at: column<Date | null>()({ ...own, shown: inLists('autoDestroyAt', Type.Optional(DateTime)) }),
   created_at: column<Date>()({ ...own, shown: inLists('createdAt', DateTime) }),
   updated_at: column<Date>()({ ...later, shown: inLists('updatedAt', DateTime) }),
@@ -114,7 +120,7 @@ export const columns = {
     shown: inLists('runnerId', Type.Optional(Text)),
   }),
   spot_evicted_at: column<Date | null>()({ ...later, shown: inLists('spotEvictedAt', Type.Optional(DateTime)) }),
-  // Internal columns: what a pause keeps, what a fork copied, and the progress of slow work.
+  // Internal columns: the kind of a pause, the source of a fork, and the progress of slow work.
   pause_kind: column<'memory' | null>()({ ...later, shown: inLists('pauseKind', Type.Optional(oneOf(['memory']))) }),
   fork_kind: column<'disk' | null>()({
     ...own,
@@ -151,7 +157,10 @@ export const columns = {
   entrypoint: column<string[] | null>()({ ...copied, gone: 'shed' }),
   version: column<number>()({ ...own, claim: 'kept' }),
   generation: column<number>()({ ...own, claim: 'kept' }),
-  /** Calls into the sandbox wait until its runner has taken this generation: before that the sandbox had no owner. */
+  /**
+   * Calls into the sandbox wait until its runner has applied this generation. Before that generation the sandbox had no
+   * owner.
+   */
   least_generation: column<number | null>()(later),
   stop_signal: column<'SIGTERM' | 'SIGKILL'>()(later),
   state_changed_at: column<Date>()(later),
@@ -178,7 +187,7 @@ export const columns = {
 type Columns = typeof columns
 export type ColumnName = keyof Columns
 
-/** The names of the columns whose rows have these properties. */
+/** The names of the columns whose rows in the table have these properties. */
 type Where<Said> = { [N in ColumnName]: Columns[N] extends Said ? N : never }[ColumnName]
 
 /** The values of a sandbox's row in the database. */
@@ -238,7 +247,7 @@ export const askedShapes = Object.fromEntries(
   askedColumns.map((name) => [columns[name].shown.name, Type.Optional(columns[name].asked.shape)]),
 ) as AskedShapes
 
-/** The columns of those fields. */
+/** The columns of the fields that a create stores as they are. */
 export const askedOf = (body: Partial<Record<string, unknown>>): Pick<ColumnValues, AskedColumn> =>
   Object.fromEntries(
     askedColumns.map((name) => [name, body[columns[name].shown.name] ?? columns[name].asked.otherwise]),

@@ -122,7 +122,7 @@ suite('the life of a sandbox', () => {
     })
   }
 
-  test('a verb has at most one move from a state', () => {
+  test('a verb has at most one move from each state', () => {
     const pairs = moves.map(([on, from]) => `${on} ${from}`)
     assert.equal(new Set(pairs).size, pairs.length)
   })
@@ -144,11 +144,11 @@ suite('the life of a sandbox', () => {
     assert.deepEqual(led, ['claim', 'claim-resizing'])
   })
 
-  test('a runner can end every move both ways', () => {
+  test('a runner can complete every move or fail it', () => {
     for (const [, , through, to] of moves) {
       // A sandbox in this state has no runner yet; its image decides how it continues.
       if (through === 'pending_build' || through === 'building_snapshot') continue
-      // A snapshot ends with its image, and a claim as it begins.
+      // Reports do not end a snapshot, which ends with its image, or a claim, which changes no state.
       const isOver = through === 'snapshotting' || through === to
       if (!isOver) assert.equal(afterReport(through, to, to), to)
       assert.equal(afterReport(through, to, 'error'), 'error')
@@ -174,8 +174,8 @@ suite('the life of a sandbox', () => {
 
 const words = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
-suite('what a runner says', () => {
-  test('a start of which only the end is reported is over, if the generation is the current one', () => {
+suite('reports of a runner', () => {
+  test('a report of `started` completes a start, even without earlier reports, for the current generation', () => {
     for (const state of ['creating', 'forking', 'starting', 'restoring', 'resuming'] as const) {
       assert.equal(afterReport(state, 'started', 'stopped'), 'stopped')
     }
@@ -200,7 +200,7 @@ suite('what a runner says', () => {
     assert.equal(afterReport('error', 'destroyed', 'started'), undefined)
   })
 
-  test('hearing the same twice changes nothing', () => {
+  test('the same report twice changes nothing', () => {
     assert.equal(afterReport('started', 'started', 'started'), undefined)
     assert.equal(afterReport('stopped', 'stopped', 'stopped'), undefined)
     assert.equal(afterReport('destroyed', 'destroyed', 'destroyed'), undefined)
@@ -216,7 +216,7 @@ suite('what a runner says', () => {
     }
   })
 
-  test('a sandbox that nobody wants to run never runs', () => {
+  test('a sandbox whose desired state is not to run never runs', () => {
     for (const state of sandboxStates) {
       for (const desired of ['stopped', 'paused', 'archived', 'destroyed'] as const) {
         assert.notEqual(afterReport(state, desired, 'started'), 'started', `${state}, wanted ${desired}`)
@@ -224,14 +224,14 @@ suite('what a runner says', () => {
     }
   })
 
-  test('leads to states that are settled, out of states that exist', () => {
+  test('reports and refusals lead only to settled states', () => {
     for (const state of sandboxStates) {
       for (const to of Object.values(settlements[state])) assert.equal(stateRows[to].settled, true)
       for (const to of refusals[state] ?? []) assert.equal(stateRows[to].settled, true)
     }
   })
 
-  test('a snapshot ends with its image or with its sandbox, not by a report of the state before it', () => {
+  test('a snapshot ends with its image or its sandbox; a report of the state before it changes nothing', () => {
     for (const was of ['started', 'stopped', 'paused'] as const) {
       assert.equal(afterReport('snapshotting', was, was), undefined)
     }
@@ -239,7 +239,7 @@ suite('what a runner says', () => {
     assert.equal(afterReport('snapshotting', 'paused', 'error'), 'error')
   })
 
-  test('a refusal leaves a sandbox where it was', () => {
+  test('a refusal returns a sandbox to its state before the move', () => {
     for (const [, from, through] of moves) {
       if (from === null || through === 'starting' || through === 'stopping') continue
       if (['destroying', 'snapshotting', 'building_snapshot', 'creating', 'started'].includes(through)) continue
@@ -249,7 +249,7 @@ suite('what a runner says', () => {
     assert.equal(afterRefusal('creating', 'stopped'), undefined)
   })
 
-  test('the toolbox of a running sandbox answers while it is resized or becomes a snapshot, and of no other', () => {
+  test('the toolbox answers while a sandbox runs, also during a resize or snapshot of a running one', () => {
     const running = sandboxStates.filter((state) => isRunning(state, 'started'))
     assert.deepEqual(running, ['started', 'resizing', 'snapshotting'])
     assert.equal(isRunning('resizing', 'paused'), false)

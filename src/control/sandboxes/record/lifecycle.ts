@@ -110,11 +110,11 @@ export const alreadyDone = [
 export const forkableStates = ['started', 'stopped', 'paused'] as const satisfies readonly SandboxState[]
 
 type StateRow = {
-  /** No move is under way. */
+  /** True if no move is under way in this state. */
   settled: boolean
-  /** Counts against the cpu and memory of its runner. */
+  /** True if the sandbox counts against the cpu and memory of its runner. */
   holdsCompute: boolean
-  /** Counts against the disk of its runner. */
+  /** True if the sandbox counts against the disk of its runner. */
   holdsDisk: boolean
   /** Seconds in this state before the sandbox counts as stuck; `null`: never. */
   stuckAfterSeconds: number | null
@@ -155,10 +155,10 @@ export const stateRows: Record<SandboxState, StateRow> = {
   stopped: settled(false, true),
   starting: passing(120),
   stopping: passing(90),
-  // Processes may still run on the host; this is unknown until the sandbox is recovered or deleted.
+  // In `error`, processes may still run on the host. This is unknown until the sandbox is recovered or deleted.
   error: settled(true, true),
   build_failed: settled(false, false),
-  // Waits for the image, and for a runner with room.
+  // The sandbox waits for its image, and for a runner with room.
   pending_build: awaiting,
   // A runner has begun to make the image. Clients start to read the build log in this state.
   building_snapshot: awaiting,
@@ -182,8 +182,8 @@ export const statesHoldingDisk = statesWhere((row) => row.holdsDisk)
 export const statesUnderWay = statesWhere((row) => !row.settled)
 
 /**
- * Moves that keep a stopped sandbox stopped (resize, snapshot). Nothing runs in it meanwhile, so they do not count as compute
- * for the organization's quota. The runner reserves the room all the same.
+ * Moves that keep a stopped sandbox stopped (resize, snapshot). No processes run in it meanwhile, so they do not count
+ * as compute for the organization's quota. The runner reserves the compute all the same.
  */
 const restingMoves: (readonly [through: SandboxState, desired: DesiredState])[] = moves
   .filter(([, from, , to]) => from === to && !stateRows[to].holdsCompute)
@@ -285,13 +285,14 @@ export const settlements: Record<SandboxState, Settlement> = {
   paused: { stopped: 'stopped', ...lost },
   stopped: lost,
   unknown: { started: 'started', stopped: 'stopped', paused: 'paused', archived: 'archived', ...lost },
-  // Nothing of the sandbox is on a runner. Reports about images move waiting ones (`runner-link/image-reports.ts`).
+  // The runner has no part of the sandbox yet, so it cannot report on it. Reports about images end this state
+  // (`runner-link/image-reports.ts`).
   pending_build: {},
   building_snapshot: {},
   archived: {},
   build_failed: {},
   destroyed: {},
-  // Only to the desired state: see `afterReport`.
+  // Out of `error`, a report leads only to the desired state: see `afterReport`.
   error: {},
 }
 

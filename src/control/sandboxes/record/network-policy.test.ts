@@ -3,21 +3,21 @@ import { suite, test } from 'node:test'
 import { checkAllowList, checkDomainList, networkChange, networkOfNew } from './network-policy.ts'
 
 suite('networkAllowList', () => {
-  test('CIDRs are taken with and without spaces, once each', () => {
+  test('CIDRs may have spaces around them, and each is listed once', () => {
     assert.deepEqual(checkAllowList('1.2.3.4/32, 10.0.0.0/8,10.0.0.0/8'), ['1.2.3.4/32', '10.0.0.0/8'])
   })
 
-  test('nothing is no list, which is not an empty one', () => {
+  test('no text means no list, which differs from an empty list', () => {
     assert.equal(checkAllowList(''), null)
     assert.equal(checkAllowList(undefined), null)
   })
 
-  test('a text in which no item is left is refused, as without a list the Internet is open', () => {
+  test('a text of commas and spaces only is refused, because no list would open the Internet', () => {
     for (const text of [',', ' , ', ' '])
       assert.throws(() => checkAllowList(text), { status: 400, message: /^networkAllowList holds .* no item/ })
   })
 
-  test('a refusal gives an example that can be reached', () => {
+  test('the error message gives an example of an allowed CIDR', () => {
     assert.throws(() => checkAllowList('10'), { message: /such as 203\.0\.113\.0\/24, not "10"$/ })
   })
 
@@ -37,7 +37,7 @@ suite('networkAllowList', () => {
     })
   }
 
-  test('eleven are refused', () => {
+  test('eleven CIDRs are refused', () => {
     assert.throws(() => checkAllowList(Array.from({ length: 11 }, (_, n) => `10.0.${n}.0/24`).join(',')), {
       status: 400,
     })
@@ -54,7 +54,7 @@ suite('domainAllowList', () => {
     assert.equal(checkDomainList(''), null)
   })
 
-  test('a text in which no item is left is refused, as without a list the Internet is open', () => {
+  test('a text of commas and spaces only is refused, because no list would open the Internet', () => {
     for (const text of [',', ' , ', ' '])
       assert.throws(() => checkDomainList(text), { status: 400, message: /^domainAllowList holds .* no item/ })
   })
@@ -79,16 +79,16 @@ suite('domainAllowList', () => {
     })
   }
 
-  test('eleven are refused', () => {
+  test('eleven domains are refused', () => {
     assert.throws(() => checkDomainList(Array.from({ length: 11 }, (_, n) => `a${n}.test`).join()), { status: 400 })
   })
 })
 
-suite('a new sandbox', () => {
+suite('the network of a new sandbox', () => {
   const blocked = (given: Parameters<typeof networkOfNew>[0], isLimited: boolean) =>
     networkOfNew(given, isLimited).network_block_all
 
-  test('a new sandbox is open, or closed if its organization limits networks and the create opens nothing', () => {
+  test('a new sandbox is open; it is closed if its organization limits networks and it opens none itself', () => {
     assert.equal(blocked({}, false), false)
     assert.equal(blocked({}, true), true)
     assert.equal(blocked({ networkAllowList: '', domainAllowList: '' }, true), true)
@@ -99,8 +99,8 @@ suite('a new sandbox', () => {
   })
 })
 
-suite('a change', () => {
-  test('a change replaces the given lists; lifting the block alone removes the lists', () => {
+suite('changing the network', () => {
+  test('a change replaces the lists that it gives; lifting the block alone removes the lists', () => {
     assert.deepEqual(networkChange({ networkBlockAll: true }), { network_block_all: true })
     assert.deepEqual(networkChange({ domainAllowList: 'a.test' }), { domain_allow_list: ['a.test'] })
     assert.deepEqual(networkChange({ networkAllowList: '' }), { network_allow_list: null })

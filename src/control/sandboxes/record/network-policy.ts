@@ -1,6 +1,8 @@
-// The network policy of a sandbox, as callers write it: a list of IPv4 CIDRs and a list of domains, separated by commas.
+// The network policy of a sandbox, as callers write it: a list of IPv4 CIDRs and a list of domains, separated by
+// commas.
 //
-// Block all wins over both lists. The lists together allow what either one allows. Without lists the public Internet is open.
+// A block of all traffic wins over both lists. The lists together allow what either one allows. Without lists the
+// public Internet is open.
 import { isIPv4 } from 'node:net'
 import { domainToASCII } from 'node:url'
 import { Problem } from '#src/problems.ts'
@@ -33,7 +35,7 @@ const itemsOf = (field: string, given: string | null | undefined): string[] => {
   throw new Problem('bad_request', `${field} holds at most ${mostItems} items, not ${items.length}`)
 }
 
-/** `null` for an empty list. */
+/** Returns the items without duplicates; `null` for an empty list. */
 const listOf = (items: readonly string[]): string[] | null => (items.length === 0 ? null : [...new Set(items)])
 
 const isCidr = (text: string): boolean => {
@@ -48,7 +50,7 @@ const isCidr = (text: string): boolean => {
   )
 }
 
-/** The CIDRs of a list, each checked and once. */
+/** Checks each CIDR of a list, and removes duplicates. */
 export const checkAllowList = (given: string | null | undefined): string[] | null => {
   const cidrs = itemsOf('networkAllowList', given)
   const wrong = cidrs.find((each) => !isCidr(each))
@@ -70,7 +72,7 @@ const readDomain = (text: string): string | undefined => {
   return isName ? star + ascii : undefined
 }
 
-/** The domains of a list, each checked, in the form that DNS speaks, and once. */
+/** Checks each domain of a list, converts it to DNS form, and removes duplicates. */
 export const checkDomainList = (given: string | null | undefined): string[] | null =>
   listOf(
     itemsOf('domainAllowList', given).map((each) => {
@@ -96,8 +98,8 @@ export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): Netwo
 }
 
 /**
- * The columns that change. What is not given stays, except that lifting the block without a list in the same call takes
- * the lists away: the SDK promises that this restores the Internet.
+ * The columns that change. Fields that are not given stay. Exception: lifting the block without a list in the same call
+ * also removes the lists, because the SDK promises that this restores the Internet.
  */
 export const networkChange = (given: RequestedNetwork): Partial<NetworkColumns> => {
   const { networkBlockAll, networkAllowList, domainAllowList } = given

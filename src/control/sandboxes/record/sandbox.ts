@@ -22,12 +22,15 @@ export const sizeOf = ({ cpu, memory_gib, disk_gib }: SandboxRow): Size => ({
 
 /** A row of a query, with the columns that some queries join. */
 export type SandboxRow = ColumnValues & {
-  /** Columns of its runner. */
+  /** Columns of the sandbox's runner. */
   runner_is_silent?: boolean | null
   runner_heartbeat_at?: Date | null
   /** Address of the runner's toolboxes; `null` before the runner's first hello. */
   runner_address?: string | null
-  /** What a pause and a fork keep on its runner; `null` if the runner cannot do it. */
+  /**
+   * What the runner keeps of a sandbox at a pause, and copies at a fork: memory or not. `null` if the runner cannot do
+   * it.
+   */
   runner_pause?: SandboxRecord['pauseKind'] | null
   runner_fork?: SandboxRecord['forkKind'] | null
   /** When the previous state was written. Present only in the result of a state write. */
@@ -133,8 +136,8 @@ const targetOf = (desired: DesiredState): Target => {
 }
 
 /**
- * The archive that the runner needs: one to write or to delete, or the one that holds the disk. Not an old archive that the
- * sandbox was started from since: after a loss of the disk, an outdated disk must not come back.
+ * The archive that the runner needs: one to write or to delete, or the one that holds the disk. An old archive is left
+ * out if the sandbox was started from it since: after a loss of the disk, an outdated disk must not come back.
  */
 const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
   if (row.archive_id === null) return undefined

@@ -10,7 +10,7 @@ const SandboxClass = oneOf(sandboxClasses)
 
 export const largestInterval = 525_600_000
 
-/** Minutes. */
+/** Longest interval of automatic archiving, in minutes. */
 export const maxAutoArchiveInterval = 43_200
 
 const Minutes = Type.Integer({ minimum: 0, maximum: largestInterval })
@@ -30,7 +30,7 @@ export const SandboxRecord = Type.Object({ ...listed, ...recordedShapes, volumes
 export type SandboxListItem = Static<typeof SandboxListItem>
 export type SandboxRecord = Static<typeof SandboxRecord>
 
-/** Items with commas between them; an empty text is no list. */
+/** Lists of networks as text: items with commas between them. An empty text means no list. */
 const networkLists = {
   networkAllowList: Type.Optional(Type.String({ maxLength: 1024 })),
   domainAllowList: Type.Optional(Type.String({ maxLength: 4096 })),
@@ -117,7 +117,7 @@ const limit = Type.Integer({ minimum: 1, maximum: 200, default: 100 })
 const filters = {
   id: textFilter,
   name: textFilter,
-  /** A JSON object of texts. */
+  /** Filter by labels: a JSON object whose values are texts. */
   labels: Type.Optional(Type.String({ maxLength: 16_384 })),
   includeErroredDeleted: Type.Boolean({ default: false }),
   states: Type.Optional(Type.Array(SandboxState, { maxItems: 100 })),
@@ -219,10 +219,12 @@ export const TimelineQuery = Type.Object({
 export type TimelineQuery = Static<typeof TimelineQuery>
 
 export const SandboxEvent = Type.Object({
-  /** Grows with time. */
+  /** Grows with time, so events sort by it. */
   id: Type.Integer(),
   at: DateTime,
-  /** `null`: it was created. The same as `to`: something happened to it that left it as it was. */
+  /**
+   * The state before the event. `null`: the sandbox was created. Equal to `to`: an event that did not change the state.
+   */
   from: orNull(SandboxState),
   to: SandboxState,
   /** A user's id, a runner's id, or the name of a timer. */
@@ -248,7 +250,10 @@ export const ArchiveReport = Type.Object({
 /** The states that a runner can report. */
 export const reportable = ['started', 'stopped', 'paused', 'archived', 'destroyed', 'error'] as const
 
-/** The interface's fields, and what our own runner adds: which assignment it speaks of, and why (wire/runner-link.ts). */
+/**
+ * The fields of the interface, and the fields that our own runner adds: the generation it reports on, and the cause
+ * (wire/runner-link.ts).
+ */
 export const UpdateSandboxState = Type.Object({
   state: SandboxState,
   errorReason: Type.Optional(Reason),

@@ -1,4 +1,4 @@
-// The SQL of sandboxes. A caller's reads always take the organization; `writeState` is the only writer of `state`.
+// The SQL of sandboxes. Reads for a caller always include the organization; `writeState` is the only writer of `state`.
 import { isIdLike } from '#src/control/id-like.ts'
 import { isDuplicate, type Piece, type Sql, type Transaction } from '#src/control/storage/database.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
@@ -15,12 +15,14 @@ export type By = { kind: 'user' | 'runner' | 'timer'; id: string }
 export type StateChange = {
   to: SandboxState
   by: By
-  /** A sentence for the timeline. */
+  /** A sentence about why the state changed, for the timeline. */
   reason?: string | null
   cause?: Cause | null
   /** Further columns that change in the same statement. */
   set?: Partial<SandboxRow>
-  /** Commits without waiting for the disk: a lost change is reported again (docs/adr/0017-what-waits-for-the-disk.md). */
+  /**
+   * Commits without waiting for the disk. A lost change is reported again (docs/adr/0017-what-waits-for-the-disk.md).
+   */
   isToldAgain?: boolean
   /** Writes only if a timer of the sandbox is due at the moment of the write. */
   whileDue?: boolean
@@ -105,8 +107,8 @@ const asWritten = <T extends Partial<ColumnValues>>(sql: Sql, values: T): T => {
 }
 
 /**
- * Writes the state by compare-and-set on (id, state, version), with its event, in one statement.
- * Returns `undefined`, and writes nothing, if another write was first.
+ * Writes the state by compare-and-set on (id, state, version), together with its event, in one statement. Returns
+ * `undefined`, and writes nothing, if another process wrote first.
  */
 export const writeState = async (
   sql: Sql,
@@ -135,7 +137,7 @@ export const writeState = async (
   return row
 }
 
-/** Writes a new sandbox with its first event; a name that is taken is a 409, decided by the unique index. */
+/** Writes a new sandbox with its first event. Throws 409 for a name that is in use; the unique index decides that. */
 export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Promise<SandboxRow> => {
   const now = sandbox.created_at
   const columns = {
@@ -156,7 +158,10 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Prom
   }
 }
 
-/** Lists, by id, the sandboxes that a runner should have or has not yet reported as gone. Without `states`: all states. */
+/**
+ * Lists, by id, the sandboxes that a runner should have, and those that it has not yet reported as gone. Without
+ * `states`: all states.
+ */
 export const listForRunner = (sql: Sql, runnerId: string, asked: ForRunnerQuery): Promise<SandboxRow[]> => {
   const { states, skipReconcilingSandboxes, after = null, limit = null } = asked
   const wanted = states?.length ? states : null
@@ -169,7 +174,10 @@ export const listForRunner = (sql: Sql, runnerId: string, asked: ForRunnerQuery)
     order by id limit ${limit}::int`
 }
 
-/** Sandboxes that these runners should have changed before `before` but have not. The condition matches index sandboxes_owed. */
+/**
+ * Lists sandboxes of these runners that have been under way since before `before`. The condition matches the index
+ * sandboxes_owed.
+ */
 export const listUnderWay = (sql: Sql, runnerIds: readonly string[], before: Date): Promise<SandboxRow[]> =>
   sql<SandboxRow[]>`
     select * from sandboxes
@@ -178,7 +186,7 @@ export const listUnderWay = (sql: Sql, runnerIds: readonly string[], before: Dat
         or (state = 'error' and desired_state = 'destroyed'))
     order by state_changed_at limit 500`
 
-/** Writes plain columns that no state depends on. */
+/** Writes columns that do not affect the state. */
 export const updateSandbox = async (
   sql: Sql,
   id: string,
@@ -191,8 +199,8 @@ export const updateSandbox = async (
 }
 
 /**
- * Replaces all labels. One label is the default language of `code-run`, which the runner needs to know. If it changes, the
- * generation grows, except in `error` or before destroy.
+ * Replaces all labels. One label is the default language of `code-run`, which the runner needs to know. If that label
+ * changes, the generation grows, except in `error` or before destroy.
  */
 export const writeLabels = async (
   sql: Sql,

@@ -43,7 +43,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     assert.deepEqual(await eventsOf(app, id, 'order=asc'), events.toReversed())
   })
 
-  test('200 names the timer that stopped it', async () => {
+  test('200 names the timer that stopped the sandbox', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 15 })
@@ -57,7 +57,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     )
   })
 
-  test('200 what went wrong inside a sandbox that lived on: it was and is the same', async () => {
+  test('200 lists a mishap inside a sandbox that goes on running, with equal states before and after', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -139,7 +139,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     assert.equal((await app.as('nobody').get('/sandbox/box/events')).status, 401)
   })
 
-  test('200 and nothing, of one to which nothing has happened for longer than a timeline is kept', async () => {
+  test('200 with no events for a sandbox whose events are all too old', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 0 })
@@ -148,7 +148,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     assert.deepEqual(await eventsOf(app, id), [])
   })
 
-  test('where there are too many events, the organization that has the most of them loses its oldest', async () => {
+  test('if there are too many events, the organization with the most events loses its oldest ones', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await sql`
@@ -158,7 +158,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     await sql`analyze sandbox_events`
     const count = async (organizationId: string) =>
       (await sql`select from sandbox_events where organization_id = ${organizationId}`).count
-    // How many there are is a guess, as for the audit log.
+    // The number of events is an estimate, as for the audit log, so a sweep may find too few.
     for (let sweep = 0; sweep < 10 && (await count('large')) === 18_000; sweep++) await sweepEvents(app.parts, 15_000)
     assert.deepEqual([await count('small'), await count('large')], [2_000, 13_000])
     const [oldest] = await sql`select min(at) as at from sandbox_events where organization_id = 'large'`

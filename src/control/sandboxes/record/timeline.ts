@@ -54,7 +54,8 @@ export const listEvents = async (
     where sandbox_id = ${id} and organization_id = ${organizationId}
       ${from === undefined ? sql`` : sql`and id ${beyond} ${from.value}::bigint`}
     order by id ${order === 'asc' ? sql`asc` : sql`desc`} limit ${limit + 1}`
-  // No events does not prove that the sandbox is unknown: its events may be deleted by age, or the cursor is at the end.
+  // An empty page does not prove that the sandbox is unknown: its events may be deleted by age, or the cursor is at the
+  // end.
   if (rows.length === 0 && from === undefined && !sandbox) throw noSandbox(idOrName)
   const items = rows.slice(0, limit)
   const last = rows.length > limit ? items.at(-1) : undefined
@@ -64,7 +65,7 @@ export const listEvents = async (
   }
 }
 
-/** The newest event with this change of state, up to `until`. */
+/** The newest event with this change of state, not later than `until`. */
 export const findChangeEvent = async (
   { sql }: Pick<Database, 'sql'>,
   { sandboxId, from, to, until }: { sandboxId: string; from: SandboxState | null; to: SandboxState; until: Date },

@@ -1,5 +1,5 @@
-// Which calls of the API count as activity (docs/reference/activity.md). Calls of toolboxes and previews, and whatever stays
-// open, are the gate's to report: test/sandboxes/activity.test.ts.
+// Which calls of the API count as activity (docs/reference/activity.md). The gate reports calls of toolboxes and
+// previews, and open connections: test/sandboxes/activity.test.ts.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -70,7 +70,7 @@ suite('activity', () => {
     await run({ app, runner, id }, last)
   }
 
-  test('activity counts again from every use of a sandbox, and from each of its starts', () =>
+  test('idle time begins again at every use of a sandbox and at each of its starts', () =>
     withBox(async (life, lastActivity) => {
       for (const [title, use] of Object.entries(counts)) {
         life.app.clock.advance({ minutes: 1 })
@@ -79,7 +79,7 @@ suite('activity', () => {
       }
     }))
 
-  test('activity is not renewed by reads, lists, unrelated settings, or processes inside', () =>
+  test('reads, lists, unrelated settings and processes inside do not count as activity', () =>
     withBox(async (life, lastActivity) => {
       const before = await lastActivity()
       for (const [title, use] of Object.entries(countsNot)) {

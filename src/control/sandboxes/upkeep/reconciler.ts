@@ -1,5 +1,5 @@
-// Sends the desired state to the runners: at every change, and again by a sweep while it is not done.
-// Its only input is the rows, and it may send everything twice.
+// Sends the desired state to the runners: at every change, and again by a sweep until it is reached. It reads only the
+// rows of the database, and may send everything twice.
 import { pushImage } from '#src/control/images/images.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
@@ -11,8 +11,9 @@ import { findSandboxById, listUnderWay } from '../record/store.ts'
 const askAgainSeconds = 5
 
 /**
- * Whether the runner must be told: it has something to do, the sandbox has a new owner, or an unrequested state is to stay. Not
- * after an error: a person or the sweep has to decide, because otherwise a runner that cannot do it would be asked without pause.
+ * Whether the runner must be told: it has something to do, the sandbox has a new owner, or a state that nobody
+ * requested is to stay. Not after an error: then a person or the sweep decides. Otherwise a runner that cannot do the
+ * work would be asked without pause.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
   row.state !== 'error' &&
@@ -20,13 +21,13 @@ const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
     isClaim(from, row.state) ||
     (from !== null && (from === 'resizing' || !isMeant(from, row.state))))
 
-/** Sends the assignment to the runner, and the image assignment while a snapshot is made. */
+/** Sends the assignment to the runner, and the assignment of the image while a snapshot is made. */
 const tell = (parts: RunningParts, runnerId: string, row: SandboxRow): void => {
   parts.links.push(runnerId, asAssignment(row))
   if (row.state === 'snapshotting' && row.snapshot_image !== null) void pushImage(parts, row.snapshot_image)
 }
 
-/** Pushes changed sandboxes to the runners that are linked to this process, until the answer is called. */
+/** Pushes changed sandboxes to the runners that are linked to this process. Returns the function that stops this. */
 export const startPushing = (parts: RunningParts): (() => void) => {
   const { database, changes, links, log } = parts
   const push = (
@@ -52,7 +53,7 @@ export const startPushing = (parts: RunningParts): (() => void) => {
   }
 }
 
-/** Sends assignments again that were sent some time ago and are not done. */
+/** Sends assignments again if they were sent some time ago and their runner has not completed them. */
 export const sweepPushes = async (parts: RunningParts): Promise<void> => {
   const { database, clock, links } = parts
   const runnerIds = links.ids()

@@ -13,17 +13,17 @@ import { destroy } from '../verbs/destroy.ts'
 
 const mostAttempts = 10
 
-/** A report without a generation comes over the public API and is about the current generation. */
+/** A report without a generation comes from the public API and is about the current generation. */
 type GivenReport = Omit<Report, 'generation'> & { generation?: number }
 
 const wellAgain = { error_reason: null, recoverable: null, resize_from: null } as const
 
-/** Columns of a sandbox whose disk is on a runner, whatever archive there is of it. */
+/** Columns of a sandbox whose disk is on a runner. An older archive may exist and does not matter. */
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
   archived_at: row.archived_at ?? now,
-  // Timers count from this time, however the sandbox came to be archived.
+  // Timers of an archived sandbox count from this time, whoever archived it.
   stopped_at: row.stopped_at ?? now,
   ...(archive === undefined
     ? {}
@@ -83,10 +83,12 @@ const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
   return { to, by, reason: said ?? null, cause: cause ?? null, set }
 }
 
-/** How long a timer leaves alone a sandbox whose archive was refused. */
+/** After a refused archive, minutes until a timer tries to archive that sandbox again. */
 const archiveAgainMinutes = 60
 
-/** The sandbox stays as it was; that becomes the desired state, and the reason says why. */
+/**
+ * The change after a refusal: the sandbox's present state becomes the desired state, with the reason of the refusal.
+ */
 const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): StateChange => {
   const reason = asText(report.refused ?? '') || 'Its runner would not, and gave no reason.'
   const { resize_from: before } = row
@@ -102,7 +104,7 @@ const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenRepor
       desired_state: to as DesiredState,
       generation: row.generation + 1,
       ...(before ? { cpu: before.cpu, memory_gib: before.memoryGiB, disk_gib: before.diskGiB } : {}),
-      // A caller has just asked for the sandbox, so its timers start again.
+      // The caller asked for a restore, which was refused. The sandbox was used, so its timers start again.
       ...(to === 'archived' ? { stopped_at: now } : {}),
       ...(row.state === 'archiving'
         ? { archive_not_before: new Date(now.getTime() + archiveAgainMinutes * 60_000) }
@@ -119,7 +121,7 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   if (report.refused !== undefined && row.state === 'creating') {
     return changeFor(row, 'error', { ...report, state: 'error', errorReason: report.refused }, now)
   }
-  // A refusal of an abandoned resize still counts when the runner comes to it, even during a recover.
+  // A runner may refuse an abandoned resize late. The refusal still counts, even during a recover.
   const isOfResize = row.resize_from !== null && report.state === row.desired_state
   const state = isOfResize ? 'resizing' : row.state
   const refusedTo = report.refused === undefined ? undefined : afterRefusal(state, report.state)
@@ -128,7 +130,10 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
   return to && changeFor(row, to, report, now)
 }
 
-/** The row as this process wrote it, if the report speaks of that: saves a query, and the write finds out if it is stale. */
+/**
+ * The row as this process wrote it, if the report is about that generation. Saves a query; the write fails if the row
+ * is stale.
+ */
 const findWrittenHere = ({ changes }: RunningParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
   const row = changes.findUnderWay(sandboxId)
   return row?.runner_id === runnerId && row.generation === generation ? row : undefined
@@ -152,7 +157,8 @@ const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'p
 export const applyReport = async (parts: RunningParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts
   if (report.state === 'started' && report.refused === undefined && report.generation !== undefined) {
-    // A claimed sandbox is started already; later changes have a newer generation.
+    // A claimed sandbox is started already, so its confirmation changes no state. Later changes have a newer
+    // generation.
     if (changes.tellTaken(runnerId, report.sandboxId, report.generation)) return
   }
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
@@ -164,7 +170,7 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
     }
     const now = clock.now()
     const change = changeAfter(row, report, now)
-    // A runner repeats its reports over the link without a request. Here a caller requests the state.
+    // Without a generation the report is a request of the public API, so a state that cannot follow gets an error.
     const isTold = report.generation === undefined && report.state !== row.state && report.state !== row.desired_state
     if (change === undefined && isTold) {
       throw new Problem('bad_request', `A sandbox that is ${row.state} cannot be ${report.state} by a report.`)
@@ -189,7 +195,7 @@ const confirmGone = async ({ database, clock }: RunningParts, row: SandboxRow): 
   await writeGone(database.sql, row.id, clock.now())
 }
 
-/** Keeps how far something has come. As long as it comes further it is not stuck. */
+/** Stores the progress of a sandbox. While it makes progress, the sandbox does not count as stuck. */
 export const applyProgress = async (
   { database, clock }: RunningParts,
   runnerId: string,

@@ -22,7 +22,10 @@ const changeOf = ({ archived_at, generation }: SandboxRow): StateChange =>
         },
       }
 
-/** Other processes may be writing these rows. Sandboxes that are left when this resolves are ended by the next call. */
+/**
+ * Ends the sandboxes of the runner. Other processes may write these rows at the same time; sandboxes that are left are
+ * ended by the next call.
+ */
 export const endOnRunner = async (parts: RunningParts, runnerId: string): Promise<void> => {
   const { database, clock, changes } = parts
   const { sql } = database

@@ -3,8 +3,9 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById, writeState } from '../record/store.ts'
 
 /**
- * Ends a snapshot whose disk was copied or could not be: the sandbox returns to its state before. Returns the row, for the caller
- * to announce after the transaction; `undefined` if the sandbox is doing something else by now, even another snapshot.
+ * Ends the snapshot of a sandbox after its disk was copied, or could not be copied: the sandbox returns to its state
+ * before. Returns the row, which the caller announces after the transaction. Returns `undefined` if the sandbox is
+ * doing something else by now, even another snapshot.
  */
 export const endSnapshotting = async (
   transaction: Transaction,
@@ -13,7 +14,7 @@ export const endSnapshotting = async (
   reason: string,
   now: Date,
 ): Promise<SandboxRow | undefined> => {
-  // The row is locked: the state that is read here is the state from which the move starts.
+  // The row is locked first, so that the state that is read next is still the state when the move is written.
   await transaction`select 1 from sandboxes where id = ${sandboxId} for no key update`
   const row = await findSandboxById(transaction, sandboxId)
   const to = row?.desired_state

@@ -9,8 +9,8 @@ const rowsPerSweep = 500
 const stoppable = moves.filter(([on]) => on === 'stop').map(([, from]) => from)
 
 /**
- * Stops the running sandboxes of organizations whose grace period has passed. The next sweep finds sandboxes that are missed or
- * busy now, and two sweeps do not disturb each other.
+ * Stops the running sandboxes of organizations whose grace period has passed. The next sweep finds sandboxes that were
+ * missed or busy. Two sweeps at the same time do no harm.
  */
 export const stopSuspended = async (parts: RunningParts): Promise<void> => {
   const { database, clock, log } = parts

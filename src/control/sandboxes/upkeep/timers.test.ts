@@ -14,7 +14,7 @@ const stateOf = async ({ database }: TestControl, id: string): Promise<string | 
   return row?.state
 }
 
-/** Waits until the runner's word that nothing is left is kept; that is no change of state. */
+/** Waits until the runner's report that nothing is left is stored. That report changes no state. */
 const untilGone = async ({ database }: TestControl, id: string): Promise<void> => {
   for (;;) {
     const [row] = await database.sql`select gone_at from sandboxes where id = ${id} and gone_at is null`
@@ -23,7 +23,7 @@ const untilGone = async ({ database }: TestControl, id: string): Promise<void> =
   }
 }
 
-suite('time', () => {
+suite('timers', () => {
   test('a sandbox is stopped after its minutes without activity, not before, with the reason', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
@@ -71,7 +71,7 @@ suite('time', () => {
     await untilState(app, pauses, 'paused')
   })
 
-  test('its time to live passes even while the runner is silent', async () => {
+  test('a sandbox’s time to live passes even while the runner is silent', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { ttlMinutes: 5 })
@@ -91,7 +91,7 @@ suite('time', () => {
     assert.equal(await stateOf(app, id), 'started')
   })
 
-  test('a stopped sandbox is deleted after its minutes, counted from the stop', async () => {
+  test('a stopped sandbox is deleted after its interval, counted from the stop', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoDeleteInterval: 10, autoStopInterval: 0 })
@@ -108,7 +108,7 @@ suite('time', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('autodelete/0 deletes a stopped sandbox', async () => {
+  test('autodelete/0 deletes a stopped sandbox at once', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -119,7 +119,7 @@ suite('time', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('a sandbox that is started or postponed between the timer’s look and its write is spared', async () => {
+  test('a sandbox is not deleted if it is started or postponed while its timer runs', async () => {
     const meanwhile = {
       started: "update sandboxes set state = 'starting', desired_state = 'started', version = version + 1",
       'put off': 'update sandboxes set auto_delete_interval = 60',
@@ -138,7 +138,7 @@ suite('time', () => {
     }
   })
 
-  test('destroys at the end of the time to live from started, stopped, error and creating', async () => {
+  test('a sandbox is destroyed at the end of its time to live from started, stopped, error and creating', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const started = await create(app, { name: 'started', ttlMinutes: 5 })
@@ -198,7 +198,7 @@ suite('time', () => {
     assert.equal(await stateOf(app, id), undefined)
   })
 
-  test('forgets a destroyed sandbox after a day', async () => {
+  test('a destroyed sandbox is forgotten after a day', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -212,7 +212,7 @@ suite('time', () => {
     assert.equal(await stateOf(app, id), undefined)
   })
 
-  test('a sweep leaves nothing due behind, however often it runs', async () => {
+  test('after sweeps no sandbox is due any more, however often they run', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app, { autoStopInterval: 1 })

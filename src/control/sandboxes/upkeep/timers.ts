@@ -18,7 +18,7 @@ import { pause } from '../verbs/pause.ts'
 type Timer = 'ttl' | 'stuck' | 'auto-stop' | 'auto-pause' | 'auto-archive' | 'auto-delete' | 'purge'
 
 const rowsPerSweep = 500
-/** Automatic archives on one runner at a time: as many as a runner does at once (src/runner/keeping/keeper.ts). */
+/** Most automatic archives on one runner at a time: as many as a runner does at once (src/runner/keeping/keeper.ts). */
 const mostArchiving = 4
 const hoursKeptWhenDestroyed = 24
 
@@ -54,7 +54,7 @@ const dueWhenIdle = (row: SandboxRow, at: number): Timer | undefined => {
 
 const minutes = (count: number) => (count === 1 ? '1 minute' : `${count} minutes`)
 
-/** Does what is due. Every branch moves `due_at`, because otherwise the row would be due forever. */
+/** Does what the timer is for. Every branch moves `due_at`, because otherwise the row would be due forever. */
 const act = async (parts: RunningParts, row: SandboxRow, timer: Timer): Promise<void> => {
   const occasion = (reason: string) => ({ by: { kind: 'timer', id: timer }, reason, whileDue: true }) as const
   switch (timer) {
@@ -86,7 +86,10 @@ const act = async (parts: RunningParts, row: SandboxRow, timer: Timer): Promise<
   }
 }
 
-/** Pauses an idle sandbox, or stops it if its runner cannot: it asked for no resources to be held while it is idle. */
+/**
+ * Pauses an idle sandbox, or stops it if its runner cannot pause: its settings say that it holds no resources while
+ * idle.
+ */
 const autoPause = async (
   parts: RunningParts,
   row: SandboxRow,
@@ -156,9 +159,9 @@ const dueRow = async (database: Database, id: string, now: Date): Promise<Sandbo
 }
 
 /**
- * Lists what is due, longest first. If a runner is silent, nobody can use its sandboxes, so idle timeouts wait until the runner
- * is back; its silent time is then subtracted (`runners/store.ts`). Archives wait for the runner too, and for each other: a
- * waiting sandbox stays stopped and can be started.
+ * Lists due sandboxes, the longest due first. If a runner is silent, nobody can use its sandboxes, so idle timeouts
+ * wait until the runner is back; its silent time is then subtracted (`runners/store.ts`). Archives wait for the runner
+ * too, and for each other: a waiting sandbox stays stopped and can be started.
  */
 const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string }[]> => sql<{ id: string }[]>`
   with due as (
@@ -180,8 +183,8 @@ const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string
   select id from placed where not is_resting or place <= ${mostArchiving} order by due_at limit ${rowsPerSweep}`
 
 /**
- * Does everything that is due, once. Several control processes may sweep at the same time: what two take is decided by
- * compare-and-set. One sandbox that fails does not keep others from theirs.
+ * Handles every due sandbox once. Several control processes may sweep at the same time: compare-and-set decides if two
+ * handle one sandbox. A sandbox that fails does not stop the others.
  */
 export const sweepTimers = async (parts: RunningParts): Promise<void> => {
   const { database, clock, log } = parts

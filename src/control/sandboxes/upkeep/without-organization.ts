@@ -14,7 +14,7 @@ import { destroy } from '../verbs/destroy.ts'
 import { forgetKeysOf } from '../verbs/idempotency.ts'
 
 const reason = 'Its organization was deleted.'
-/** A sweep destroys at most so many sandboxes, so that its other steps get their turn. */
+/** Most sandboxes that one sweep destroys, so that its other steps run too. */
 const mostPerSweep = 200
 
 const destroySome = async (

@@ -6,8 +6,8 @@ import { getSandbox } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
 /**
- * Asks for the disk of a sandbox to be put into the object store and taken off its runner. What runs is stopped first.
- * The name of the archive is chosen here, so that a runner that begins again writes the same one.
+ * Asks the runner to move the disk of a sandbox into the object store. A running sandbox is stopped first. The name of
+ * the archive is chosen here, so that a runner that tries again writes the same archive.
  */
 export const archive = (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> =>
   moveSandbox(parts, sandbox, 'archive', {

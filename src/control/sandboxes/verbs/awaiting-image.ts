@@ -12,12 +12,15 @@ import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
 import { writeState } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 
-/** Most sandboxes that one run looks at, and tries to place. */
+/** Most sandboxes that one run reads and tries to place. */
 const mostLookedAt = 5000
 const mostTried = 500
 /** After this many refused placements, an organization waits for the next sweep. */
 const mostRefused = 50
-/** Most waiting sandboxes of an organization, with those whose image failed: no runner's room bounds them. */
+/**
+ * Most waiting sandboxes of an organization, including those whose image failed. They are on no runner, so no runner's
+ * capacity limits them.
+ */
 const mostWaiting = 1000
 
 /** Throws if no more sandboxes may wait. Not exact: two simultaneous creates can both pass. */
@@ -37,9 +40,9 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
 type WaitingSandbox = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**
- * Places waiting sandboxes (or only `sandboxId`) whose image is on a runner and whose config is known. A sandbox keeps waiting
- * if there is no room, or if its organization is suspended or at its quota. Organizations take turns, so that a
- * sandbox that never fits delays neither other organizations nor smaller sandboxes.
+ * Places waiting sandboxes (or only `sandboxId`) whose image is on a runner and whose config is known. A sandbox keeps
+ * waiting if no runner has room, or if its organization is suspended or at its quota. Organizations take turns, so that
+ * a sandbox that never fits delays neither other organizations nor smaller sandboxes.
  */
 export const placeWaiting = async (
   parts: RunningParts,
@@ -94,7 +97,7 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
   })
 }
 
-/** Remembers refused sandboxes: another one of the same image and size, or larger, would be refused too. */
+/** Remembers refused sandboxes. A sandbox of the same image and equal or larger size would be refused too. */
 class Refused {
   readonly #ofOne = new Map<string, WaitingSandbox[]>()
 

@@ -24,7 +24,7 @@ const tell = (app: TestControl, report: ImageReport) =>
   applyImageReport(app.app.sandboxes, { id: 'local', regionId: 'local' }, report)
 
 suite('POST /sandbox with buildInfo', () => {
-  test('200 pending_build at once; it starts when its image is there, as the user that the image names', async () => {
+  test('200 pending_build at once; the sandbox starts when its image is built, as the image’s user', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await create(app, { name: 'box', env: { A: '1' } })
@@ -57,7 +57,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual(states, ['pending_build', 'building_snapshot', 'creating', 'started'])
   })
 
-  test('a sandbox waits while a runner that says hello has its image, until its configuration is reported', async () => {
+  test('a sandbox waits until the configuration of its image is reported, even if a runner has the image', async () => {
     await using app = await startControl()
     const made = await create(app, { name: 'box' })
     const image = made.buildInfo.snapshotRef
@@ -69,7 +69,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, made.id)).user, 'app')
   })
 
-  test('an image with as large a configuration as a runner passes on works like any other', async () => {
+  test('an image with the largest allowed configuration works', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await create(app, { name: 'box' })
@@ -116,7 +116,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, large.id)).state, 'pending_build')
   })
 
-  test('the same definition is built once for an organization, and is there for the next', async () => {
+  test('a definition is built once for an organization, and its next sandbox uses that image', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const [one, two] = await Promise.all([create(app, { cpu: 2 }), create(app, { user: 'root' })])
@@ -138,7 +138,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal(runner.askedImages.filter((asked) => asked.image === image).length >= 1, true)
   })
 
-  test('build_failed with the reason; the next create tries again', async () => {
+  test('build_failed with the reason; the next create builds again', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const failed = await create(app)
@@ -161,7 +161,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await app.as('owner').get(`/sandbox/${failed.id}`)).status, 404)
   })
 
-  test('deleted while it waits it is gone at once, with its name, and nothing is started', async () => {
+  test('a delete while the sandbox waits frees its name at once, and nothing is started', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const first = await create(app, { name: 'box' })
@@ -196,7 +196,7 @@ suite('POST /sandbox with buildInfo', () => {
     await untilState(app, doomed.id, 'destroyed')
   })
 
-  test('a sandbox waits for room; one that is never built, or never has room, fails after an hour', async () => {
+  test('a sandbox waits for room; without a build, or without room, it fails after an hour', async () => {
     await using app = await startControl({ sandboxes: { overcommit: { cpu: 1, memory: 1, disk: 1 } } })
     await using _runner = await connectRunner(app, { capabilities: { memoryGiB: 1 } })
     const made = await create(app, { memory: 4 })
@@ -207,13 +207,13 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, made.id)).state, 'build_failed')
   })
 
-  test('time in which no runner is seen does not count, for a day', async () => {
+  test('time without any connected runner does not count as waiting time, up to a day', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await create(app)
     const image = (await app.as('owner').post('/snapshots', { name: 'n', imageName: 'alpine:3.20' })).body
     const states = async () => [(await get(app, made.id)).state, (await app.as('owner').get('/snapshots/n')).body.state]
-    // The runner's machine sleeps: its link is there, and nothing comes.
+    // The runner's machine sleeps: its link stays open, and no message comes.
     app.clock.advance({ hours: 2 })
     await app.sweep()
     assert.deepEqual(await states(), ['pending_build', image.state])
@@ -230,7 +230,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await states())[1], 'error')
   })
 
-  test('an image from which nobody has made a sandbox for a day is removed', async () => {
+  test('an image that no sandbox was made from for a day is removed', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const made = await create(app)
@@ -262,7 +262,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await another()).status, 200)
   })
 
-  test('an organization keeps its 500 most recently used images, and a thousand are too many', async () => {
+  test('an organization keeps its 500 most recently used images; 403 while a thousand are not yet removed', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const made = await create(app)
@@ -290,7 +290,7 @@ suite('POST /sandbox with buildInfo', () => {
     )
   })
 
-  test('400, 403 and 404 for what cannot be', async () => {
+  test('400, 403 and 404 for an invalid definition, size or region', async () => {
     await using app = await startControl()
     const status = async (body: object) => (await app.as('member').post('/sandbox', { buildInfo, ...body })).status
     assert.equal(await status({ snapshot: 'default' }), 400)

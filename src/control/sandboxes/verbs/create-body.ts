@@ -21,10 +21,10 @@ export type Wish = {
   user: string | undefined
   env: Record<string, string>
   labels: Record<string, string>
-  /** Fields that are stored as they are. */
+  /** Fields of the body that are stored as they are. */
   asIs: ReturnType<typeof askedOf>
   network: NetworkColumns
-  /** Null: the region's endpoint. */
+  /** Telemetry endpoint. Null: the endpoint of the region. */
   otelEndpoint: string | null
   cpu: number | undefined
   memory: number | undefined
@@ -33,7 +33,7 @@ export type Wish = {
   autoPauseInterval: number
   autoArchiveInterval: number
   autoDeleteInterval: number
-  /** Undefined: the region's default. */
+  /** Lifetime in minutes. Undefined: the default of the region. */
   ttlMinutes: number | undefined
 }
 
@@ -66,7 +66,7 @@ export const checkName = (given: string): string => {
   return name
 }
 
-/** Most bytes of all names and values together, because a runner's list contains those of all its sandboxes. */
+/** Most bytes of all names and values of a map together. A runner's list contains the maps of all its sandboxes. */
 const mapBytes = 64 * 1024
 
 export const checkMap = (field: 'env' | 'labels', map: Record<string, string>): Record<string, string> => {
@@ -80,7 +80,9 @@ const checkEnv = (env: Record<string, string>): Record<string, string> => {
   throw new Problem('bad_request', `env has "${wrong.slice(0, 60)}", which is not the name of a variable`)
 }
 
-/** An idle sandbox is either stopped or paused. A request with only a pause interval turns the default stop off. */
+/**
+ * An idle sandbox is either stopped or paused. A request with only a pause interval disables the default stop interval.
+ */
 const readIdleIntervals = ({ autoStopInterval, autoPauseInterval = 0, autoDeleteInterval }: CreateSandbox) => {
   if (autoPauseInterval === 0) return { autoStopInterval: autoStopInterval ?? 15, autoPauseInterval }
   if (autoStopInterval) throw new Problem('bad_request', 'autoStopInterval and autoPauseInterval cannot both be set')

@@ -7,7 +7,7 @@ import { connectRunner, eventsOf, untilState } from '#test/control/simulated-run
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
 
 suite('POST /sandbox', () => {
-  test('200 answers the started sandbox with every default of the interface', async () => {
+  test('200 returns the started sandbox with every default of the interface', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const { status, body } = await app.as('member').post('/sandbox', {})
@@ -52,7 +52,7 @@ suite('POST /sandbox', () => {
     )
   })
 
-  test('200 hands every field to the runner as it was given', async () => {
+  test('200 sends every field to the runner as the caller gave it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const { status, body } = await app.as('member').post('/sandbox', {
@@ -109,7 +109,7 @@ suite('POST /sandbox', () => {
     ])
   })
 
-  test('200 answers "creating" when the runner takes longer than a caller is kept waiting', async () => {
+  test('200 "creating" if the runner takes longer than a create waits', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -117,7 +117,7 @@ suite('POST /sandbox', () => {
     assert.deepEqual([status, body.state], [200, 'creating'])
   })
 
-  test('200 answers "error" with the reason when the runner cannot', async () => {
+  test('200 "error" with the reason if the runner cannot make the sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'fail', reason: 'the pool is full' }))
@@ -126,7 +126,7 @@ suite('POST /sandbox', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('409 for a name that is taken, also when two ask at the same moment', async () => {
+  test('409 for a name in use, also if two creates come at the same moment', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const replies = await Promise.all(
@@ -148,7 +148,7 @@ suite('POST /sandbox', () => {
     assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 200, 503, 503, 503, 503])
   })
 
-  test('an Idempotency-Key makes one sandbox, however often and however quickly it is sent', async () => {
+  test('an Idempotency-Key makes one sandbox, however often and quickly the create is repeated', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const again = { headers: { 'idempotency-key': 'attempt-1' } }
@@ -189,7 +189,7 @@ suite('POST /sandbox', () => {
     assert.equal((await app.as('member').post('/sandbox', {})).status, 200)
   })
 
-  test('200 for a create that began before its snapshot was there: it waits', async () => {
+  test('200 for a create that waits, because it began before a runner had its snapshot', async () => {
     await using app = await startControl(waiting)
     const asked = app.as('member').post('/sandbox', {})
     await using runner = await connectRunner(app, { images: [] })
@@ -199,7 +199,7 @@ suite('POST /sandbox', () => {
     assert.deepEqual([status, body.state], [200, 'started'])
   })
 
-  test('503 when the only runner has been silent for too long', async () => {
+  test('503 if the only runner has been silent for too long', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     app.clock.advance({ minutes: 1 })
@@ -209,7 +209,7 @@ suite('POST /sandbox', () => {
     assert.equal(runner.asked.length, 0)
   })
 
-  test('403 for a suspended organization, and nothing is made', async () => {
+  test('403 for a suspended organization, and no sandbox is made', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await app.database.sql`update organizations set suspended = true where id = ${organizations.ours}`
@@ -217,7 +217,7 @@ suite('POST /sandbox', () => {
     assert.equal(runner.asked.length, 0)
   })
 
-  test('403 names the limit of the organization that is passed', async () => {
+  test('403 names the limit of the organization that the request exceeds', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await app.database.sql`update organizations set max_cpu_per_sandbox = 4, max_disk_per_sandbox = 10`
@@ -306,7 +306,7 @@ suite('POST /sandbox', () => {
     assert.equal(counted?.['n'], 0)
   })
 
-  test('200 for an unsupported field that asks for nothing', async () => {
+  test('200 for an unsupported field with a value that requests nothing', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const nothing = {
@@ -321,7 +321,7 @@ suite('POST /sandbox', () => {
     assert.equal((await app.as('member').post('/sandbox', nothing)).status, 200)
   })
 
-  test('a push that is lost is made up for by the list when the runner links again', async () => {
+  test('a lost push is made up for by the runner’s list when it links again', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     await runner.cut()

@@ -60,8 +60,8 @@ const getRegion = async (sql: Sql, organization: Organization, id: string): Prom
 }
 
 /**
- * What its files come from: a snapshot, with a warm sandbox of it that may be the caller's and the runners that have it, all held;
- * or a definition whose image may have to be built first.
+ * Where the sandbox's files come from. Either a snapshot, with the runners that have it and maybe a warm sandbox to
+ * claim, all locked; or a definition whose image may have to be built first.
  */
 type Origin = { snapshot: Snapshot; warm: SandboxRow | undefined; runners: HeldRunner[] } | { definition: Definition }
 
@@ -92,18 +92,18 @@ const getOrigin = async (
     return { warm, runners }
   }
   const column = (name: 'id' | 'image') => snapshotColumn(transaction, name, organizationId, idOrName)
-  // Both look the snapshot up by the name that the caller gave, so that neither waits for the other.
+  // Both queries look up the snapshot by the caller's name for it, so that neither waits for the other.
   const [snapshot, held] = await Promise.all([
     getSnapshot(transaction, organizationId, idOrName),
     hold(column('id'), column('image')),
   ])
   const { id, image } = snapshot
   const isOfThis = (held.warm?.snapshot_id ?? id) === id && held.runners.every((runner) => runner.image === image)
-  // Else another snapshot came to be called so between the questions.
+  // If the name was given to another snapshot between the two queries, the locks are taken again by id.
   return { snapshot, ...(isOfThis ? held : await hold(id, image)) }
 }
 
-/** Everything that has to be found out; with the word that it is asked for, it is one message to the database. */
+/** Reads everything that the create needs. Together with the audit row it is one message to the database. */
 const plan = async (
   transaction: Transaction,
   parts: RunningParts,
@@ -142,7 +142,7 @@ const plan = async (
 /** `from`: the state of a warm sandbox before its claim. */
 type CreatedSandbox = { row: SandboxRow; from: SandboxRow['state'] | null }
 
-/** The columns that say where the sandbox's files come from. */
+/** The columns about the source of the sandbox's files. */
 const columnsOf = async (
   transaction: Transaction,
   { organization }: Actor,
@@ -214,7 +214,7 @@ const write = async (
     created_at: now,
   }
   const { warm, runners } = 'snapshot' in origin ? origin : {}
-  // If the warm sandbox's runner has no room for the requested size, the sandbox is made cold on another runner.
+  // If the warm sandbox's runner has no room for the requested size, the caller gets a new sandbox on another runner.
   if (warm && runners && hasRoomOn(runners, warm.runner_id, size, options.overcommit)) {
     return { row: await claimWarm(transaction, parts, warm, wanted, wish.name, by), from: 'started' }
   }
@@ -234,7 +234,10 @@ const write = async (
   return { row: await insertSandbox(transaction, row, by), from: null }
 }
 
-/** Whether the network needs rules, which may fail. The runner only notes what else is new about a claimed sandbox. */
+/**
+ * Whether the sandbox needs network rules, which the runner may fail to set. Other changes of a claimed sandbox are
+ * only stored there.
+ */
 const isClosed = (row: SandboxRow) =>
   row.network_block_all || row.network_allow_list !== null || row.domain_allow_list !== null
 
@@ -246,7 +249,10 @@ const beginBuild = async (parts: RunningParts, row: SandboxRow): Promise<Sandbox
   return await waitWhile(parts, placed, 'creating', parts.options.createWaitSeconds * 1000)
 }
 
-/** Creates a sandbox. A repeated key with the same body answers that sandbox; with another body it is a mistake of the caller (422). */
+/**
+ * Creates a sandbox. A repeated key with the same body returns the sandbox of the first call; with another body it is
+ * an error of the caller (422).
+ */
 export const createSandbox = async (
   parts: RunningParts,
   actor: Actor,

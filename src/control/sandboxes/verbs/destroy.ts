@@ -6,7 +6,10 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { type By, getSandbox, writeState } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
-/** Cancels whatever is under way and asks for the end of a sandbox, from any state. Its name is free at once. */
+/**
+ * Cancels the move under way, if there is one, and requests the end of a sandbox, from any state. The sandbox's name is
+ * free at once.
+ */
 export const destroy = async (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   const row = await moveSandbox(parts, sandbox, 'delete', {
     ...occasion,
@@ -34,11 +37,14 @@ export const endWithoutRunner = async (
   return written ?? row
 }
 
-/** Whether only an archive of the sandbox exists. It can be an old archive, if the sandbox's runner is gone. */
+/**
+ * Whether the object store has an archive of the sandbox and no runner has its disk. The archive can be old, if the
+ * sandbox's runner is gone.
+ */
 const isOnlyInStore = ({ state, runner_id, archive_id }: SandboxRow): boolean =>
   state === 'archived' || (runner_id === null && archive_id !== null)
 
-/** Any runner of the region can delete an archive. If the runner is silent, it does so when it is back. */
+/** Any runner of the region can delete an archive. A silent runner deletes it when it is back. */
 const whoeverThereIs = async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => ({
   runner_id: await findAnyRunner(transaction, sandbox.region_id, sandbox.runner_id),
 })

@@ -5,7 +5,7 @@ import { create, get, post } from '#test/control/box.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
-suite('a start of which is heard only that it has ended', () => {
+suite('a start whose only report says that it ended', () => {
   const cause = { detail: 'Its first process was ended from outside the sandbox.' }
 
   const ends = async (runner: Awaited<ReturnType<typeof connectRunner>>, app: TestControl, generation: number) => {
@@ -17,7 +17,7 @@ suite('a start of which is heard only that it has ended', () => {
     return sandboxId
   }
 
-  test('a create, start or restore whose end is reported is over, and can be tried again on its disk', async () => {
+  test('a reported end completes a create, start or restore, which can then be retried on its disk', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(({ target }) => ({ type: target === 'started' ? 'silent' : 'do' }))
@@ -37,7 +37,7 @@ suite('a start of which is heard only that it has ended', () => {
     await untilState(app, id, 'started')
   })
 
-  test('the end of a new start is told from a late report of an earlier one', async () => {
+  test('a late report of an earlier start does not end a new start', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -47,7 +47,7 @@ suite('a start of which is heard only that it has ended', () => {
     await post(app, 'start')
     const { generation } = await runner.untilAsked(({ target, generation: of }) => target === 'started' && of > 1)
     runner.report({ sandboxId: id, generation: generation - 1, state: 'stopped' })
-    // The runner gets the assignment again, and nothing has changed.
+    // The report is refused: the runner gets the assignment again, and the state stays.
     const asked = () => runner.asked.filter(({ generation: of }) => of === generation).length
     while (asked() < 2) await new Promise(setImmediate)
     assert.equal((await get(app, id)).state, 'starting')

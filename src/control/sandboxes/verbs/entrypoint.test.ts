@@ -69,7 +69,7 @@ suite('the entrypoint of a sandbox', () => {
     assert.deepEqual([told?.target, told?.entrypoint], ['started', ['/run', 'snapshot']])
   })
 
-  test('the entrypoint of a definition is its image’s, once the image is made', async () => {
+  test('the entrypoint of a definition is the entrypoint of its image, once the image is made', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const buildInfo = { dockerfileContent: 'FROM alpine:3.20\nENTRYPOINT ["/run"]\n' }

@@ -1,4 +1,5 @@
-// Evicts a sandbox: an operator destroys it to free its room. For a day, reads of the sandbox show that it was evicted.
+// Evicts a sandbox: an operator destroys it to free its resources. For a day, reads of the sandbox show that it was
+// evicted.
 
 import type { RunningParts } from '#src/control/running.ts'
 import { noSandbox } from '#src/problems.ts'
@@ -11,12 +12,14 @@ const hoursShown = 24
 /** Sandboxes evicted after this time are still shown. */
 export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
 
-/** Evicts a sandbox of any organization, only by its id: names mean nothing here. */
+/**
+ * Evicts a sandbox of any organization. It must be named by its id, because names are unique only in an organization.
+ */
 export const evictSandbox = async (parts: RunningParts, userId: string, sandboxId: string): Promise<SandboxRow> => {
   const { database, clock } = parts
   const sandbox = await findSandboxById(database.sql, sandboxId)
   if (!sandbox || sandbox.desired_state === 'destroyed') throw noSandbox(sandboxId)
-  // The eviction is marked first, so that it is shown even if the destroy below fails. Evicting twice is harmless.
+  // The eviction is marked first, so that it is shown even if the destroy after it fails. Evicting twice is harmless.
   const marked = await updateSandbox(database.sql, sandbox.id, { spot_evicted_at: clock.now() })
   return await destroy(parts, marked, {
     by: { kind: 'user', id: userId },

@@ -46,14 +46,14 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.notEqual((await key(id)).text, (await key(child.id)).text)
     const rows = await app.database.sql`select distinct preview_token from sandboxes`
     assert.equal(rows.length, 2)
-    // The parent was not asked for anything, and once the child has run its disk is its own.
+    // The parent's runner gets no assignment for the parent. Once the child has run, its disk is its own.
     assert.equal(runner.asked.length, 2)
     await app.as('member').post('/sandbox/child/stop')
     await untilState(app, child.id, 'stopped')
     assert.deepEqual([runner.asked.at(-1)?.isNew, runner.asked.at(-1)?.forkOf], [false, undefined])
   })
 
-  test('200 of a parent that is stopped or paused; the name is the id unless given', async () => {
+  test('200 for a stopped or paused parent; the child’s default name is its id', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -67,7 +67,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.equal((await get(app, id)).state, 'stopped')
   })
 
-  test('200 with the same child for each call with one Idempotency-Key; 422 for another body', async () => {
+  test('200 with the same child for every call with one Idempotency-Key; 422 for another body', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const parent = await create(app)
@@ -80,7 +80,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.equal((await fork(app, 'box', { name: 'child' }, 'k')).body.id, made[0]?.body.id)
   })
 
-  test('200 with the child in error when the runner could not; a retry copies again', async () => {
+  test('200 with the child in error if the runner cannot copy the disk; recover copies it again', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -94,7 +94,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.deepEqual([runner.asked.at(-1)?.isNew, runner.asked.at(-1)?.forkOf], [true, id])
   })
 
-  test('409 for a name that is taken, 4xx for a parent that cannot, 503 without room: and nothing is made', async () => {
+  test('409 for a name in use, 4xx for a parent in a wrong state, 503 without room; no child is made', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app, { capabilities: { diskGiB: 1 } })
     const id = await create(app)
@@ -120,7 +120,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
 })
 
 suite('the tree of forks', () => {
-  test('GET /sandbox/:sandboxIdOrName/forks 200 lists children, the newest first, the destroyed only when asked for', async () => {
+  test('GET /sandbox/:sandboxIdOrName/forks 200 lists children, newest first; destroyed ones only on request', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -140,7 +140,7 @@ suite('the tree of forks', () => {
     assert.equal((await app.as('viewer').get('/sandbox/box/forks?includeDestroyed=perhaps')).status, 400)
   })
 
-  test('GET /sandbox/:sandboxIdOrName/parent GET /sandbox/:sandboxIdOrName/ancestors 200, without those that are gone', async () => {
+  test('GET /sandbox/:sandboxIdOrName/parent GET /sandbox/:sandboxIdOrName/ancestors 200 leave out those that are gone', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const chain = [await create(app, { name: 'n0' })]
@@ -153,7 +153,7 @@ suite('the tree of forks', () => {
     await untilState(app, chain[2]!, 'destroyed')
     assert.equal((await app.as('viewer').get('/sandbox/n3/parent')).status, 404)
     assert.deepEqual(await idsOf(app, 'n3/ancestors'), chain.slice(0, 2))
-    // The answer is right also when nothing is known of it any more.
+    // A deleted row in the middle of the chain ends the list of ancestors there without an error.
     await app.database.sql`delete from sandboxes where id = ${chain[2]!}`
     assert.deepEqual(await idsOf(app, 'n3/ancestors'), chain.slice(0, 2))
     assert.equal((await app.as('stranger').get('/sandbox/n3/ancestors')).status, 404)

@@ -1,4 +1,4 @@
-// A fork: another sandbox that begins with a copy of this one's current disk. The parent does not change.
+// A fork: another sandbox that begins with a copy of its parent's current disk. The parent does not change.
 
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'

@@ -11,7 +11,7 @@ const hoursKept = 24
 /** Most keys on the server. Above this, the organization with the most keys loses its oldest. */
 const mostKept = 1_000_000
 
-/** A request that may come more than once. */
+/** A request that a client may repeat. */
 type Once = { organizationId: string; key: string; requestHash: string }
 
 export const onceFor = (organizationId: string, key: string, body: unknown): Once => ({
@@ -25,7 +25,7 @@ export const holdKey = async (transaction: Transaction, { organizationId, key }:
   await transaction`select pg_advisory_xact_lock(hashtextextended(${`${organizationId} ${key}`}, 0))`
 }
 
-/** The sandbox that this request made, or made a snapshot of, before, if it did. */
+/** The sandbox that an earlier request with this key made, or made a snapshot of. `undefined` if there was none. */
 export const findMade = async (
   sql: Sql,
   { organizationId, key, requestHash }: Once,

@@ -18,7 +18,7 @@ export type Occasion = {
 }
 
 type MoveOptions = Occasion & {
-  /** Columns that change with the state. */
+  /** Returns further columns that change with the state. */
   set?: (sandbox: SandboxRow) => Partial<SandboxRow>
   /** Runs in the move's transaction before the write. It may refuse the move, write related rows, and return columns. */
   check?: (transaction: Transaction, sandbox: SandboxRow) => Promise<Partial<SandboxRow>>
@@ -26,7 +26,7 @@ type MoveOptions = Occasion & {
   checksWhen?: (sandbox: SandboxRow) => boolean
 }
 
-/** Another write was first. Thrown to roll back what `check` has written. */
+/** Thrown if another write was first, to roll back what `check` has written. */
 class Overtaken extends Error {}
 
 /** The columns that every move writes: the new desired state, a new generation, and no error. */
@@ -40,9 +40,10 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 })
 
 /**
- * Makes the move of `verb`, starting from the sandbox as it was read. If another caller was faster, the sandbox is read again:
- * the verb may be done already, or may be impossible by now. A timer does not retry, because it decided for the old sandbox; its
- * next sweep decides again. A move beyond the organization's quota is refused here, so that no verb can forget the check.
+ * Makes the move of `verb` from the state that was read. If another caller was faster, the sandbox is read again: the
+ * verb may be done already, or may be impossible by now. A timer does not retry, because it decided for the old state;
+ * its next sweep decides again. A move beyond the organization's quota is refused here, so that no verb can forget the
+ * check.
  */
 export const moveSandbox = async (
   { database, clock, changes }: RunningParts,

@@ -30,7 +30,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual((await app.as('viewer').get(`/sandbox/${id}`)).body.domainAllowList, 'example.com,*.a.test')
     }))
 
-  test('200 also from another process than the one that the runner is linked to, which tells the runner', () =>
+  test('200 in a process that the runner is not linked to; the process with the link tells the runner', () =>
     withBox(async (app, _id, runner) => {
       const other = await createApp(app.parts, { sweepSeconds: 0 })
       try {
@@ -66,7 +66,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual(await after({ networkBlockAll: false }), [false, undefined, undefined])
     }))
 
-  test('200 for a stopped sandbox: it starts with the new policy', () =>
+  test('200 for a stopped sandbox, which starts with the new policy', () =>
     withBox(async (app, id, runner) => {
       await app.as('member').post('/sandbox/box/stop')
       await untilState(app, id, 'stopped')
@@ -106,7 +106,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
     }))
 })
 
-suite('an organization that limits what goes out by default', () => {
+suite('an organization that limits outgoing traffic by default', () => {
   test('POST /sandbox: 200 with everything blocked, unless the create allows something', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)

@@ -1,5 +1,5 @@
-// Changes what a sandbox may reach. A runner that has the sandbox applies the policy at once, for open connections too. In every
-// other state the policy is applied before anything runs again.
+// Changes which networks a sandbox may reach. A runner that has the sandbox applies the policy at once, also to open
+// connections. In every other state the policy is applied before anything runs again.
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import type { RunningParts } from '#src/control/running.ts'

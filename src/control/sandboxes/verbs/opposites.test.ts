@@ -1,4 +1,5 @@
-// A hundred callers request opposite verbs of one sandbox at once: each gets an answer, nothing is stuck, and delete works.
+// A hundred callers request opposite verbs of one sandbox at once. Each caller gets an answer, no move gets stuck, and
+// delete works.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
@@ -53,7 +54,7 @@ suite('opposite verbs at random', () => {
         assert.equal(event.from_state, events[n]?.to_state)
       })
 
-      // Whatever is under way ends by itself once its time has passed.
+      // Every move that is under way ends by itself after its time limit.
       const unsettled = async () =>
         (await app.database.sql<{ state: keyof typeof stateRows }[]>`select state from sandboxes`).filter(
           ({ state }) => !stateRows[state].settled,

@@ -12,7 +12,7 @@ const howToPause = ({ runner_pause }: SandboxRow) => {
   throw new Problem('unprocessable', 'The runner of this sandbox cannot pause.')
 }
 
-/** Stops the clock of everything that runs in a sandbox; nothing of it is lost. */
+/** Freezes all processes of a sandbox. They lose nothing and can be resumed. */
 export const pause = async (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   if (isAlreadyDone('pause', sandbox.state)) return sandbox
   // Check the state first: its error is more useful to the caller than that the runner cannot pause.

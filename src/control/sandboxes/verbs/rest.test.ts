@@ -9,7 +9,7 @@ import { archiveReport, connectRunner, eventsOf, untilState } from '#test/contro
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
 
 suite('POST /sandbox/:sandboxIdOrName/pause', () => {
-  test('200 answers "pausing" and ends in paused, which start resumes with the same preview token', async () => {
+  test('200 "pausing", then paused; start resumes the sandbox with the same preview token', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -31,7 +31,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     )
   })
 
-  test('200 answers "paused" when the runner pauses it within a moment, as is usual', async () => {
+  test('200 "paused" if the runner pauses the sandbox within a moment, as it usually does', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000 } })
     await using _runner = await connectRunner(app)
     await create(app)
@@ -39,7 +39,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     assert.equal((await post(app, 'start')).body.state, 'started')
   })
 
-  test('200, and the sandbox is started again with the reason, when the runner could not pause it', async () => {
+  test('200 if the runner cannot pause the sandbox, which then is started again, with the reason', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -55,7 +55,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     assert.equal(last.generation, 3)
   })
 
-  test('200 stops a paused sandbox, and a restart of the host leaves a paused sandbox stopped', async () => {
+  test('200 for a stop of a paused sandbox; a restart of the host leaves a paused sandbox stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -73,7 +73,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     assert.match((await get(app, id)).errorReason, /host was restarted/)
   })
 
-  test('422 where the runner cannot; 400 when stopped; 404 for strangers, 403 for a viewer', async () => {
+  test('422 if the runner cannot pause; 400 for a stopped sandbox; 404 for strangers, 403 for a viewer', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -97,7 +97,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/resize', () => {
-  test('200 with the new size, the state as it was, while it runs, is stopped and is paused', async () => {
+  test('200 with the new size and the unchanged state, for a running, stopped or paused sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -120,7 +120,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.match(reasons[0]?.reason ?? '', /from 1 CPU, 1 GiB memory, 3 GiB disk to 2 CPU, 4 GiB memory, 5 GiB disk/)
   })
 
-  test('409 with the sentence of the runner when it refuses, and everything is as it was', async () => {
+  test('409 with the runner’s sentence if it refuses, and state and size stay as they were', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -138,7 +138,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.equal((await post(app, 'resize', { cpu: 3 })).body.errorReason, undefined)
   })
 
-  test('a refusal that comes after the resize was given up leaves everything as it was, too', async () => {
+  test('a refusal that comes after the resize was given up also restores state and size', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -155,7 +155,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
   })
 
-  test('a late refusal, after the resize was given up and recovered, restores the sizes and says why', async () => {
+  test('a refusal that comes after the resize was given up and recovered restores the size, with a reason', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -172,7 +172,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
   })
 
-  test('400 for nothing, no change, a smaller disk or a fraction; 403 above limits; 503 without room', async () => {
+  test('400 for no change, a smaller disk or a fraction; 403 above the limits; 503 without room', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -198,7 +198,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('404 for strangers, 403 for a viewer, 409 while it starts', async () => {
+  test('404 for strangers, 403 for a viewer, 409 while the sandbox starts', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -211,7 +211,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/archive', () => {
-  test('200 leads from started, stopped and paused to archived, and start brings it back', async () => {
+  test('200 archives a started, stopped or paused sandbox, and start restores it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -231,7 +231,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
       await untilState(app, id, 'started')
       const { archive, isNew } = runner.asked.at(-1)!
       assert.deepEqual([archive, isNew], [{ id: archived.id, sha256: archived.sha256 }, false])
-      // A disk that is lost later must not come back as it was in the archive.
+      // After a later loss of the disk, the old archive must not come back as the disk.
       await post(app, 'stop')
       await untilState(app, id, 'stopped')
       assert.equal(runner.asked.at(-1)?.archive, undefined)
@@ -240,7 +240,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     }
   })
 
-  test('an archived sandbox uses no cpu, memory or disk quota, so that others may', async () => {
+  test('an archived sandbox uses no cpu, memory or disk quota, which other sandboxes can use', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -250,12 +250,12 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await post(app, 'archive')
     await untilState(app, id, 'archived')
     assert.equal((await app.as('member').post('/sandbox', { name: 'other' })).status, 200)
-    // A restored sandbox needs room again, and here none is left.
+    // A restored sandbox needs room on a runner again, and no runner has room here.
     assert.equal((await post(app, 'start')).status, 503)
     assert.equal((await get(app, id)).state, 'archived')
   })
 
-  test('200, and stopped again with the reason, when the store is away; the timer does not retry at once', async () => {
+  test('200 if the store is unreachable: the sandbox is stopped, with the reason, and not retried at once', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoArchiveInterval: 10 })
@@ -282,7 +282,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.deepEqual([archived?.by_id, archived?.reason], ['auto-archive', 'Archived 10 minutes after it stopped.'])
   })
 
-  test('a failed restore leaves the sandbox archived, and its remaining time starts again', async () => {
+  test('a failed restore leaves the sandbox archived and starts its timers again', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoDeleteInterval: 60 })
@@ -352,7 +352,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
-    // There is room for it, and for it alone.
+    // This runner has room for exactly one sandbox.
     await using runner = await connectRunner(app, { capabilities: { cpu: 1 } })
     const id = await create(app)
     await post(app, 'archive')
@@ -377,7 +377,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.deepEqual([asked?.target, asked?.archive], ['started', { id: archive?.id, sha256: 'a'.repeat(64) }])
   })
 
-  test('200, and the sandbox stays archived with the reason, when it could not be restored', async () => {
+  test('200 if the archive cannot be restored: the sandbox stays archived, with the reason', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -392,7 +392,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'started')
   })
 
-  test('200 shows the progress of an archive, which does not time out while it makes progress', async () => {
+  test('200 shows the progress of an archive, which does not time out while it progresses', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -414,12 +414,12 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     app.clock.advance({ minutes: 10 })
     await app.sweep()
     assert.deepEqual([(await get(app, id)).state, (await get(app, id)).progress], ['error', undefined])
-    // The runner finished the archive anyway; that counts once it is reported.
+    // The runner finished the archive after the timeout. Its report still counts.
     runner.perform(await runner.untilAsked(({ target }) => target === 'archived'))
     await untilState(app, id, 'archived')
   })
 
-  test('404 for strangers, 403 for a viewer, 400 from error, and an archived one can be deleted', async () => {
+  test('404 for strangers, 403 for a viewer, 400 from error; 200 for the delete of an archived sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -437,7 +437,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
 })
 
 suite('DELETE of an archived sandbox', () => {
-  test('200 and another runner of its region is asked, when its own is silent', async () => {
+  test('200 asks another runner of the region if the sandbox’s own runner is silent', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -455,7 +455,7 @@ suite('DELETE of an archived sandbox', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
-  test('200 pauses the sandbox after its minutes without activity, with the reason', async () => {
+  test('200 pauses the sandbox after the given minutes without activity, with the reason', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoPauseInterval: 5 })
@@ -470,7 +470,7 @@ suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
     assert.deepEqual([pause?.by_id, pause?.reason], ['auto-pause', 'Paused after 5 minutes without activity.'])
   })
 
-  test('400 together with autostop or with autodelete at once, in any order; 0 is always valid', async () => {
+  test('400 together with autostop or an immediate autodelete, whichever is set first; 0 is always valid', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app)

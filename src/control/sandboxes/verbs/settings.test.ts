@@ -10,7 +10,7 @@ const withBox = async (check: (app: TestControl, id: string, runner: SimulatedRu
   await check(app, body.id, runner)
 }
 
-suite('what may be changed of a sandbox', () => {
+suite('settings of a sandbox that a caller may change', () => {
   const good: [method: 'post' | 'put', path: string, field: string, value: unknown][] = [
     ['post', 'public/true', 'public', true],
     ['post', 'public/false', 'public', false],
@@ -58,7 +58,7 @@ suite('what may be changed of a sandbox', () => {
       assert.deepEqual((await app.as('member').get('/sandbox/box')).body, before)
     }))
 
-  test('404 for strangers and 403 for a viewer, everywhere', () =>
+  test('404 for strangers and 403 for a viewer, at every endpoint', () =>
     withBox(async (app) => {
       const paths = [...good.map(([, path]) => path), 'ttl/5', 'signing-key/rotate']
       for (const path of paths) {
@@ -74,7 +74,7 @@ suite('what may be changed of a sandbox', () => {
       assert.equal((await app.as('stranger').post('/sandbox/box/last-activity')).status, 404)
     }))
 
-  test('PUT /sandbox/:sandboxIdOrName/labels: 200 replaces all of them', () =>
+  test('PUT /sandbox/:sandboxIdOrName/labels: 200 replaces all labels', () =>
     withBox(async (app) => {
       await app.as('member').put('/sandbox/box/labels', { labels: { a: '1', b: '2' } })
       const reply = await app.as('member').put('/sandbox/box/labels', { labels: { c: '3' } })
@@ -86,7 +86,7 @@ suite('what may be changed of a sandbox', () => {
       assert.equal((await app.as('viewer').put('/sandbox/box/labels', { labels: {} })).status, 403)
     }))
 
-  test('PUT /sandbox/:sandboxIdOrName/labels: 200 tells the runner another language, and nothing it cannot read', () =>
+  test('PUT /sandbox/:sandboxIdOrName/labels: 200 tells the runner a changed language, unless it is not a word', () =>
     withBox(async (app, _id, runner) => {
       const set = (language: string) =>
         app.as('member').put('/sandbox/box/labels', { labels: { 'code-toolbox-language': language } })
@@ -100,7 +100,7 @@ suite('what may be changed of a sandbox', () => {
       assert.equal((await app.as('member').post('/sandbox/box/stop')).body.state, 'stopping')
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/ttl/:ttlMinutes: 200 counts from now, and 0 takes it away', () =>
+  test('POST /sandbox/:sandboxIdOrName/ttl/:ttlMinutes: 200 counts from now, and 0 removes the end', () =>
     withBox(async (app) => {
       app.clock.advance({ minutes: 7 })
       const reply = await app.as('member').post('/sandbox/box/ttl/10')

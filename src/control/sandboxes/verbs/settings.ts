@@ -64,7 +64,10 @@ const checkIdle = (sandbox: SandboxRow, column: IdleColumn, minutes: number): vo
   }
 }
 
-/** Sets what happens to an idle sandbox. At most one interval may be set; 0 removes one, always. */
+/**
+ * Sets one of the intervals for an idle sandbox. At most one of them may be set; 0 removes an interval and is always
+ * valid.
+ */
 const setIdleInterval = async (
   { database, clock }: RunningParts,
   { organization }: Actor,
@@ -81,7 +84,7 @@ const setIdleInterval = async (
     return await updateSandbox(transaction, id, { [column]: minutes, updated_at: now, ...set(now) })
   })
 
-/** Intervals count from now: the caller who sets one is using the sandbox. */
+/** Intervals count from now, because the caller who sets an interval is using the sandbox. */
 const fromNow = (now: Date): Set => ({ last_activity_at: now })
 
 export const setAutoStop = async (parts: RunningParts, actor: Actor, idOrName: string, text: string) =>
@@ -108,7 +111,7 @@ export const setAutoDelete = async (parts: RunningParts, actor: Actor, idOrName:
   return await setIdleInterval(parts, actor, idOrName, 'auto_delete_interval', minutes)
 }
 
-/** Counted from now, whatever it was before; 0 takes it away, where its region lets sandboxes live for ever. */
+/** Sets the time to live, counted from now. 0 removes it, if the region allows sandboxes without an end. */
 export const setTtl = async (parts: RunningParts, actor: Actor, idOrName: string, text: string) => {
   const { quota } = await withQuota(parts, actor, idOrName)
   const minutes = readTtl(readMinutes('ttlMinutes', text), quota)

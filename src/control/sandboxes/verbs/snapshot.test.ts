@@ -24,7 +24,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.equal((await get(app, id)).state, 'started')
   })
 
-  test('200 from started, stopped and paused, back to it, and others are made from the snapshot', async () => {
+  test('200 from started, stopped and paused, and back to that state; sandboxes are made from the snapshot', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')
@@ -45,12 +45,12 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     }
     const made = await app.as('member').post('/sandbox', { snapshot: 'made-started' })
     assert.deepEqual([made.status, made.body.state], [200, 'started'])
-    // The user is the sandbox's, whatever its base image has.
+    // The snapshot has the user of the sandbox, even if the base image has another one.
     assert.equal(made.body.user, (await get(app, id)).user)
     assert.match(runner.asked.at(-1)?.image ?? '', /^snap-/)
   })
 
-  test('200 with the same snapshot for each call with one Idempotency-Key; 422 for another name', async () => {
+  test('200 with the same snapshot for every call with one Idempotency-Key; 422 for another name', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')
@@ -73,7 +73,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual([late.status, late.body.id, late.body.state], [200, id, 'destroying'])
   })
 
-  test('200, and once it is made no runner is asked to make it again: its sandbox has gone on since', async () => {
+  test('200, and a finished snapshot is never made again, because the sandbox’s disk has changed since', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const sourceOf = async () => {
@@ -92,7 +92,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual(await sourceOf(), [{ kind: 'sandbox', sandboxId: id, isMade: true }])
   })
 
-  test('200 and back as it was when it failed, with the reason on the snapshot', async () => {
+  test('200, and if it fails the sandbox is as before, with the reason on the snapshot', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'fail')
@@ -103,7 +103,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual([state, errorReason], ['error', 'The disk is full.'])
   })
 
-  test('200 a report about another snapshot does not end it; deleting its own snapshot does', async () => {
+  test('200; only a report about this snapshot, or its deletion, ends it', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')
@@ -122,7 +122,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     await untilState(app, id, 'started')
   })
 
-  test('200 and asked for again when the first push was lost', async () => {
+  test('200, and a lost push is repeated by the sweep', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -134,7 +134,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     await untilState(app, id, 'started')
   })
 
-  test('200 and a delete ends it; the snapshot is made or not, and the sandbox is gone', async () => {
+  test('200, and a delete during the snapshot destroys the sandbox and ends the snapshot', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -148,7 +148,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.equal((await snapshotOf(app)).state, 'error')
   })
 
-  test('409 for a taken name, 400 for no name, 422 with memory, 403 above the quota; nothing happens', async () => {
+  test('409 for a name in use, 400 for no name, 422 with memory, 403 above the quota; nothing changes', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')

@@ -1,4 +1,4 @@
-// A snapshot of a sandbox: its disk, as it is at one moment, becomes an image that others are made from.
+// A snapshot of a sandbox: its disk at one moment becomes an image, from which other sandboxes are made.
 
 import { randomUUID } from 'node:crypto'
 import type { Actor } from '#src/control/auth/actor.ts'
@@ -13,8 +13,8 @@ import { findMade, onceFor, rememberMade } from './idempotency.ts'
 import { moveSandbox } from './move.ts'
 
 /**
- * Stores the request together with the new snapshot and returns. The runner's report about the image ends the verb.
- * A repeated key returns the sandbox as it is then.
+ * Stores the request together with the new snapshot and returns. The runner's report about the image ends the verb. A
+ * repeated key returns the sandbox in its present state.
  */
 export const snapshotSandbox = async (
   parts: RunningParts,
@@ -43,7 +43,7 @@ export const snapshotSandbox = async (
       },
     })
   } catch (error) {
-    // A repeated request may have done it at the same moment.
+    // Another request with the same key may have made the snapshot at the same moment.
     const made = await findDone()
     if (made) return made
     throw error

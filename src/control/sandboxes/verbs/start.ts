@@ -10,7 +10,10 @@ import { getSandbox } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 import { waitWhile } from './wait.ts'
 
-/** Finds a runner for an archived sandbox. The archive has all of its own files, so the runner needs only the base image. */
+/**
+ * Finds a runner for an archived sandbox. The archive has all files of the sandbox, so the runner needs only the base
+ * image.
+ */
 export const findRunnerForArchived = async (
   transaction: Transaction,
   sandbox: SandboxRow,
@@ -21,7 +24,10 @@ export const findRunnerForArchived = async (
   return await reserveRunner(transaction, wanted, overcommit)
 }
 
-/** While it was stopped its cpu and memory may have been given to others. An archived one goes wherever there is room. */
+/**
+ * Checks the free cpu and memory of the runner, which other sandboxes may have taken meanwhile. An archived sandbox
+ * goes to any runner with room.
+ */
 const findRoom =
   ({ options }: RunningParts) =>
   async (transaction: Transaction, sandbox: SandboxRow): Promise<Partial<SandboxRow>> => {
@@ -31,7 +37,9 @@ const findRoom =
     return {}
   }
 
-/** Asks a sandbox that rests to run and returns, a pause of a moment aside, at once; its runner does the starting. */
+/**
+ * Starts or resumes a sandbox, and returns at once. Only a resume is awaited for a moment. The runner does the work.
+ */
 export const startSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   checkNotSuspended(parts, actor)
   const sandbox = await getSandbox(parts.database.sql, actor.organization.id, idOrName)
@@ -41,7 +49,7 @@ export const startSandbox = async (parts: RunningParts, actor: Actor, idOrName: 
     // A start gets a new preview token, because old ones were given out for earlier processes. A resume keeps its token.
     set: ({ state }) => (state === 'paused' ? {} : { preview_token: newSecret() }),
     check: findRoom(parts),
-    // A paused sandbox has kept its room.
+    // A paused sandbox keeps its room on the runner, so a resume need not check it.
     checksWhen: ({ state }) => state !== 'paused',
   })
   return await waitWhile(parts, moved, 'resuming', parts.options.momentMilliseconds)

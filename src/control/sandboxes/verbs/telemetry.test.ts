@@ -19,7 +19,7 @@ const restarted = async (app: TestControl, runner: SimulatedRunner, id: string) 
 }
 
 suite('the telemetry endpoint of a sandbox', () => {
-  test('the endpoint is the creator’s, else the region’s; it is shown if it was given, without its headers', async () => {
+  test('the endpoint is the creator’s, else the region’s; only the creator’s is shown, without headers', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const config = { endpoint: 'https://otel.example.com', headers: { 'x-api-key': 'open sesame' } }

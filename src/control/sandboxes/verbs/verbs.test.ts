@@ -7,7 +7,7 @@ import { connectRunner, eventsOf, untilState } from '#test/control/simulated-run
 const waiting = { sandboxes: { createWaitSeconds: 20 } }
 
 suite('GET /sandbox/:sandboxIdOrName', () => {
-  test('200 by id and by name, and no name looks like an id', async () => {
+  test('200 by id and by name; 400 for a create with a name that looks like an id', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -17,7 +17,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.equal((await viewer.get(`/sandbox/${id}`)).body.name, 'box')
   })
 
-  test('404 for strangers, for the unknown and for the destroyed; 401 without a credential', async () => {
+  test('404 for strangers, unknown and destroyed sandboxes; 401 without a credential', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -31,7 +31,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.equal((await app.as('owner').get(`/sandbox/${id}`)).status, 404)
   })
 
-  test('200 shows the last known state of a silent runner’s sandbox and says so, until the runner is back', async () => {
+  test('200 shows the last known state, and says so, while the sandbox’s runner is silent', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -46,7 +46,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.deepEqual([healed.state, healed.errorReason], ['started', undefined])
   })
 
-  test('200 shows the same for a runner that was drained before it fell silent, in lists as well', async () => {
+  test('200 shows the last known state also if the runner was drained before it fell silent; lists do too', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -69,8 +69,8 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
   })
 })
 
-suite('what a runner is told', () => {
-  test('the assignment of a running sandbox says that it runs, so that no change can start it again', async () => {
+suite('assignments for the runner', () => {
+  test('the assignment of a running sandbox says that it runs, so that no runner starts it a second time', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -89,7 +89,7 @@ suite('what a runner is told', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/stop', () => {
-  test('200 answers "stopping", asks the runner once, and ends in stopped', async () => {
+  test('200 "stopping"; the runner gets one assignment, and the sandbox ends in stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -106,7 +106,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
     assert.equal(runner.asked.length, 2)
   })
 
-  test('200 with force asks for SIGKILL', async () => {
+  test('200 with force sends SIGKILL to the sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -115,7 +115,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
     assert.equal(asked.signal, 'SIGKILL')
   })
 
-  test('200 and gone afterwards, when it is ephemeral', async () => {
+  test('200 deletes an ephemeral sandbox once it has stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoDeleteInterval: 0 })
@@ -125,7 +125,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
     assert.equal(runner.has.has(id), false)
   })
 
-  test('404 for strangers, and no runner is told; 403 for a viewer; 400 from error; 409 while it starts', async () => {
+  test('404 for strangers; 403 for a viewer; 400 from error; 409 while it starts; no runner is told', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -143,7 +143,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/start', () => {
-  test('200 answers "starting" and ends in started; 200 unchanged when it is started', async () => {
+  test('200 "starting", then started; 200 without a change for a started sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -173,7 +173,7 @@ suite('POST /sandbox/:sandboxIdOrName/start', () => {
     assert.equal((await app.as('member').post('/sandbox/box/start')).status, 200)
   })
 
-  test('400 from error with the way out; 403 when suspended; 404 for strangers; 403 for a viewer', async () => {
+  test('400 from error, naming recover; 403 when suspended; 404 for strangers; 403 for a viewer', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'fail', reason: 'no' }))
@@ -190,7 +190,7 @@ suite('POST /sandbox/:sandboxIdOrName/start', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/recover', () => {
-  test('200 leads from error to started, or with skipStart to stopped, and the reason is gone', async () => {
+  test('200 takes a sandbox out of error to started, or with skipStart to stopped; the reason is removed', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     for (const [query, through, to] of [
@@ -206,7 +206,7 @@ suite('POST /sandbox/:sandboxIdOrName/recover', () => {
     }
   })
 
-  test('400 when it is not in error, or the error is final; 404 for strangers', async () => {
+  test('400 for a sandbox that is not in error, or whose error is final; 404 for strangers', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -221,7 +221,7 @@ suite('POST /sandbox/:sandboxIdOrName/recover', () => {
 })
 
 suite('DELETE /sandbox/:sandboxIdOrName', () => {
-  test('texts of a deleted sandbox’s creator are not kept for the day that its row stays', async () => {
+  test('texts that the creator of a deleted sandbox wrote are removed before its row is', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const big = 'x'.repeat(50_000)
@@ -245,7 +245,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     )
   })
 
-  test('200 answers "destroying" under another name, which is free at once; a second DELETE is 404', async () => {
+  test('200 "destroying" under another name; the old name is free at once, and a second DELETE is 404', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -261,7 +261,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     assert.equal((await app.as('owner').get('/sandbox/box')).body.id, other)
   })
 
-  test('200 while it is being created, and a late success does not bring it back', async () => {
+  test('200 during a create, whose late success does not bring the sandbox back', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -278,7 +278,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     )
   })
 
-  test('200 and asked for again and again, while the runner fails to', async () => {
+  test('200, and the delete is requested again and again while the runner fails', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -309,8 +309,8 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
   })
 })
 
-suite('verbs against each other', () => {
-  test('twenty opposite ones at once leave one order of moves, and a sandbox that settles', async () => {
+suite('opposite verbs at the same time', () => {
+  test('twenty opposite verbs at once make one sequence of moves, and the sandbox settles', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

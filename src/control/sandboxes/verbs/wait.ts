@@ -7,8 +7,8 @@ import { findSandboxById } from '../record/store.ts'
 const lookAgainMilliseconds = 2000
 
 /**
- * Waits until a sandbox has left `state`, at most `timeoutMs`, and returns its row. It subscribes before anything else runs, so
- * that it does not miss changes caused by the caller's own announcement.
+ * Waits until a sandbox has left `state`, at most `timeoutMs`, and returns its row. Subscribes to changes before its
+ * first `await`, so that it misses no change that the caller's own announcement causes.
  */
 export const waitWhile = async (
   { database, changes }: RunningParts,
@@ -28,7 +28,7 @@ export const waitWhile = async (
 }
 
 /**
- * Waits until the runner of a claimed sandbox has taken it in its present state, or the sandbox has changed. Does not wait for a
+ * Waits until the runner of a claimed sandbox has applied the claim, or the sandbox has changed. Does not wait for a
  * runner that is linked to another process: calls into the sandbox wait for it there.
  */
 export const untilTaken = async (parts: RunningParts, sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow> => {
