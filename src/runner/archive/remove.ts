@@ -25,7 +25,10 @@ export const removeArchives = async ({ store, sandboxId, keep, signal }: RemoveP
   for (const place of places) await removeBelow(store, place, needed, signal)
 }
 
-/** Throws if the manifest of the archive to keep cannot be read: without it nothing can be called unneeded. */
+/**
+ * Keys of the objects that the archive to keep needs. Throws if its manifest cannot be read, because then every object may be
+ * needed.
+ */
 const keysOf = async (store: ObjectStore, sandboxId: string, keep: string, signal: AbortSignal | undefined) => {
   const key = manifestKey(sandboxId, keep)
   const content = await store.get(key, maxManifestBytes, signal)

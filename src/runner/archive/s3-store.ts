@@ -107,7 +107,7 @@ export class S3Store implements ObjectStore {
     return this.#agent.close()
   }
 
-  /** Undefined if the requested object does not exist. */
+  /** Sends a request and returns the answer. Undefined if the requested object does not exist. Throws for every other error. */
   async #ask(question: Question): Promise<Answer | undefined> {
     const answer = await this.#send(question)
     if (answer.status >= 200 && answer.status < 300) return answer
