@@ -32,7 +32,7 @@ export type BroughtImages = {
   configOf(image: string): ImageConfig | undefined
   /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined
-  /** Undefined for the built-in image. */
+  /** Description of a fetched image; undefined for any other image, such as the built-in image. */
   find(image: string): Known | undefined
   bring(request: {
     image: string
@@ -127,7 +127,7 @@ export class AllImages {
     return config && { ...config, workdir: '/' }
   }
 
-  /** Undefined if the image is not on this runner. */
+  /** Description of an image; undefined if the image is not on this runner. */
   find(image: string): Known | undefined {
     const template = this.#templates.get(image)
     if (template === undefined) {
@@ -199,7 +199,8 @@ export class AllImages {
     const brought = this.#brought
     const largeIds = idsNamedIn(dockerfile)
     const onLine = (line: string) => onText(`${line}\n`)
-    // The large ids are part of the cache key: a sandbox that continues from a kept line needs the same ids.
+    // Ids of users above those that every sandbox has are part of the cache key: a sandbox that continues from a kept line needs
+    // the ids of that line.
     const withIds = ({ container, files }: { container: ContainerConfig; files: string }) => ({
       container,
       files: [files, ...largeIds].join(' '),

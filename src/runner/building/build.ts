@@ -88,7 +88,7 @@ export class Build {
     }
   }
 
-  /** The first failure ends the other stages, and is the one that is reported. When this settles, all stages have ended. */
+  /** Waits for all stages. The first failure ends the other stages, and is thrown once all stages have ended. */
   async #untilFailure(all: readonly Promise<unknown>[]): Promise<void> {
     const fail = (error: unknown) => {
       if (this.#failure !== undefined) return
@@ -123,7 +123,7 @@ export class Build {
     return [...parents, ...taken.map((index) => this.#survey.get(index))]
   }
 
-  /** The stage whose disk a stage begins with. */
+  /** The stage on whose disk this stage is built; undefined if this stage is built on an image. */
   #below({ stage, from }: Looked): Looked | undefined {
     if (from !== undefined || stage.from === 'scratch' || !('stage' in stage.from)) return undefined
     const below = this.#survey.get(stage.from.stage)
@@ -260,7 +260,7 @@ export class Build {
     return opening
   }
 
-  /** An image that is used only as a source of files gets a sandbox too. No line runs in it. */
+  /** Makes a sandbox for an image that is used only as a source of files. No line runs in this sandbox. */
   async #openImage(named: string): Promise<void> {
     const { bases } = this.#survey
     const name = stageName(this.#request.image, `from-${bases.length}`)

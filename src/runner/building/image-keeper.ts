@@ -104,7 +104,7 @@ export class ImageKeeper implements Disposable {
   }
 
   #ended(entry: Entry, working: AbortController, report: ImageReport | undefined) {
-    // The entry may have been replaced by one with another target, which waits for this work to end.
+    // The entry may have been replaced by an entry with another target, which waits for this work to end.
     const latest = this.#entries.get(entry.assignment.image)
     if (latest?.working === working) delete latest.working
     delete entry.working
@@ -116,7 +116,10 @@ export class ImageKeeper implements Disposable {
     }
   }
 
-  /** Undefined: not done yet; the next list of control repeats the request. */
+  /**
+   * Brings or removes an image as assigned, and returns the report. Undefined: not done yet; the next list of control repeats the
+   * request.
+   */
   async #perform({ assignment }: Entry, signal: AbortSignal): Promise<ImageReport | undefined> {
     const { image, target, source } = assignment
     const { images, log, onText } = this.#parts

@@ -294,7 +294,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([cached, output], [[2], '0'])
   })
 
-  test('the next runner finds kept lines; a runner killed while keeping one leaves it complete or absent', async () => {
+  test('the next runner finds kept lines; after a kill while a line is being kept, it is whole or absent', async () => {
     const definition = [`FROM ${from}`, stamp('/a'), 'RUN sleep 1; echo two > /two']
     await box.close()
     const killable = fork(join(import.meta.dirname, '../testing/killable-builder-program.ts'), [

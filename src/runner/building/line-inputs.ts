@@ -52,7 +52,7 @@ const ofMount = async (mount: Mount, parts: InputParts): Promise<string | undefi
 const identity = async (origin: Origin, { keyOfStage, identityOf }: InputParts): Promise<string | undefined> =>
   'stage' in origin ? keyOfStage(origin.stage) : identityOf(origin.image)
 
-/** Undefined if a file is missing; the error is reported when the line runs. */
+/** Fingerprint of the files that a COPY line takes. Undefined if a file is missing; the error is reported when the line runs. */
 const fingerprint = async (copy: CopyStep['copy'], { files, signal }: InputParts): Promise<string | undefined> => {
   if (files === undefined) return undefined
   const wanted = { ...copy, isOwned: copy.owner !== '' }

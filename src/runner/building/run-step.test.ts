@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { lastLines } from './run-step.ts'
 
-suite('what an error repeats of the output of a failed line', () => {
+suite('the output of a failed line in its error', () => {
   test('an error quotes the last lines of the output, and only whole lines', () => {
     const lines = Array.from({ length: 200 }, (_, n) => `line number ${n}`)
     const said = lastLines(Buffer.from(`${lines.join('\n')}\n`)).split('\n')

@@ -89,7 +89,7 @@ suite('a definition in stages', { skip }, () => {
     )
   }
 
-  test('a definition may create and chown files of users with large ids, and set such a user as its USER', async (t) => {
+  test('a definition may create and chown files of users above 65535, and set such a user as its USER', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const lines = [
       `FROM ${from} AS first`,

@@ -254,7 +254,7 @@ export class Survey {
     return index === root.index ? image : stageName(image, index)
   }
 
-  /** Undefined if the stage builds on another stage. */
+  /** Source of a stage's base image. Undefined if the stage builds on another stage. */
   sourceOf({ from }: Stage): BaseSource | undefined {
     if (from === 'scratch') return { kind: 'scratch' }
     return 'stage' in from ? undefined : this.sourceNamed(from.image)

@@ -55,7 +55,7 @@ export class Workplace {
     await this.#host.start(this.#assignment)
   }
 
-  /** Throws if the sandbox has ended. */
+  /** The agent of the sandbox. Throws if the sandbox has ended. */
   agent(): BuildAgent {
     const held = this.#host.get(this.id)
     if (held?.status !== 'started') throw new ImageFailed('build-failed', 'the sandbox of the build has ended')
