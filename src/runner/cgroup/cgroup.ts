@@ -17,7 +17,7 @@ export interface Cgroup {
   kill(): Promise<void>
   /** Resolves when nothing in the cgroup runs any more. */
   freeze(): Promise<void>
-  /** No error if the cgroup is gone. */
+  /** Lets frozen processes continue. No error if the cgroup is gone. */
   thaw(): Promise<void>
   /** Whether a freeze was requested, even if not all processes are frozen yet. */
   isFrozen(): Promise<boolean>
@@ -33,18 +33,18 @@ export interface Cgroup {
   outOfMemoryKills(): number
   /** How often a new process or thread was refused because the limit was reached. */
   refusedProcesses(): number
-  /** Bytes; undefined if the cgroup is gone. */
+  /** Bytes of memory in use; undefined if the cgroup is gone. */
   memoryInUse(): number | undefined
   memoryUse(): MemoryUse | undefined
   /** Bytes of kernel memory charged to the cgroup, socket buffers included; undefined if the cgroup is gone. */
   kernelMemory(): number | undefined
-  /** Processor time of all its processes so far; undefined if the cgroup is gone. */
+  /** Processor time of all processes of the cgroup so far; undefined if the cgroup is gone. */
   cpuSeconds(): number | undefined
-  /** The part of that time spent in the kernel; undefined if the cgroup is gone. */
+  /** Processor time that the kernel has worked for the cgroup's processes so far; undefined if the cgroup is gone. */
   systemSeconds(): number | undefined
-  /** Undefined if the cgroup is gone. */
+  /** Reads processor time, memory and number of processes at once. Undefined if the cgroup is gone. */
   usage(): Promise<Usage | undefined>
-  /** No error if the cgroup is gone already. */
+  /** Removes the cgroup. No error if it is gone already. */
   remove(): Promise<void>
 }
 

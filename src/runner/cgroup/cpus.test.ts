@@ -15,7 +15,7 @@ suite('the processors of sandboxes', () => {
     assert.equal(spread.take('c', 64).length, 4)
   })
 
-  test('new sandboxes get the least promised processors, and released ones are free again', () => {
+  test('new sandboxes get the least promised processors, and released processors are free again', () => {
     const spread = new CpuSpread([0, 1, 2])
     assert.deepEqual(spread.take('a', 1), [0])
     assert.deepEqual(spread.take('b', 1), [1])

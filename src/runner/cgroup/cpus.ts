@@ -40,7 +40,7 @@ export class CpuSpread {
     this.#promised = new Map(cpus.map((cpu) => [cpu, 0]))
   }
 
-  /** Chooses the processors for a sandbox with so many cpus. All processors if it may have more than there are. */
+  /** Chooses the processors for a sandbox that may use `cpu` processors. Chooses all if that is more than the host has. */
   take(sandboxId: string, cpu: number): number[] {
     const before = this.#held.get(sandboxId)?.cpus ?? []
     this.release(sandboxId)

@@ -41,7 +41,7 @@ const tryLimit = async (layout: CgroupLayout, { major, minor }: Device) => {
 
 type DiskSpeedParts = { layout: CgroupLayout; directory: string; mebibytesPerSecond: number; log: Logger }
 
-/** Undefined if no limit is configured, or if this host cannot set one. */
+/** Finds the device to limit and tries a limit on it. Undefined if no limit is configured, or if this host cannot set limits. */
 export const findDiskSpeed = async (wanted: DiskSpeedParts): Promise<DiskSpeed | undefined> => {
   const { layout, directory, mebibytesPerSecond, log } = wanted
   if (mebibytesPerSecond === 0) return undefined

@@ -5,7 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 export const hasCode = (error: unknown, ...codes: string[]) =>
   error instanceof Error && 'code' in error && codes.includes(String(error.code))
 
-/** Undefined if the cgroup, or this file of it, does not exist. */
+/** Reads a file of a cgroup. Undefined if the cgroup, or this file of it, does not exist. */
 export const readIfThere = async (path: string): Promise<string | undefined> => {
   try {
     return await readFile(path, 'utf8')
