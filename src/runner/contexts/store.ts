@@ -176,7 +176,7 @@ export class ContextStore {
     return readMoment(await this.store.get(uploadKey(name, uploadId), largestTable))?.at
   }
 
-  /** Throws if there is no such upload. A caller who asks for an upload continues it, so its time to live restarts. */
+  /** Continues an upload: its time to live restarts. Throws if there is no such upload. */
   async #getUpload(name: ContextName, uploadId: string): Promise<void> {
     const at = await this.#findUpload(name, uploadId)
     if (at === undefined) throw noUpload()
