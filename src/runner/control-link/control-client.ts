@@ -95,7 +95,10 @@ export class ControlClient implements AsyncDisposable {
     return usable
   }
 
-  /** Throws if the answer is unreadable. An incomplete list would let contexts that are in use be removed. */
+  /**
+   * Lists the contexts in use. Throws if the answer is unreadable: an incomplete list would let contexts that are in use be
+   * removed.
+   */
   async listContexts(): Promise<ContextsInUse> {
     const answer = await this.#get('/api/runners/contexts')
     if (!isContextsInUse(answer)) throw new Error('control answered a list that is none')
@@ -115,7 +118,7 @@ export class ControlClient implements AsyncDisposable {
     return JSON.parse(text)
   }
 
-  /** Throws if control could not be reached or could not answer. */
+  /** Sends a report to control. Throws if control could not be reached or could not answer. */
   async tell({ sandboxId, ...report }: Report): Promise<Delivery> {
     const { statusCode, body } = await this.#request({
       method: 'PUT',

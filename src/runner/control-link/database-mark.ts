@@ -6,7 +6,7 @@ import { syncPathNow } from '#src/kit/sync-path.ts'
 
 const name = 'database'
 
-/** Records the first database that is served; later ones must be equal to it. */
+/** Records the first database that this host serves. Returns whether `databaseId` is that database. */
 export const isOurDatabase = (directory: string, databaseId: string): boolean => {
   const path = join(directory, name)
   const known = textOf(path)

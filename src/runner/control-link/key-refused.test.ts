@@ -22,7 +22,7 @@ const listen = () => {
   return { told, hears }
 }
 
-suite('a runner whose key control does not take', () => {
+suite('a runner whose key control refuses', () => {
   test('the key counts as refused after a minute of only 401 answers, and this is reported once', () => {
     const { told, hears } = listen()
     hears(200)
