@@ -29,7 +29,7 @@ export class ContextSource implements CopySource {
     this.#parts = parts
   }
 
-  /** Throws before the build begins if a named context is not in the store. */
+  /** Opens the contexts of a definition. Throws, before the build begins, if a context is not in the store. */
   static async open(parts: Parts): Promise<ContextSource> {
     const source = new ContextSource(parts)
     const { contexts, of } = parts

@@ -58,7 +58,7 @@ const extension = (flag: string, content = ''): Buffer => {
 const pax = (text: string): string => `${text.length + 4} ${text}\n`
 const failing = (failure: string) => ({ name: 'ImageFailed', failure })
 
-suite('a tar that is read', () => {
+suite('reading a tar', () => {
   test('the tar reader yields what GNU tar packed in each of its formats, with long names, links and times', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-tar-'))
     try {
@@ -158,7 +158,7 @@ suite('the files that came with a definition', () => {
     assert.deepEqual([behind.find('l')?.kind, behind.find('etc')], ['directory', undefined])
   })
 
-  test('patterns match name by name', async () => {
+  test('a pattern with slashes is matched one name at a time', async () => {
     const tree = await treeOf(tarOf(['a.txt', 'b.txt', 'c.md', 'd/a.txt', '[x]', 'e-f'].map((path) => file(path))))
     for (const [pattern, found] of [
       ['*.txt', ['/a.txt', '/b.txt']],
