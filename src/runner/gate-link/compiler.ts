@@ -18,7 +18,7 @@ const options =
 /** `files`: like `cjs`, but imports made at run time become `require` calls, because Node cannot import TypeScript there. */
 export type Format = 'cjs' | 'esm' | 'files'
 
-/** Root drops its privileges for the compiler. Without root there are none to drop. */
+/** Command line of the compiler. Root drops its privileges for the compiler; without root there are none to drop. */
 const commandOfCompiler = (format: Format): string[] => {
   const program = fileURLToPath(import.meta.resolve(`@esbuild/linux-${process.arch}/bin/esbuild`))
   const formatOptions =
@@ -28,7 +28,7 @@ const commandOfCompiler = (format: Format): string[] => {
   return confined({ command, uid: users.compiler, shown: [{ from: program }], sockets: 'none', limits })
 }
 
-/** On abort, throws the signal's reason. */
+/** Compiles `source` in a new process. On abort, throws the signal's reason. */
 export const compile = (source: string, format: Format, { signal }: { signal: AbortSignal }): Promise<Compiled> =>
   new Promise((resolve, reject) => {
     const [program = '', ...args] = commandOfCompiler(format)

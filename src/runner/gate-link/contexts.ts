@@ -26,7 +26,7 @@ const askOf = (contexts: ContextStore, request: GateRequest, body: Body): Promis
   }
 }
 
-/** A failure's public text does not say where the store is. */
+/** Answers one request about contexts. The public text of a failure does not say where the store is. */
 export const askContexts = async (contexts: ContextStore, request: GateRequest, body: Body): Promise<unknown> => {
   try {
     return await askOf(contexts, request, body)

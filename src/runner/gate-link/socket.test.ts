@@ -159,7 +159,7 @@ suite('the socket that gates ask on', { skip: needsRoot }, () => {
     assert.deepEqual(await next(), { value: { count: 0, spans: [] } })
   })
 
-  test('a gate that compiles many programs at once waits for its own; other requests are answered', async () => {
+  test('many compilations at once wait for each other, while other requests are answered', async () => {
     await using runner = await startGates()
     const program = [frameOf(Buffer.from('export const a: number = 1')), frameOf(Buffer.alloc(0))]
     const asked = Array.from({ length: 30 }, () => {

@@ -55,7 +55,7 @@ const asProblem = (error: unknown): Problem => {
   return error instanceof BrokenStream ? noRequest(error) : new Problem('internal', undefined, { cause: error })
 }
 
-/** Throws if the gate closes the connection before the body has ended. */
+/** Yields the pieces of a request's body. Throws if the gate closes the connection before the body has ended. */
 async function* bodyIn(frames: Frames): AsyncGenerator<Buffer> {
   for (;;) {
     const piece = await frames.next()

@@ -37,7 +37,7 @@ const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promis
   }
 }
 
-/** Runs until the gate closes the connection. */
+/** Reports this host's sandboxes to a gate until the gate closes the connection. */
 export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void> => {
   const { host, log } = parts
   const changed = new Set(host.list().map(({ id }) => id))
@@ -50,7 +50,9 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
   socket.once('close', () => wake())
   let isWhole = false
   const tell = (news: GateNews) => sendFrame(socket, jsonFrameOf(news))
-  /** Undefined if the sandbox cannot be read now. The other sandboxes are reported anyway. */
+  /**
+   * Returns the message about one sandbox. Undefined if the sandbox cannot be read now. The other sandboxes are reported anyway.
+   */
   const newsOf = async (sandboxId: string): Promise<GateNews | undefined> => {
     const held = host.get(sandboxId)
     try {
