@@ -59,7 +59,9 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    /** The listener greets without TLS. If skopeo reports that, the listener was reached. */
+    /**
+     * Fetches an image and returns the error. The listener greets without TLS. If skopeo reports that, the listener was reached.
+     */
     const refusalOf = async (
       place: string,
       { seconds = 60, privateRegistries = [] as string[], isWebFile = false } = {},

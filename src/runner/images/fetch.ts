@@ -149,7 +149,7 @@ export const fileWithin = async (directory: string | undefined, path: string): P
   const root = await realpath(directory).catch(() => undefined)
   const found =
     root === undefined || path.includes('\0') ? undefined : await realpath(join(root, path)).catch(() => undefined)
-  // A file elsewhere gets the same answer as a missing file.
+  // A file outside of the directory gets the same answer as a missing file.
   if (root === undefined || found === undefined || !found.startsWith(root + sep))
     throw new ImageFailed('not-found', `There is no "${path.slice(0, 255)}" in the runner's directory for images.`)
   return found
@@ -157,7 +157,7 @@ export const fileWithin = async (directory: string | undefined, path: string): P
 
 type Work = { directory: string; names: string }
 
-/** The only directory that the downloading program may write to. */
+/** Makes the only directory that the downloading program may write to. */
 const makeWork = async (scratch: string): Promise<Work> => {
   const directory = join(scratch, 'work')
   const names = join(directory, 'blobs/sha256')

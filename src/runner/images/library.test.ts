@@ -274,7 +274,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual([next.list(), next.rootfsOf('left')], [['one', 'two'], undefined])
   })
 
-  test('large ids of an image are recorded with its files, and images built on it have them too', async () => {
+  test('user ids above 65535 are recorded with an image’s files, and images built on it have them too', async () => {
     const image = makeImage({
       layers: [
         layer(

@@ -42,7 +42,10 @@ export type BringRequest = {
   image: string
   source: LibrarySource
   maxGiB: number
-  /** Large ids that the image needs besides the owners of its files. Left out if there is no room for them. */
+  /**
+   * User ids, above those that every sandbox has, that the image needs besides the owners of its files. Left out if they do not
+   * fit.
+   */
   largeIds?: readonly number[] | undefined
   /** Organization of the image. All its images together may use only a part of the disk. */
   organizationId?: string | undefined

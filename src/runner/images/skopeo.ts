@@ -38,7 +38,7 @@ export type Asking = {
 
 const credentialsAt = '/run/credentials.json'
 
-/** True for registries that the operator trusts not to redirect elsewhere. */
+/** Whether the operator has named the registry, and so trusts it not to redirect elsewhere. */
 export const isOfOperator = (
   { registry }: Pick<Reference, 'registry'>,
   { plainRegistries, privateRegistries = [] }: RegistrySettings,

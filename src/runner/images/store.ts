@@ -45,7 +45,7 @@ export type ImageStore = {
   find(image: string): Brought | undefined
   /** The configuration for sandboxes of an image; undefined if there is no such image. */
   configOf(image: string): ImageConfig | undefined
-  /** Large ids of the image's users (oci/ids.ts). */
+  /** Ids of the image's users above those that every sandbox has (oci/ids.ts). */
   largeIdsOf(image: string): readonly number[]
   /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined

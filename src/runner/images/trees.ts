@@ -16,7 +16,7 @@ const nameShape = /^[0-9a-f]{64}$/
  */
 const generation = 2
 
-/** `largeIds`: large ids of the image's users (oci/ids.ts). Absent in trees of older runners, which allowed none. */
+/** `largeIds`: ids of the image's users above those that every sandbox has (oci/ids.ts). Absent in trees of older runners. */
 type Tree = { sizeBytes: number; largeIds?: number[] }
 
 export class Trees {

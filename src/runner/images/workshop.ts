@@ -25,7 +25,7 @@ export type Job = {
   largestFileBytes: number
   timeoutMs: number
   signal?: AbortSignal | undefined
-  /** Called at intervals with the pid of the job's topmost process. If it throws, the job ends. */
+  /** Called at intervals with the pid of the job's topmost process. If this function throws, the job ends. */
   watch?: (pid: number) => Promise<void>
 }
 
@@ -60,7 +60,7 @@ mount --move "$place/view" /mnt
 cd /mnt
 exec nice -n 10 crun --root /mnt/state --cgroup-manager disabled run --bundle /mnt job`
 
-/** On most hosts `/lib` and similar directories are links into `/usr`. */
+/** Finds the host's directories of programs and libraries. On most hosts `/lib` and similar directories are links into `/usr`. */
 const systemDirectories = () => {
   const links: string[] = []
   const views: View[] = [{ from: '/usr', at: '/usr' }]

@@ -24,7 +24,7 @@ const refusal = (text: string) => {
   return assert.fail(`not refused: ${text}`)
 }
 
-/** An error names the line, its instruction if it has one, and what to write instead. */
+/** Checks that an error names the line, the instruction if the line has one, and what to write instead. */
 const checkComplete = (said: string, text: string) => {
   const [, line, name, instead = ''] =
     /^Line (\d+) of the definition(?: \(([A-Z]+)\))?: [^;]+; (.+)\.$/s.exec(said) ?? []

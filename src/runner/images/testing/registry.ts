@@ -9,7 +9,7 @@ type Answer = {
   type: string
   body: Buffer
   headers?: Record<string, string>
-  /** The connection breaks after so many bytes of the body. */
+  /** The connection breaks after this many bytes of the body. */
   cutAfter?: number
 }
 
