@@ -31,7 +31,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.said(), ['box 1 started', 'box 2 stopped', 'box 3 started', 'box 4 destroyed'])
   })
 
-  test('a sandbox is paused and resumed; a paused one that ends by itself is reported and not restarted', async () => {
+  test('a sandbox is paused and resumed; if it ends while paused, that is reported and it is not restarted', async () => {
     using kept = startKeeper()
     for (const [index, target] of (['started', 'paused', 'started', 'paused'] as const).entries()) {
       kept.keeper.take(assigned('box', index + 1, { target }))
@@ -195,7 +195,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual([kept.said(), kept.host.asked], [['box 7 destroyed'], []])
   })
 
-  test('a stop of a lost sandbox is reported as its loss; one that never started is reported stopped', async () => {
+  test('a stop of a lost sandbox reports the loss; a stop before the first start reports `stopped`', async () => {
     using kept = startKeeper({ atOnce: { work: 1, stops: 1, transfers: 1 } })
     kept.keeper.take(assigned('lost', 2, { target: 'stopped' }))
     assert.deepEqual(kept.said(), ['lost 2 destroyed'])

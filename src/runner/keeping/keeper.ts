@@ -107,7 +107,7 @@ export class Keeper implements Disposable {
     for (const id of this.#strangers.due(new Set(unlisted.map(({ id }) => id)), this.#now())) this.#remove(id)
   }
 
-  /** The sandbox is being restored on another runner by now, so it must not start here as well. */
+  /** Gives up the work on a sandbox that is now being restored on another runner, so that it does not start here as well. */
   #leave(sandboxId: string, entry: Entry) {
     entry.isLeft = true
     this.#host.cutShort(sandboxId)
@@ -254,7 +254,7 @@ export class Keeper implements Disposable {
     const reason = sentenceOf(error)
     const status = this.#host.get(assignment.sandboxId)?.status
     const recoverable = !(error instanceof NotRecoverable)
-    // A sandbox that could not be paused still runs; one that could not be archived still has its disk.
+    // A sandbox that could not be paused still runs. A sandbox that could not be archived still has its disk.
     const isWell = (verb === 'pause' && status === 'started') || (verb === 'archive' && status === 'stopped')
     if (recoverable && isWell) return { state: status, refused: reason }
     return { state: 'error', errorReason: reason, recoverable }
