@@ -5,7 +5,7 @@ import { Ledger } from './ledger.ts'
 
 const MiB = 1024 ** 2
 
-/** A fake host. Each sandbox in `rates` makes memory grow by so many MiB a second while it runs; `host` does so always. */
+/** A fake host. Each sandbox in `rates` makes memory grow by this many MiB a second while it runs; `host` does so always. */
 const hostWith = (rates: Record<string, number>, host = 0) => {
   const held = new Set<string>()
   let unreleased = 0

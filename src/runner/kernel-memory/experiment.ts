@@ -43,7 +43,10 @@ const settle = async ({ uncharged, delay }: ExperimentParts, ms: number): Promis
   return after - before >= tellingBytes / 4 ? undefined : after
 }
 
-/** `suspects` is ordered, most suspected first. Sandboxes that cannot be frozen now are left out. */
+/**
+ * Returns the sandbox that makes memory grow. `suspects` is ordered, most suspected first. Sandboxes that cannot be frozen now
+ * are left out.
+ */
 export const findGrower = async (parts: ExperimentParts, suspects: readonly string[]): Promise<string | undefined> => {
   const growsInMs = await awaitGrowth(parts, longestWindowMs)
   if (growsInMs === undefined) return undefined
@@ -65,8 +68,8 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
       for (; timesGrown < timesToGrow; timesGrown++) {
         holds.get(sandboxId)?.abort()
         const hasGrown = (await awaitGrowth(parts, 2 * windowMs)) !== undefined
-        // Each sandbox is held again, so that the next one runs alone. The old hold was released: holding twice would leak the
-        // first.
+        // Freezes this sandbox again, so that the next suspect runs alone. Its first hold was released above: a second hold
+        // beside it would leak the first.
         if (!(await hold(sandboxId))) return undefined
         if (!hasGrown) break
         const before = settled

@@ -5,7 +5,7 @@ import { type Finding, Inquiry } from './inquiry.ts'
 const MiB = 1024 ** 2
 const pauseMs = 30_000
 
-/** A fake host with an attacker that leaves so many MiB each second in the kernel, and two innocent sandboxes. */
+/** A fake host with two innocent sandboxes, and an attacker that leaves memory in the kernel, in MiB per second. */
 const hostWith = ({
   rate,
   isInSlabs = true,

@@ -12,7 +12,7 @@ export type InquiryParts = TrialParts & {
 
 /** Growth below this part of the noticed growth counts as stopped. */
 const leastPart = 1 / 4
-/** At the usual pace so many bouts take an hour and a half. */
+/** Most bouts of an inquiry. At the usual pace they take an hour and a half. */
 const mostBouts = 200
 
 export type Finding = 'nothing yet' | 'over' | { grower: string }

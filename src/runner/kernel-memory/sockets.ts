@@ -63,7 +63,7 @@ const sumLines = async (path: string, most: number, bytesOf: (line: string) => n
   return bytes
 }
 
-/** A kernel without IPv6 has no IPv6 tables. */
+/** Returns `none` on a kernel without IPv6, because such a kernel has no IPv6 tables. */
 const ofIPv6 = async <T>(read: Promise<T>, none: T): Promise<T> =>
   read.catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return none

@@ -14,8 +14,8 @@ const chance = () => {
 }
 
 /**
- * A fake host. Each sandbox in `rates` leaves so many MiB in the kernel for each second that it runs; `host` does so always. Each
- * running sandbox uses another `comesAndGoes` MiB for a while, and each measurement is wrong by at most `noise` MiB.
+ * A fake host. Each sandbox in `rates` leaves this many MiB in the kernel for each second that it runs; `host` does so always.
+ * Each running sandbox uses another `comesAndGoes` MiB for a while, and each measurement is wrong by at most `noise` MiB.
  */
 const hostWith = (rates: Record<string, number>, { host = 0, comesAndGoes = 0, noise = 0.1, canHold = true } = {}) => {
   const held = new Set<string>()

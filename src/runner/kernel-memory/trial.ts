@@ -20,7 +20,7 @@ const settleMs = 150
 const mostHeld = 64
 /** The least error that a measurement is assumed to have, even if a few measurements agree. */
 const leastError = 32 * 1024
-/** After so many bouts, growth that does not depend on any sandbox is attributed to the host. */
+/** After this many bouts, growth that does not depend on any sandbox is attributed to the host. */
 const boutsForAll = 12
 /** A suspect that ran alone in this many bouts without proof is dropped from the suspects. */
 const boutsAlone = 30
@@ -114,7 +114,7 @@ export class Trial {
     })
   }
 
-  /** The most suspected sandbox, once it is unlikely that it was in the halves of the real cause by chance. */
+  /** The most suspected sandbox, once there are enough bouts that its suspicion is unlikely to be chance. */
   #leader(suspects: readonly string[]): string | undefined {
     if (suspects.length === 1) return suspects[0]
     const leastCount = Math.ceil(Math.log2(suspects.length)) + 2
@@ -163,7 +163,10 @@ export class Trial {
       const answers = await Promise.all(areStill)
       return sandboxIds.filter((_, index) => answers[index])
     }
-    /** Undefined if not all of them could be frozen again. */
+    /**
+     * Lets sandboxes run for a while. Returns how much more memory is in use after they were frozen again; undefined if not all
+     * of them could be frozen.
+     */
     const kept = async (sandboxIds: readonly string[]): Promise<number | undefined> => {
       const before = uncharged()
       for (const sandboxId of sandboxIds) holds.get(sandboxId)?.abort()
