@@ -68,7 +68,7 @@ export class Journal {
       .map((name) => name.slice(gone.length))
   }
 
-  /** Undefined if there is no entry, or only an incomplete one. */
+  /** Reads the journal of a sandbox. Undefined if there is no entry, or only an incomplete entry. */
   async read(sandboxId: string): Promise<Entry | undefined> {
     const directory = this.directoryOf(sandboxId)
     const spec = await readJson<Spec>(join(directory, specName))

@@ -25,7 +25,7 @@ export type Images = {
   newest?(image: string): string
   /** The part of an image's configuration that applies to its sandboxes. */
   configOf?(image: string): ImageConfig | undefined
-  /** Large ids that the users of an image's files have: see oci/ids.ts. */
+  /** Ids of the users of an image's files above those that every sandbox has (oci/ids.ts). */
   largeIdsOf?(image: string): readonly number[]
 }
 
@@ -40,7 +40,9 @@ export type Machine = {
   diskSpeed: DiskSpeed | undefined
   limitsSwap: boolean
   limitsSockets: boolean
-  /** Absent if the host cannot bind a sandbox to some of its processors. Sandboxes then see all processors. */
+  /**
+   * Chooses processors for each sandbox. Absent if the host cannot bind sandboxes to processors: they then see all processors.
+   */
   cpus: CpuSpread | undefined
   /** `/proc/cpuinfo` of the host. */
   hostCpuinfo: string

@@ -59,7 +59,10 @@ export const makePlaces = async (places: Places): Promise<void> => {
   await keepInMemory(shown)
 }
 
-/** The gate may pass through these directories, but neither list nor change them. Running sandboxes keep their sockets. */
+/**
+ * Makes the directories of the agents' sockets. The gate may pass through them, but neither list nor change them. Moves the
+ * sockets of running sandboxes from their former directory.
+ */
 const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 'formerSockets'>): Promise<void> => {
   await mkdir(allAgentSockets, { recursive: true, mode: 0o711 })
   await mkdir(sockets, { recursive: true, mode: 0o710 })
