@@ -22,7 +22,7 @@ suite('what a sandbox uses', { skip: needsRoot }, () => {
     await box[Symbol.asyncDispose]()
   })
   const measure = async () => (await box.host.measure(assignment.sandboxId)) ?? assert.fail('it is not measured')
-  /** The kernel counts a disk's use when it commits changes: twice a minute, or on request. */
+  /** Makes the kernel count the use of disks now. Otherwise it does so twice a minute. */
   const settle = () => execFileSync('btrfs', ['filesystem', 'sync', join(box.directory, 'runner/pool')])
 
   test('a reading has the sandbox’s own limits and use, not the host’s', async () => {
