@@ -28,8 +28,8 @@ const hopsOf = (route: Route): Hop[] => [route, ...(route.nexthops ?? [])]
 const gatewaysOf = (route: Route) => hopsOf(route).flatMap(({ gateway, via }) => [gateway ?? via?.host ?? []].flat())
 
 /**
- * Returns the networks to close: those that a route reaches without a gateway, those behind a device that is no way out (a VPN),
- * all gateways, and the network of every host address.
+ * Returns the networks to close: all that a route reaches without a gateway, all behind a device without a default route (such as
+ * a VPN), all gateways, and the network of every host address.
  */
 export const networksOfHost = (routes: readonly Route[], addresses: readonly Address[]): string[] => {
   const unicast = routes.filter(({ type = 'unicast', dev }) => type === 'unicast' && !isOurLink(dev))

@@ -30,7 +30,7 @@ export const writeNotes = async (instance: string, notes: Notes) => {
 export const removeNotes = async (instance: string) => {
   await rm(fileOf(instance), { force: true })
   await rm(lockFile(instance), { force: true })
-  // Other files of the instance may be in the directory. Whoever removes the last one removes the directory.
+  // Other files of the instance may still be in the directory. The removal of the last file also removes the directory.
   await rmdir(dirOf(instance)).catch(() => {})
 }
 

@@ -207,7 +207,10 @@ class SlotPool implements NetworkPool {
     })
   }
 
-  /** Delayed, so that the sandbox that just got its slot goes first and several slots are made in one batch. */
+  /**
+   * Starts making slots a little later, so that the sandbox that just got its slot goes first and several slots are made in one
+   * batch.
+   */
   #refillSoon() {
     this.#soon ??= setTimeout(() => {
       this.#soon = undefined

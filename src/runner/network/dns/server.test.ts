@@ -122,7 +122,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
       },
     })
     const many = Array.from({ length: 64 }, () => framed(question('api.example.com')))
-    // A connection has one question at a time, so many at once must come as datagrams.
+    // A connection has one question at a time, so 64 questions at a time must come as datagrams.
     const socket = createSocket('udp4')
     for (const message of many) socket.send(message.subarray(2), server.udp, address)
     await full

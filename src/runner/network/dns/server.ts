@@ -21,7 +21,7 @@ export type DnsServerParts = {
 
 export type DnsServer = { udp: number; tcp: number; close: () => void }
 
-/** Without EDNS, a UDP answer is no longer than this. A client asks again over TCP for a longer one. */
+/** Without EDNS, a UDP answer is no longer than this. For a longer answer the client asks again over TCP. */
 const mostUdpBytes = 512
 const mostTcpBytes = 65_535
 const mostAddresses = 64
@@ -63,7 +63,7 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
     }
   }
 
-  /** Undefined: send no answer. */
+  /** Makes the answer to a message. Undefined: send no answer. */
   const reply = async (sandbox: string, message: Buffer, limit: number): Promise<Buffer | undefined> => {
     const domains = domainsOf(sandbox)
     if (domains === undefined) return undefined
