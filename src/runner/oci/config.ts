@@ -48,7 +48,7 @@ export type SandboxConfig = {
   filter: Filter
   /** Paths that are hidden in sandboxes (masked.ts). */
   maskedPaths: readonly string[]
-  /** Undefined: the sandbox has no sudo. */
+  /** Who may use sudo. Undefined: the sandbox has no sudo. */
   sudo: SudoPolicy | undefined
 }
 

@@ -43,7 +43,7 @@ suite('ids of sandboxes on the host', () => {
     for (const id of [commonIds, 2_000_001, 1_000_660_002]) assert.ok(!isCovered(id), `${id}`)
   })
 
-  test('large ids that are close share a line of the map; too many separate ones are refused', () => {
+  test('ids above 65535 share a line of the map if they are close; too many separate ids are refused', () => {
     const spread = (count: number, step: number) => Array.from({ length: count }, (_, at) => 10_000_000 + at * step)
     const groups = groupLargeIds([...spread(200, 3), ...spread(100, 1_000_000)]) ?? assert.fail()
     assert.ok(groups.length <= 128)

@@ -50,7 +50,7 @@ const entriesOf = (directory: string) => {
   }
 }
 
-/** Empty if the link has gone meanwhile, as links of other sandboxes do. */
+/** The directory that a link leads to. Empty if the link is gone by now, which is usual for links of other sandboxes. */
 const directoryOf = (link: string) => {
   try {
     return [dirname(realpathSync(link))]
@@ -62,7 +62,9 @@ const directoryOf = (link: string) => {
 /** Paths that describe the disks and network cards of this machine. */
 const ofThisMachine = () => ['/sys/block', '/sys/class/net'].flatMap(entriesOf).flatMap(directoryOf)
 
-/** Read once: devices that are plugged in later are hidden after the next start of the runner. */
+/**
+ * Finds the paths to hide, once at the start of the runner. Devices that are plugged in later are hidden after its next start.
+ */
 export const findMaskedPaths = (): readonly string[] => {
   const isBelow = (path: string) => always.some((above) => path === above || path.startsWith(`${above}/`))
   return [...always, ...new Set(ofThisMachine().filter((path) => !isBelow(path)))]
