@@ -9,7 +9,7 @@ const escaped = (path: string) => path.replace(/[\\:,]/g, '\\$&')
  */
 const renames = 'redirect_dir=on,metacopy=off'
 
-/** The first of `lowers` is the uppermost. */
+/** The mount options of an overlay. The first of `lowers` is the uppermost lower layer. */
 export const overlayOptions = (lowers: readonly string[], upper: string, work: string): string => {
   if (lowers.length === 0) throw new Error('An overlay needs an image below it.')
   return `lowerdir=${lowers.map(escaped).join(':')},upperdir=${escaped(upper)},workdir=${escaped(work)},${renames}`

@@ -163,7 +163,7 @@ const mountImage = async ({ directory, imageBytes }: PoolParts): Promise<string>
   }
 }
 
-/** A loop device keeps the image while any process has it mounted. */
+/** Whether any process still has the image mounted: its loop device exists until then. */
 const isHeld = async (image: string) => (await runCommand(['losetup', '--associated', image])).trim() !== ''
 
 const roomFor = async (directory: string) =>

@@ -58,7 +58,7 @@ export class Volumes {
     return new Volumes(launcher, directory, areSubvolumes)
   }
 
-  /** Throws for text that is not a plain name, because it could lead elsewhere. */
+  /** Path of a volume. Throws for text that is not a plain name, because it could lead out of the directory. */
   pathOf(name: string) {
     if (!isName(name)) throw new Error(`${JSON.stringify(name.slice(0, 128))} is no name here.`)
     return join(this.#directory, name)
