@@ -203,7 +203,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('a sandbox whose disk has gone is not started with an empty one', async () => {
+  test('a sandbox whose disk is gone is not started with an empty disk', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.stop(assignment)

@@ -270,7 +270,10 @@ class MachineHost implements Host {
     }).finally(() => clearInterval(waiting))
   }
 
-  /** The verb under way may wait for a process inside that never answers, so the kill does not wait for that verb. */
+  /**
+   * Kills all processes of a sandbox without waiting for the verb under way: that verb may wait for a process inside that never
+   * answers.
+   */
   #killAll(sandboxId: string) {
     cgroupOf(this.#machine, sandboxId)
       .kill()
@@ -500,7 +503,10 @@ class MachineHost implements Host {
       .catch((err: unknown) => log.error({ err, sandboxId }, 'the journal could not be written'))
   }
 
-  /** Whether the sandbox has ended by itself, so that only its journal changes. False for a warm one: it can be started anew. */
+  /**
+   * Whether the sandbox has ended by itself, so that only its journal changes. False for a warm sandbox, which can be started
+   * anew.
+   */
   async #hasEnded(assignment: Assignment): Promise<boolean> {
     const { sandboxId, isRunning } = assignment
     const { spec, running } = this.#held.get(sandboxId) ?? {}

@@ -27,13 +27,16 @@ export class Damaged extends Error {
   override readonly name = 'Damaged'
 }
 
-/** Without root there are no privileges to drop. */
+/** Command line of a decompressor. Root drops its privileges for it; without root there are none to drop. */
 const commandOf = (compression: Compression): string[] => {
   const command = commands[compression]
   return process.getuid?.() === 0 ? confined({ command, uid: users.unpacker, sockets: 'none', limits }) : [...command]
 }
 
-/** Throws the errors of `packed`, and `Damaged` for data of another format. Ends the process when the reader stops. */
+/**
+ * Decompresses `packed`. Throws the errors of `packed`, and `Damaged` for data of another format. Ends the process when the
+ * reader stops.
+ */
 export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compression): AsyncGenerator<Buffer> {
   const [program = '', ...args] = commandOf(compression)
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'], env: { PATH: '/usr/bin:/bin' } })

@@ -190,7 +190,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
       })
     })
 
-    test('32-bit programs get the same refusals; a 64-bit program that calls as one does too', async () => {
+    test('32-bit calls are refused like 64-bit calls, also when a 64-bit program makes them', async () => {
       const numberOf = (call: string) =>
         systemCalls32.get({ mmap: 'mmap2', select: '_newselect' }[call] ?? call) as number
       const tried = [

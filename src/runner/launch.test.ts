@@ -63,7 +63,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       assert.equal(readFileSync(join(inner, 'once'), 'utf8'), 'one')
     })
 
-    test('the step `file` leaves a correct file alone and replaces one with other text, owner or mode', async () => {
+    test('the step `file` leaves a correct file alone and replaces a file with other text, owner or mode', async () => {
       const path = join(directory, 'text')
       const write = (text = 'one') => runSteps(launcher, [step.file(path, self, text)])
       const changedAt = () => statSync(path, { bigint: true }).ctimeNs
