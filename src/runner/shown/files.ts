@@ -30,7 +30,7 @@ const makeEmpty = (directory: string) => {
   }
 }
 
-/** Call this before a sandbox starts. */
+/** Makes the files of a sandbox. Call this before the sandbox starts. */
 export const makeShownFiles = (directory: string, shown: Shown): void => {
   makeEmpty(directory)
   for (const [name, text] of Object.entries(textsOf(shown, noMemoryUse)))
@@ -55,7 +55,7 @@ const rewrite = (path: string, text: string) => {
   }
 }
 
-/** Call this when the sizes of a running sandbox change. */
+/** Rewrites the files of a running sandbox. Call this when its sizes change. */
 export const rewriteShownFiles = (directory: string, shown: Shown, use: MemoryUse): void => {
   for (const [name, text] of Object.entries(textsOf(shown, use))) rewrite(join(directory, name), text)
 }

@@ -10,7 +10,7 @@ const read = (text: string) =>
     [...text.matchAll(/^(\S+): +(\d+) kB$/gm)].map(([, name, amount]) => [name, Number(amount) / 1024]),
   )
 
-suite('what a sandbox is shown of its memory', () => {
+suite('the memory that a sandbox sees', () => {
   test('MemTotal is the limit, MemFree is the rest, and MemAvailable adds what the kernel could free', () => {
     const use = { ...noMemoryUse, used: 300 * MiB, cached: 120 * MiB, activeFile: 40 * MiB, inactiveFile: 60 * MiB }
     const shown = read(renderMeminfo(1, use))

@@ -17,7 +17,7 @@ const fakeCgroup = () => {
   return { fake, cgroup }
 }
 
-suite('looks at running sandboxes', () => {
+suite('regular reads of running sandboxes’ memory and kills', () => {
   test('a pause or a resume reads nothing; the next look reports all kills since the last look', async () => {
     const { fake, cgroup } = fakeCgroup()
     const told: [string, number][] = []

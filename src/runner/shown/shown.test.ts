@@ -13,7 +13,7 @@ const later = (assignment: Assignment, changes: Partial<Assignment> = {}): Assig
   generation: assignment.generation + 1,
 })
 
-suite('what a sandbox is shown of its machine', { skip: needsRoot }, () => {
+suite('the machine that a sandbox sees', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
