@@ -44,7 +44,7 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     const cause = found.cause ?? (await causeOfEnd(machine, spec.assignment.memoryGiB, run))
     // The later sweep releases the network, together with other unused ones.
     await clearSandbox(machine, sandboxId, undefined)
-    // The disk is in the archive. Anything left here is a disk not yet removed, or one that was only half restored.
+    // The disk is in the archive. Anything left here is a disk that was not removed yet, or a disk that was only half restored.
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }
     machine.log.info({ sandboxId, cause }, 'ended while no runner looked')
@@ -62,7 +62,9 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
 
 type Liveness = { isAlive: true; adopted: Adopted } | { isAlive: false; cause?: Cause }
 
-/** A sandbox is alive if its PID 1 is the process that was started, and its network is whole. A paused one answers no request. */
+/**
+ * A sandbox is alive if its PID 1 is the process that was started, and its network is whole. A paused sandbox answers no request.
+ */
 const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Entry): Promise<Liveness> => {
   if (run === undefined || run.bootId !== machine.bootId) return { isAlive: false }
   const init = await findInit(await cgroupOf(machine, sandboxId).pids())

@@ -56,7 +56,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the end of an entrypoint is not the sandbox’s; one that cannot start does not prevent the start', async () => {
+  test('a sandbox starts and keeps running even if its entrypoint ends or cannot start', async () => {
     for (const [entrypoint, exitCode] of [
       [['/bin/true'], 0],
       [['/bin/sh', '-c', 'kill -9 $$'], 137],
@@ -118,7 +118,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
   })
 })
 
-suite('the entrypoint of a sandbox whose agent', () => {
+suite('the entrypoint, if the agent does not answer or fails', () => {
   /** Starts an entrypoint with an agent that answers `answer`. `asked` resolves when the agent has the request. */
   const startWith = (answer: Promise<never>) => {
     const lines: string[] = []

@@ -48,7 +48,7 @@ suite('fork', { skip: needsRoot }, () => {
     assert.equal(await said(grandchild, 'cat /root/file'), 'two')
   })
 
-  test('a stopped sandbox can be forked, and a paused one that stays paused', async () => {
+  test('a stopped or a paused sandbox can be forked, and stays stopped or paused', async () => {
     const parent = await box.started()
     await said(parent, 'echo kept > /root/file')
     await box.host.pause({ ...parent, generation: 2, target: 'paused' })

@@ -6,7 +6,7 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import type { Adopted } from './adopt.ts'
 import { whileHeldStill } from './pause.ts'
 
-/** Call this while no verb of the parent is under way. Returns the base image of the new disk. */
+/** Copies the parent's disk. Call this while no verb of the parent is under way. Returns the base image of the new disk. */
 export const forkDisk = async (
   machine: Machine,
   { sandboxId, diskGiB }: Assignment,

@@ -95,7 +95,7 @@ suite('pause', { skip: needsRoot }, () => {
   })
 
   for (const signal of ['SIGTERM', 'SIGKILL'] as const)
-    test(`a stop with ${signal} ends what is paused and keeps its disk`, async () => {
+    test(`a stop with ${signal} ends a paused sandbox and keeps its disk`, async () => {
       const assignment = await box.started({ signal })
       await box.run(assignment.sandboxId, 'echo kept > /root/file')
       await box.host.pause(paused(assignment))

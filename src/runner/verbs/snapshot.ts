@@ -5,7 +5,7 @@ import { type Machine, NotRecoverable } from '#src/runner/machine/machine.ts'
 import type { Adopted } from './adopt.ts'
 import { whileHeldStill } from './pause.ts'
 
-/** Call this while no verb of the sandbox is under way. Does nothing if the template exists. */
+/** Makes the template. Call this while no verb of the sandbox is under way. Does nothing if the template exists. */
 export const makeTemplate = async (
   machine: Machine,
   template: string,
