@@ -28,7 +28,7 @@ export const findKernelWord = (log: string, { pid, startTime }: Init): KernelWor
   return undefined
 }
 
-/** Undefined if the log cannot be read. */
+/** Searches the kernel log for the reason why a process ended. Undefined if there is none, or if the log cannot be read. */
 export const kernelWordOf = async (init: Init): Promise<KernelWord | undefined> => {
   try {
     return findKernelWord(await runCommand(['dmesg'], { timeoutMs: 5_000 }), init)

@@ -4,7 +4,7 @@ import { isAlive } from '#src/kit/process-identity.ts'
 import type { Init } from '#src/runner/machine/processes.ts'
 
 const intervalMs = 1_000
-/** A check takes some microseconds. So many in one turn of the event loop delay no request noticeably. */
+/** Checks in one turn of the event loop. Each takes some microseconds, so requests are not delayed noticeably. */
 const atOnce = 200
 
 export class Watch {
