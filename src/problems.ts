@@ -67,7 +67,7 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems
 
-/** Answers of 500 and above that are caused by callers, their sandboxes or their own servers. */
+/** Codes of status 500 and above that callers, their sandboxes or their own servers cause. */
 const notOurs: ReadonlySet<ProblemCode> = new Set([
   'sandbox_silent',
   'sso_provider_unavailable',
@@ -128,9 +128,9 @@ const withWords = (code: ProblemCode, sentence: string): string => {
 }
 
 type Options = {
-  /** Only for the log. */
+  /** The error behind the problem. It is only logged. */
   cause?: unknown
-  /** Additional fields of the answer. */
+  /** Additional fields of the answer's body. */
   fields?: Readonly<Record<string, string>>
 }
 
@@ -164,6 +164,6 @@ export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): 
 export const noSnapshot = (idOrName: string, code: 'not_found' | 'bad_request' = 'not_found'): Problem =>
   new Problem(code, `Snapshot ${idOrName.slice(0, 255)} not found. There is no such snapshot.`)
 
-/** The call needs a running sandbox. `why` is a sentence. */
+/** The problem of a call that needs a running sandbox. `why` is a sentence. */
 export const notStarted = (why?: string, options: { cause?: unknown } = {}): Problem =>
   new Problem('not_started', why, options)

@@ -55,7 +55,7 @@ suite('an answer before the whole body was read', () => {
   ] as const
 
   for (const [name, postTwice] of Object.entries(realClients)) {
-    test(`reaches ${name}, and the next call is answered too`, async () => {
+    test(`the answer reaches ${name}, and the next call is answered too`, async () => {
       await using server = await serving()
       const refused = [30, 700_000, 5 * MiB].flatMap((bytes) =>
         refusals.map(([path, status]) => ({ path, status, bytes, headers: { 'content-type': 'text/plain' } })),
@@ -70,7 +70,7 @@ suite('an answer before the whole body was read', () => {
     })
   }
 
-  test('reaches every one of 30 small forms', async () => {
+  test('the answer reaches the sender of every one of 30 small forms', async () => {
     await using server = await serving()
     const statuses = await Promise.all(
       Array.from({ length: 30 }, async () => {
@@ -127,7 +127,7 @@ suite('the unread rest of a body', () => {
     while (one.heard().split('403 Forbidden').length < 3) await once(one.socket, 'data')
   })
 
-  test('a rest that is too long to discard: the answer arrives and says that the connection closes', async () => {
+  test('if the rest is too long to discard, the answer arrives and says that the connection closes', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(4 * MiB)}x`)
     await one.answered()
@@ -147,7 +147,7 @@ suite('the unread rest of a body', () => {
     assert.deepEqual(one.errors, [])
   })
 
-  test('a rest that never comes: the connection is destroyed after a silence', async () => {
+  test('if the rest never comes, the connection is destroyed after a silence', async () => {
     await using one = await open({ ...bounds, silentMs: 50 })
     const closed = once(one.socket, 'close')
     one.socket.write(`${head(MiB)}x`)
@@ -188,7 +188,7 @@ suite('the unread rest of a body', () => {
       let heard = ''
       for await (const piece of socket) heard += piece
       assert.match(heard, /^HTTP\/1\.1 408 [\s\S]*too slow/)
-      // Longer than the silence after which a discarded body destroys its connection.
+      // Waits longer than the silence after which a discarded body destroys its connection.
       await new Promise((resolve) => setTimeout(resolve, 100))
     } finally {
       socket.destroy()
@@ -196,7 +196,7 @@ suite('the unread rest of a body', () => {
     }
   })
 
-  test('whose sender waits for 100 Continue: the connection closes, because the rest may never come', async () => {
+  test('the connection closes if the sender waits for 100 Continue, because the rest may never come', async () => {
     const server = createHttpServer({ ServerResponse: answersWithin(bounds) })
     server.on('checkContinue', (_request, response) => response.writeHead(403).end('no'))
     server.listen(0, '127.0.0.1')

@@ -3,7 +3,10 @@
 // discarded, within bounds, and a connection that must close is closed for writing first (RFC 9112 §9.6).
 import { type IncomingMessage, ServerResponse } from 'node:http'
 
-/** How many bytes of a body are discarded, for how long in total, and after which silence the connection is destroyed. */
+/**
+ * `mostBytes`: how much of a body is discarded. `longestMs`: for how long. `silentMs`: silence that ends the
+ * connection.
+ */
 export type ReadAwayBounds = { mostBytes: number; longestMs: number; silentMs: number }
 
 const usualBounds: ReadAwayBounds = { mostBytes: 256 * 1024 ** 2, longestMs: 120_000, silentMs: 10_000 }
@@ -65,7 +68,10 @@ export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof Serv
       return super.end(...(last as [])) as this
     }
 
-    /** False: the rest is too long, or its sender waits for `100 Continue` and may never send it. */
+    /**
+     * Whether the rest of the body can be read. False if it is too long, or if its sender waits for `100 Continue` and
+     * may never send it.
+     */
     #canReadAll(): boolean {
       const { headers } = this.req
       if (headers.expect !== undefined && !this.#isContinued) return false

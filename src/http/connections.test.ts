@@ -24,14 +24,14 @@ const sendAndReset = `const socket = require('node:net').connect(Number(process.
 const call = 'GET /mine HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer key\\r\\n\\r\\n'
 socket.on('connect', () => socket.write(call, () => socket.resetAndDestroy()))`
 
-/** How many sockets this process has open. Files are not counted: the test runner opens and closes its own. */
+/** The number of open sockets of this process. Files are not counted: the test runner opens and closes its own. */
 const countSockets = async (): Promise<number> => {
   const descriptors = await readdir('/proc/self/fd')
   const targets = await Promise.all(descriptors.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => '')))
   return targets.filter((target) => target.startsWith('socket:')).length
 }
 
-/** A server with small bounds. `/held` is answered when the test says so. The header `for` names the owner of a call. */
+/** A server with small bounds. It answers `/held` when the test says so. The header `for` names the owner of a call. */
 const start = async (bounds: ConnectionBounds) => {
   let calls = 0
   const lines: string[] = []
@@ -90,7 +90,7 @@ const start = async (bounds: ConnectionBounds) => {
   const clients = new Set<Socket>()
   return {
     port,
-    /** How many calls have reached the guard. */
+    /** Number of calls that have reached the guard. */
     calls: () => calls,
     lines,
     release: () => released.resolve(),
@@ -219,7 +219,7 @@ suite('connections', () => {
     assert.equal((await held).status, 200)
   })
 
-  test('a socket that has not signed in is evicted', async () => {
+  test('a socket that has not signed in can be evicted', async () => {
     await using server = await start({ mostUnknownOfOne: 2 })
     const late = new WebSocket(`ws://127.0.0.1:${server.port}/late`)
     await once(late, 'open')
@@ -228,7 +228,7 @@ suite('connections', () => {
     await gone
   })
 
-  test('an idle known connection is evicted after the strangers, and counts for no address', async () => {
+  test('an idle known connection is evicted after all strangers, and does not count for its address', async () => {
     await using server = await start({ most: 6, mostUnknownOfOne: 2 })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     try {
@@ -240,7 +240,7 @@ suite('connections', () => {
     }
   })
 
-  test('if known connections fill the server, the longest idle is evicted and not the newcomer', async () => {
+  test('if known connections fill the server, the one idle longest is evicted, not the newcomer', async () => {
     await using server = await start({ most: 3 })
     const known: Socket[] = []
     for (let index = 0; index < 3; index++) {
@@ -269,7 +269,7 @@ suite('connections', () => {
     assert.equal((await call(server, '/mine')).status, 200)
   })
 
-  test('a caller who fills the server loses the longest call to others, but not to their own new calls', async () => {
+  test('an owner who fills the server loses the longest call to other owners, but not to their own calls', async () => {
     await using server = await start({ most: 16, mostHeld: 4 })
     const hold = async (owner: string) => {
       const begun = server.nextHeld()
@@ -287,7 +287,7 @@ suite('connections', () => {
     const others = [await hold('other'), await hold('other')]
     assert.equal(await greedy[0]?.answered, 'cut off')
     assert.equal(await greedy[1]?.answered, 'cut off')
-    // Both owners now have the same number.
+    // Now both owners have the same number of calls, so no call is evicted.
     assert.equal((await call(server, '/mine', { headers: { ...credential, for: 'other' } })).status, 503)
     assert.deepEqual(server.lines.slice(1), [], 'what clients do is no line of the log')
     server.release()

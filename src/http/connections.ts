@@ -9,11 +9,12 @@ import { networkOf } from '#src/kit/network-of.ts'
 import { Problem } from '#src/problems.ts'
 
 export type ConnectionBounds = {
-  /** All connections. */
+  /** Most open connections of the server. */
   most?: number
   /**
-   * Most connections that serve admitted calls. Such a call may need a second file descriptor, for the forwarded call. Above it,
-   * the owner with the most loses one to the newcomer: first a visitor's, then the one that was served longest.
+   * Most connections that serve admitted calls. Such a call may need a second file descriptor, for the forwarded call.
+   * Above this number, the owner with the most connections loses one to a newcomer: first a visitor's, then the one
+   * served longest.
    */
   mostHeld?: number
   /** Most connections of one network on which no credential was ever accepted. */
@@ -22,10 +23,13 @@ export type ConnectionBounds = {
   mostCallsOfOne?: number
 }
 
-/** For `http.createServer`: how long a head may take to come, and how often Node looks. */
+/** Options for `http.createServer`: the time limit of a request head, and how often Node checks it, in milliseconds. */
 export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 2000 }
 
-/** Connections that wait for accept(2). Above it the kernel drops a new one, and the client tries again a second later. */
+/**
+ * Most connections that wait for accept(2). Above this, the kernel drops a new connection, and the client tries again a
+ * second later.
+ */
 export const backlog = 4096
 
 /** Connections that serve admitted calls of one owner; the one served longest is first. */
@@ -36,12 +40,14 @@ type Unknown = { idle: Set<Connection>; visiting: Set<Connection> }
 
 type Connection = {
   socket: Duplex
-  /** Calls that have not ended yet. */
+  /** Number of calls on this connection that have not ended yet. */
   calls: number
-  /** A call with an accepted credential has come on this connection. */
+  /** True if a call with an accepted credential has come on this connection. */
   isKnown: boolean
   isAdmitted: boolean
-  /** The organization or person that an admitted call counts for; a visitor's counts for the owner of what is visited. */
+  /**
+   * The organization or person that an admitted call counts for. A visit counts for the owner of the visited preview.
+   */
   owner: string
   unknown: Unknown
   network: string
@@ -80,8 +86,8 @@ export class Connections {
   }
 
   /**
-   * Call this when the head of a call has come. An upgrade has no `answer`: it ends with its connection. Returns false if the
-   * connection is closed; then the call must not be processed.
+   * Call this when the head of a call has come. An upgrade has no `answer`: its call ends with its connection. Returns
+   * false if the connection is closed; then the call must not be processed.
    */
   begin(socket: Duplex, answer?: ServerResponse): boolean {
     const it = this.#all.get(socket)
@@ -134,7 +140,10 @@ export class Connections {
     } else if (this.#all.size > this.#bounds.most) this.#close(this.#leastNeeded(it))
   }
 
-  /** A sixteenth of all connections stays available to new, still unknown callers, even if known connections are idle. */
+  /**
+   * Returns the connection to evict. A sixteenth of all connections stays available to new callers who are still
+   * unknown, even if known connections are idle.
+   */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)
     if (unknown !== undefined && this.#unknown.size > this.#bounds.most / 16) return unknown
@@ -142,8 +151,8 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to evict: one of the owner with the most connections. If the newcomer's owner would then have as
-   * many, only a known caller of that owner gets a place, and it replaces one of the owner's own visitors.
+   * Returns the connection to evict: one of the owner with the most connections. If the newcomer's owner would then
+   * have as many, only a known caller of that owner gets a place: the place of one of the owner's own visitors.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }
@@ -210,5 +219,5 @@ export class Connections {
   }
 }
 
-/** For a WebSocket whose caller is identified only after the upgrade. */
+/** Admits the connection of a WebSocket whose caller is identified only after the upgrade. */
 export const admitConnection = (socket: Duplex, owner: string): void => places.get(socket)?.admit(socket, true, owner)

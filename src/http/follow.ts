@@ -1,5 +1,5 @@
-// Records telemetry for every call of a server of route rows. If an outer server already records the call, as the gate does
-// for its toolbox, this adds the route and the outcome to that record, so that each call is recorded once.
+// Records telemetry for every call of a server of route rows. If an outer server already records the call, as the gate
+// does for its toolbox, this adds route and outcome to that record. So each call is recorded once.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Attributes, isFollowed } from '#src/kit/telemetry/telemetry.ts'
 import type { Problem } from '#src/problems.ts'
@@ -16,7 +16,7 @@ export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
 }
 
 type FollowOptions = {
-  /** Why a request was refused. */
+  /** The problem with which a request was refused. */
   problemOf: (request: FastifyRequest) => Problem | undefined
   /** More attributes of the call. */
   tell: (request: FastifyRequest) => Attributes
@@ -42,7 +42,7 @@ export const followCalls = (server: FastifyInstance, { problemOf, tell }: Follow
     const call = outer ?? followCall(request.raw)
     if (call !== undefined) calls.set(request, call)
     if (outer === undefined) followedHere.add(request)
-    // The response of a refused upgrade never emits an end event.
+    // A refused upgrade never emits an end event, so its route is added now.
     else outer.say({ route: request.routeOptions.url })
     done()
   })

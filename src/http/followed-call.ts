@@ -13,11 +13,11 @@ const durations = duration(
 const knownMethods = new Set(['CONNECT', 'DELETE', 'GET', 'HEAD', 'OPTIONS', 'PATCH', 'POST', 'PUT', 'TRACE'])
 
 type Outcome = {
-  /** Absent: the call matched no route. */
+  /** The path pattern of the route. Absent: the call matched no route. */
   route?: string | undefined
-  /** Absent: the caller went away before there was an answer. */
+  /** The status of the answer. Absent: the caller disconnected before there was an answer. */
   status?: number | undefined
-  /** The code of the problem that was answered. */
+  /** The code of the problem, if the call was refused. */
   problem?: string | undefined
   attributes?: Attributes | undefined
 }
@@ -25,7 +25,7 @@ type Outcome = {
 export type FollowedCall = {
   /** Runs work for this call inside its span. */
   during: <T>(work: () => T) => T
-  /** An inner server adds what it knows of the outcome. Its route and problem win over those given to `end`. */
+  /** Adds what an inner server knows of the outcome. Its route and problem win over those given to `end`. */
   say: (known: Outcome) => void
   end: (outcome: Outcome) => void
 }

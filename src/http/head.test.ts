@@ -91,7 +91,7 @@ suite('the gate', () => {
   const paths = { toolbox: '/toolbox/box/x', 'object storage': '/org/x/context.tar' }
   for (const [place, path] of Object.entries(paths)) {
     for (const [what, headers] of refused) {
-      test(`400 for ${what} at the ${place}, and control hears nothing of it`, async () => {
+      test(`400 for ${what} at the ${place}, and control is not asked`, async () => {
         await using sides = await startSides()
         const port = Number(new URL(sides.url).port)
         assert.equal(await statusOf(port, path, headers), 400)

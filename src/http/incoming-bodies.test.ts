@@ -66,7 +66,7 @@ const serving = async (bounds: Bounds) => {
   }
   return {
     open,
-    /** Announces a body and sends none of it. */
+    /** Sends the head of a body, but none of its bytes. */
     body: (owner: string, length: number, path = 'body') =>
       open(`POST /${owner}/${path} HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: ${length}\r\n\r\n`),
     socket: async (owner: string) => {
@@ -81,7 +81,7 @@ const serving = async (bounds: Bounds) => {
   }
 }
 
-/** Sends so many more bytes and returns the answer; undefined: the server closed the connection. */
+/** Sends this many more bytes and returns the answer. Undefined: the server closed the connection. */
 const answerTo = async (socket: Socket, bytes: number): Promise<string | undefined> => {
   const over = new Promise<undefined>((resolve) => socket.once('close', () => resolve(undefined)))
   const answer = once(socket, 'data').then(([data]) => String(data))
@@ -95,8 +95,8 @@ const isCutOff = async (socket: Socket): Promise<true> => {
   return true
 }
 
-suite('bodies and frames that are not whole yet', () => {
-  test('408 for a body that stops or trickles; a slow one is read, and a socket may be silent', async () => {
+suite('incomplete bodies and frames', () => {
+  test('408 for a body that stops or trickles; a slower body is read, and a socket may be silent', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const silent = await server.body('a', MiB)
     silent.write(Buffer.alloc(1000))
@@ -120,7 +120,7 @@ suite('bodies and frames that are not whole yet', () => {
     assert.match((await answerTo(socket, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('a body that a hook reads is ended too; a streamed body has the bounds of its own route', async () => {
+  test('a body that a hook reads has the same bounds; a streamed body has the bounds of its own route', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const streamed = await server.body('a', 1000, 'stream')
     const silent = await server.body('a', 1000, 'own-reader')
@@ -129,7 +129,7 @@ suite('bodies and frames that are not whole yet', () => {
     assert.match((await answerTo(streamed, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('a pipelined body is still watched after the call before it is answered', async () => {
+  test('a pipelined body is still watched after the answer to the call before it', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const call = 'POST /a/body HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: 10\r\n\r\n'
     const socket = await server.open(`GET /late HTTP/1.1\r\nHost: a\r\n\r\n${call}`)
@@ -137,7 +137,7 @@ suite('bodies and frames that are not whole yet', () => {
     assert.match((await answerTo(socket, 1)) ?? '', /^HTTP\/1.1 408 /)
   })
 
-  test('when all together are too large, the owner of most loses the oldest; 503 for a body', async () => {
+  test('if all together are too large, the owner with the most loses the oldest; for a body that is a 503', async () => {
     await using server = await serving({ mostBytes: 9 * MiB })
     const frugal = await server.body('a', 3 * MiB)
     frugal.write(Buffer.alloc(2 * MiB))
@@ -156,7 +156,7 @@ suite('bodies and frames that are not whole yet', () => {
     for (const whole of [frugal, second, newcomer]) assert.match((await answerTo(whole, MiB)) ?? '', /3145728 bytes/)
   })
 
-  test('complete bodies and frames do not count any more, however many come', async () => {
+  test('complete bodies and frames no longer count, however many come', async () => {
     await using server = await serving({ mostBytes: 3 * MiB })
     const socket = await server.socket('a')
     for (let round = 0; round < 4; round++) {

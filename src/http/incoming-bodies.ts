@@ -12,7 +12,7 @@ import { SlowBodies, type SlowBodiesBounds, tooSlow } from './slow-bodies.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The route reads the body itself, as a stream. */
+    /** True if the route reads the body itself, as a stream. */
     streamsBody?: boolean
     takesJson?: boolean
   }
@@ -21,7 +21,7 @@ declare module 'fastify' {
 type Bounds = {
   /** The owner that the bytes of a request count for. */
   ownerOf: (request: FastifyRequest) => string
-  /** Most bytes of all unfinished bodies and frames. Above it, the owner with the most bytes loses the oldest. */
+  /** Most bytes of all unfinished bodies and frames. Above this, the owner with the most bytes loses the oldest one. */
   mostBytes?: number
   /** Minimum speed of a body. It does not apply to sockets, which have pings (socket.ts). */
   slow?: SlowBodiesBounds
@@ -33,11 +33,14 @@ type Coming = {
   owner: string
   /** Bytes that the connection had received when this body or frame began. */
   from: number
-  /** Absent: this is a frame of a socket. */
+  /** The request whose body this is. Absent for a frame of a socket. */
   body?: { raw: IncomingMessage; refuse: (problem: Problem) => void }
 }
 
-/** Gives the problem to the reader of the body, so that it is answered like any other. If it is too late, the connection ends. */
+/**
+ * Makes a function that gives a problem to the reader of the body, so that it is answered like any other. If it is too
+ * late for that, the connection ends.
+ */
 const refuserOf = (connection: Socket, payload: RequestPayload, reply: FastifyReply) => (problem: Problem) => {
   if (reply.sent || payload.listenerCount('error') === 0) connection.destroy()
   else payload.emit('error', problem)

@@ -19,7 +19,7 @@ suite('a JSON text', () => {
     assert.match(findTooMuch(nested(deepest + 1))!, /^body must not be nested deeper than 64 levels$/)
   })
 
-  test('marks inside its strings are not counted, wherever the strings end', () => {
+  test('commas and brackets inside strings are not counted, wherever the strings end', () => {
     const marks = ',[{'.repeat(mostValues)
     for (const text of [marks, `${marks}"`, `"${marks}\\`, `\\"${marks}\\\\"${marks}`, `${marks}\\\\`]) {
       assert.equal(findTooMuch(JSON.stringify([text, { [text]: text }])), undefined)

@@ -1,9 +1,11 @@
 // Bounds a JSON text before it is parsed. Parsing a megabyte of small values blocks this process for a tenth of a second.
 
-/** Most values. No valid request of our API has so many. */
+/** Most values in a body. No valid request of our API has so many. */
 export const mostValues = 10_000
 
-/** Deepest nesting. No valid request of our API is so deep, and a recursive walk still fits into the stack. */
+/**
+ * Deepest nesting of a body. No valid request of our API is so deep, and a recursive walk still fits into the stack.
+ */
 export const deepest = 64
 
 /** The index of the quote that ends the string that begins at `start`. */
@@ -16,7 +18,7 @@ const endOfString = (text: string, start: number): number => {
   return text.length
 }
 
-/** Returns why a text is refused. It need not be valid JSON. Values are counted by their commas. */
+/** Returns why a text is refused. The text need not be valid JSON. Values are counted by their commas. */
 export const findTooMuch = (text: string): string | undefined => {
   // A text this short cannot hold so many values, and the parser is fast with short texts of any depth.
   if (text.length <= mostValues) return undefined

@@ -1,4 +1,5 @@
-// A route is a row: method, path, required permission, schemas and handler. This file knows no sandbox or other resource.
+// A route is a row: method, path, required permission, schemas and handler. This file knows nothing about sandboxes or
+// other resources.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import type { WebSocket } from 'ws'
@@ -23,25 +24,27 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   needs: Needs
   /** The route grants access or rights that outlive the caller's credential: a credential that expires is refused. */
   givesAccess?: boolean
-  /** A line for the reference page. */
+  /** The line about the route on the reference page. */
   summary: string
   params?: P
   query?: Q
   body?: B
   /** The body may be absent, or null; `run` then sees `undefined`. */
   bodyOptional?: boolean
-  /** In bytes. Default: the server's limit. */
+  /** Largest body in bytes. Default: the server's limit. */
   bodyLimit?: number
   /** The server does not read the body: `run` reads `request.raw`, without destroying it. Cannot be used with `body`. */
   streamsBody?: boolean
   /** Schema per success status. A value that `run` returns is sent with the first status. `null`: an empty body. */
   replies: Record<number, TSchema | null>
   run: (call: Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>) => unknown
-  /** For a GET that may be upgraded to a WebSocket: runs instead of `run`, after the same guard and validation. */
+  /** Runs instead of `run` if a GET is upgraded to a WebSocket, after the same guard and validation. */
   socket?: (socket: WebSocket, call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => void
-  /** For a `socket`: asynchronous checks before the upgrade. An error that `admit` throws is answered as plain HTTP. */
+  /** Asynchronous checks before the upgrade to `socket`. An error that `admit` throws is answered as plain HTTP. */
   admit?: (call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => Promise<void>
-  /** For a `socket`: this subprotocol is selected if the caller offers it. Otherwise the first offered one is selected. */
+  /**
+   * The subprotocol of `socket` that is selected if the caller offers it. Otherwise the first offered one is selected.
+   */
   subprotocol?: string
 }
 

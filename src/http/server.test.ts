@@ -70,7 +70,7 @@ suite('content types', () => {
       const reply = await server.inject({ method: 'POST', url, headers, payload })
       return [reply.statusCode, reply.json().message]
     }
-    // The default content type of curl, the one that fetch sends for a string, and none.
+    // The default content type of curl, the default of fetch for a string, and no content type.
     for (const headers of [form, { 'content-type': 'text/plain;charset=UTF-8' }, {}]) {
       assert.deepEqual(
         await post('/named', headers, '{"name":"x"}'),
@@ -179,7 +179,7 @@ suite('a route that reads its own body', () => {
     assert.deepEqual(await (await server.post('/measure', null, {})).json(), { bytes: 0 })
   })
 
-  test('a caller who sends more than is read gets the refusal, and other routes keep their limits', async () => {
+  test('a caller who sends more than the route reads gets the refusal; other routes keep their limits', async () => {
     await using server = await listen()
     const refused = await server.post('/measure?refuse=true', 'x'.repeat(8_000_000), {})
     assert.equal(refused.status, 409)

@@ -33,16 +33,19 @@ type ServerParts<Context extends object, Needs extends string> = {
   prefixes: readonly string[]
   /** Names the emitter in error bodies, such as `DAYTONA_API`, which clients know. */
   source: string
-  /** Finds out who calls and whether they may; throws a Problem if not. Runs before the body is read. */
+  /** Finds out who calls, and throws a Problem if the caller may not. Runs before the body is read. */
   guard: (request: FastifyRequest, route: Route<Context, Needs>) => Promise<Context> | Context
   log: Logger
-  /** Bounds the connections. Absent: only our own programs can connect. */
+  /** Limits the number of connections. Absent: only our own programs can connect. */
   connections?: Connections
   /** Largest body in bytes. Default: 1 MiB. */
   bodyLimit?: number
   /** Number of reverse proxies in front; each adds to `X-Forwarded-For`. Default: 0, the header is ignored. */
   trustedProxies?: number
-  /** Whom the memory of a call counts for (incoming-bodies.ts, unread-answers.ts); by default, and for refused callers, the caller's address. */
+  /**
+   * The owner that the memory of a call counts for (incoming-bodies.ts, unread-answers.ts). Default, and for refused
+   * callers: the caller's address.
+   */
   ownerOf?: (context: Context) => string | undefined
   /** Attributes of a call for telemetry, besides its route. Never a credential. `context` is absent if the call was refused. */
   tell?: (params: Readonly<Record<string, string | undefined>>, context: Context | undefined) => Attributes
@@ -55,10 +58,10 @@ export const problemOf = (request: FastifyRequest): Problem | undefined => refus
 
 const contexts = new WeakMap<FastifyRequest, object>()
 
-/** Largest message that a socket takes by default. */
+/** Largest message of a socket in bytes, by default. */
 const socketMessageBytes = 4 * 1024 * 1024
 
-/** Bytes of the message bound of each upgrade. */
+/** Largest message of each upgraded request in bytes. */
 const messageBytes = new WeakMap<IncomingMessage, number>()
 
 /** Call before an upgrade: the socket is closed with 1009 as soon as a message is longer than `bytes`. */
@@ -66,7 +69,10 @@ export const boundMessages = (request: FastifyRequest, bytes: number): void => v
 
 const refusalsLeft = new WeakMap<IncomingMessage, (problem: Problem) => void>()
 
-/** Call before an upgrade: a refusal is not answered, but given to `onRefusal`, whose owner has the socket. */
+/**
+ * Call before an upgrade: a refusal is not sent as an answer. It is given to `onRefusal`, whose code then handles the
+ * socket.
+ */
 export const leaveRefusal = (request: IncomingMessage, onRefusal: (problem: Problem) => void): void =>
   void refusalsLeft.set(request, onRefusal)
 
@@ -117,7 +123,7 @@ export const createServer = async <Context extends object, Needs extends string>
       if (connections.begin(request.raw.socket, request.ws ? undefined : reply.raw)) done()
     })
   }
-  /** Subprotocols of upgrades whose route prefers one. */
+  /** The preferred subprotocol of an upgrade, if its route names one. */
   const subprotocols = new WeakMap<IncomingMessage, string>()
   await server.register(fastifyWebsocket, {
     // After a protocol error, `ws` itself sends the reason and closes. Destroying the socket here would lose that reason.
@@ -136,7 +142,7 @@ export const createServer = async <Context extends object, Needs extends string>
     },
   })
 
-  // Must come after the hook of the WebSocket plugin above: without that hook, a refusal of an upgrade is never sent.
+  // Must come after the hook of the WebSocket plugin: without that hook, a refusal of an upgrade is never sent.
   server.addHook('onRequest', (request, _reply, done) => {
     const complaint = findBadHead(request.raw)
     done(complaint === undefined ? undefined : new Problem('bad_request', complaint))
@@ -162,7 +168,7 @@ export const createServer = async <Context extends object, Needs extends string>
       done(new Problem('invalid_body', undefined, { cause: error }), undefined)
     }
   })
-  // Some clients name a form's content type on a POST without a body; only a body makes that wrong.
+  // Some clients send a form's content type on a POST without a body. Only with a body is that type refused.
   server.addContentTypeParser('*', { parseAs: 'buffer' }, ({ is404, routeOptions }, bytes, done) => {
     const sentence = routeOptions.config.takesJson
       ? 'Send JSON, with the header Content-Type: application/json.'

@@ -1,14 +1,16 @@
-// Building blocks for the schemas of all rooms.
+// Building blocks for schemas, for all modules.
 import Type, { type TSchema } from 'typebox'
 
 export const DateTime = Type.String({ format: 'date-time', maxLength: 64 })
 
-/** In characters. The router answers 404 for a longer value, so no caller ever sees this limit. */
+/**
+ * Longest value in a path, in characters. The router answers 404 for a longer value, so no caller ever sees this limit.
+ */
 export const longestInPath = 1024
 /** A value in a path. Any text is valid: an unknown id is answered with 404, not with 400. */
 export const PathText = Type.String({ maxLength: longestInPath })
 
-/** In bytes: largest body that holds a command, code or the text of a file. No text in it can be longer. */
+/** Largest body that holds a command, code or the text of a file, in bytes. No text in it can be longer. */
 export const longestText = 8 * 1024 * 1024
 export const LongText = Type.String({ maxLength: longestText })
 

@@ -1,7 +1,8 @@
-// Bytes held in memory, by owner. When the memory is full, the owner who holds the most loses their own data, not others'.
+// Bytes held in memory, by owner. When the memory is full, the owner who holds the most bytes loses some, and no other
+// owner does.
 
 export class Shares<Key> {
-  /** Oldest first. */
+  /** What owners hold, oldest entry first. */
   readonly #held = new Map<Key, { owner: string; bytes: number }>()
   readonly #mostBytes: number
   #total = 0
@@ -10,7 +11,7 @@ export class Shares<Key> {
     this.#mostBytes = mostBytes
   }
 
-  /** Sets what an owner holds for a key, more or less than before. */
+  /** Sets the bytes that an owner holds for a key. The number may be larger or smaller than before. */
   put(key: Key, owner: string, bytes: number): void {
     this.#total += bytes - (this.#held.get(key)?.bytes ?? 0)
     this.#held.set(key, { owner, bytes })

@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { SlowBodies } from './slow-bodies.ts'
 
 suite('slow bodies', () => {
-  test('a request that failed while it was read, and so has no socket any more, is watched no longer', async () => {
+  test('a request that failed while it was read has lost its socket and is no longer watched', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
@@ -20,7 +20,7 @@ suite('slow bodies', () => {
       })()
       await assert.rejects(reading, /failed/)
       assert.equal(request.socket, null)
-      // Several looks long.
+      // Waits for several checks.
       await new Promise((resolve) => setTimeout(resolve, 60))
       assert.equal(slow, 0)
     } finally {

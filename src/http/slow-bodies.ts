@@ -3,15 +3,17 @@
 import type { IncomingMessage } from 'node:http'
 
 export type SlowBodiesBounds = {
-  /** The speed of a body is measured over spans of this length. */
+  /** Milliseconds of a span in which the speed of a body is measured. */
   spanMs?: number
   leastBytesPerSecond?: number
 }
 
-/** The sentence for the sender. */
+/** The sentence that the sender of a slow body gets. */
 export const tooSlow = 'The body has come too slowly, or not at all.'
 
-/** True: our reader is slow, not the sender. A stream that is read with `read()` always reports itself as paused. */
+/**
+ * Whether our reader is slow, and not the sender. A stream that is read with `read()` always reports itself as paused.
+ */
 const waitsForReader = (request: IncomingMessage): boolean =>
   request.readableLength > 0 || (request.isPaused() && request.listenerCount('readable') === 0)
 

@@ -46,7 +46,7 @@ const connect = async () => {
   }
 }
 
-suite('pings', () => {
+suite('pings from clients', () => {
   test('each ping is answered with its own payload', async () => {
     await using pair = await connect()
     for (const said of ['one', 'two']) {
@@ -55,7 +55,7 @@ suite('pings', () => {
     }
   })
 
-  test('pongs do not pile up for a client that reads nothing; later the latest ping is answered', async () => {
+  test('for a client that reads nothing pongs do not pile up; later only the latest ping is answered', async () => {
     await using pair = await connect()
     let heard = 0
     pair.held.on('ping', () => {

@@ -1,12 +1,12 @@
 // Common parts of all our WebSockets: keep-alive pings, backpressure, and a close reason that fits its 123 bytes.
 import type { RawData, WebSocket } from 'ws'
 
-/** Proxies close a connection that is silent for a minute. Less than half of that leaves room for one lost ping. */
+/** Milliseconds between pings. Proxies close a connection that is silent for a minute, and one ping may be lost. */
 const pingMs = 25_000
-/** After this many unanswered pings, the peer is gone or does not read. */
+/** After this many unanswered pings, the peer counts as gone. */
 const missedPings = 3
 
-/** Sends pings until the socket closes, and ends it if the peer does not answer. */
+/** Sends pings until the socket closes, and closes it if the peer does not answer. */
 export const keepAlive = (socket: WebSocket): void => {
   let unanswered = 0
   const timer = setInterval(() => {
@@ -47,7 +47,10 @@ export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise
     else resolve()
   })
 
-/** Sends bytes from memory that will be overwritten. True: they were sent at once. False: wait for `done`. */
+/**
+ * Sends bytes from memory that will be overwritten. Returns true if they were sent at once. False: the caller must wait
+ * for `done`.
+ */
 export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => void): boolean => {
   if (socket.readyState !== socket.OPEN) return true
   let isWaiting = false

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import fastify from 'fastify'
 import { boundUnread, cutOffIdle } from './unread-answers.ts'
 
-// More than the kernel buffers for a reader that reads nothing.
+// Size of an answer that exceeds what the kernel buffers for a reader that reads nothing.
 const answerBytes = 24 * 1024 ** 2
 
 const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'>) => {
@@ -53,13 +53,13 @@ const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
       await pause(pauseMs)
     }
   } catch {
-    // The server closed the connection.
+    // A connection that the server closes ends the loop.
   }
   return bytes
 }
 
-suite('answers that their readers do not take', () => {
-  test('an answer that nobody reads is ended, one that is read slowly is not', async () => {
+suite('answers that are read slowly or not at all', () => {
+  test('an answer that nobody reads is ended; an answer that is read slowly is not', async () => {
     await using server = await serving({ idleMs: 2500 })
     const slow = await server.ask('/a/large')
     const idle = await server.ask('/a/large')
@@ -70,7 +70,7 @@ suite('answers that their readers do not take', () => {
     assert.ok((await read(idle)) < answerBytes)
   })
 
-  test('an answer that has no bytes to read for a while is not ended', async () => {
+  test('an answer that has no bytes to send for a while is not ended', async () => {
     await using server = await serving({ idleMs: 400 })
     assert.ok((await read(await server.ask('/silent-at-first'))) > answerBytes)
   })
@@ -87,7 +87,7 @@ suite('answers that their readers do not take', () => {
     for (const whole of [frugal, newcomer, third]) assert.ok((await read(whole)) > answerBytes)
   })
 
-  test('bytes that were read do not count any more', async () => {
+  test('bytes that were read no longer count', async () => {
     await using server = await serving({ mostBytes: 2.5 * answerBytes })
     for (let round = 0; round < 2; round++) {
       const [first, second] = [await server.ask('/a/large'), await server.ask('/a/large')]

@@ -4,10 +4,13 @@ import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Shares } from './shares.ts'
 
-/** Smaller ones are not counted: the kernel takes them at once. */
+/** Answers below this size are not counted, because the kernel takes them at once. */
 const largeBytes = 64 * 1024
 
-/** Long, because a socket shows the progress of a slow reader only in steps of a megabyte or more. */
+/**
+ * Longest time without a read, in milliseconds. Long, because a socket shows the progress of a slow reader only in
+ * steps of a megabyte or more.
+ */
 const longestIdleMs = 300_000
 
 /** Ends an answer if its reader takes no byte for `idleMs` (at most twice that) although bytes are waiting. */
@@ -20,7 +23,7 @@ export const cutOffIdle = (answer: ServerResponse, idleMs = longestIdleMs): void
 type Bounds = {
   /** The owner that the bytes of an answer count for. */
   ownerOf: (request: FastifyRequest) => string
-  /** Most bytes of all large answers together. Above it, the owner with the most bytes loses the oldest answer. */
+  /** Most bytes of all large answers together. Above this, the owner with the most bytes loses the oldest answer. */
   mostBytes?: number
   idleMs?: number
 }

@@ -100,7 +100,7 @@ suite('readPart', () => {
     }
   })
 
-  test('a refusal of a union says once what is allowed, with names and examples', () => {
+  test('a refusal of a union names each allowed value once, with names and examples', () => {
     const Shape = Type.Object({
       mode: optional(Type.Enum(['soft', 'hard', ''])),
       language: optional(Type.Enum(['python'])),
@@ -135,7 +135,7 @@ suite('readPart', () => {
     assert.throws(() => readPart(Shape, 'body', { gone: 1, word: 'b' }), { code: 'bad_request', message })
   })
 
-  test('refuses a body with too many values, wherever in the body they are', () => {
+  test('a body with too many values is refused, wherever in the body they are', () => {
     const most = Array(mostValues - 1).fill('x')
     const message = `body must not hold more than ${mostValues} values`
     const List = Type.Object({ of: Type.Array(Type.String()) })

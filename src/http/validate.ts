@@ -8,7 +8,7 @@ import { deepest, mostValues } from './json-text.ts'
 type Part = 'params' | 'query' | 'body'
 
 type Check = ReturnType<typeof Compile>
-/** `exact` accepts only values without missing or unknown fields. Absent if a default may have to be filled in. */
+/** `exact` accepts only values without missing or unknown fields. Absent if the schema has defaults to fill in. */
 type Validator = { check: Check; exact: Check | undefined }
 
 const validators = new WeakMap<TSchema, Validator>()
@@ -144,7 +144,7 @@ const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | und
 
 type Complaint = ReturnType<Check['Errors']>[number]
 
-/** Most allowed values that the sentence of one refusal lists. */
+/** Most allowed values that one refusal lists. */
 const mostNamed = 30
 
 /** Says which values would be allowed. For a pattern, the schema says it in its `description`. */
@@ -179,8 +179,9 @@ const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
 }
 
 /**
- * Checks one part of a request and answers it, or a copy of it, without unknown fields and with defaults filled in.
- * Throws `bad_request` whose sentence joins every complaint (the public SDK shows `message` as one string).
+ * Checks one part of a request. Returns the value, or a copy of it, without unknown fields and with defaults filled in.
+ * Throws `bad_request` with a sentence that joins every complaint, because the public SDK shows `message` as one
+ * string.
  */
 export const readPart = (schema: TSchema, part: Part, given: unknown): unknown => {
   const unusable = findTooLong(schema, given, part) ?? findUnusable(given, part)

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { Batches } from './batches.ts'
 
-suite('work that is done for many at a time', () => {
-  /** Each batch waits for `finish`. */
+suite('batches of work', () => {
+  /** Work whose batches wait for `finish`. */
   const held = (most: number) => {
     const begun: string[][] = []
     const finishing: (() => void)[] = []
@@ -19,7 +19,7 @@ suite('work that is done for many at a time', () => {
     return { begun, batches, finish }
   }
 
-  test('the first begins at once; what comes meanwhile is done together, up to the bound', async () => {
+  test('the first item runs at once; items that come meanwhile run together, up to the bound', async () => {
     const { begun, batches, finish } = held(2)
     const all = ['a', 'b', 'c', 'd'].map((item) => batches.run(item))
     assert.deepEqual(begun, [['a']])
@@ -32,7 +32,7 @@ suite('work that is done for many at a time', () => {
     assert.deepEqual(begun.at(-1), ['e'])
   })
 
-  test('a failing piece of work fails alone', async () => {
+  test('a failing item fails alone', async () => {
     const { batches, finish } = held(9)
     const all = Promise.allSettled(['a', 'bad', 'c'].map((item) => batches.run(item)))
     for (let round = 0; round < 2; round++) await finish()

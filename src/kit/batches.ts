@@ -1,11 +1,11 @@
 type Waiting<Item> = { item: Item; resolve: () => void; reject: (error: unknown) => void }
 
-/** How each item of a batch went, in the order of the items. */
+/** The outcome of each item of a batch, in the order of the items. */
 export type Outcomes = readonly PromiseSettledResult<unknown>[]
 
 /**
- * Does for many at a time what costs the same for one. An item that finds nothing under way begins at once, alone. What is asked
- * for meanwhile waits, and is done together next. So whatever an item's caller did before it asked, its batch begins after that.
+ * Joins items whose work costs the same for many as for one. An item runs at once and alone if no batch is running.
+ * Other items wait and run together in the next batch. So a batch always begins after its items were added.
  */
 export class Batches<Item> {
   readonly #work: (items: readonly Item[]) => Promise<Outcomes>
@@ -13,7 +13,7 @@ export class Batches<Item> {
   #waiting: Waiting<Item>[] = []
   #isRunning = false
 
-  /** `most`: items of one batch. */
+  /** `most`: largest number of items in one batch. */
   constructor(most: number, work: (items: readonly Item[]) => Promise<Outcomes>) {
     this.#most = most
     this.#work = work

@@ -15,7 +15,7 @@ suite('a budget', () => {
     assert.equal(budget.has('a'), false)
   })
 
-  test('each owner gets its sure share even if others have used all the room', () => {
+  test('each owner gets its sure share even if others have used the whole budget', () => {
     const budget = new Budget({ each: 10, all: 10, sure: 3 })
     assert.ok(budget.take('a', 10))
     assert.deepEqual(
@@ -28,12 +28,12 @@ suite('a budget', () => {
     assert.ok(budget.take('b', 7))
   })
 
-  test('an owner takes part of what it asks, and never holds more than it leaves free', () => {
+  test('an owner may take part of what it asks for, and holds at most as much as it leaves free', () => {
     const budget = new Budget({ all: 100, ofFree: 1 })
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)
     assert.equal(budget.takeUpTo('b', 10), 10)
-    // The owner of more than what is left free gets nothing, and nothing is taken from it.
+    // An owner that holds more than is left free gets nothing, and loses nothing.
     assert.deepEqual([budget.take('a'), budget.takeUpTo('b', 80)], [false, 15])
     budget.give('a', 50)
     assert.equal(budget.has('a'), false)

@@ -1,11 +1,11 @@
 // A budget: an amount that owners share at the same time. A use that finds no room is refused.
 
 type Limits = {
-  /** Most of one owner. Default: no limit. */
+  /** Most that one owner may hold. Default: no limit. */
   each?: number
-  /** Most of all owners together. Default: no limit. */
+  /** Most that all owners together may hold. Default: no limit. */
   all?: number
-  /** Share that each owner gets even if the others have used all the room. Default: 0. */
+  /** Share that each owner gets even if the others have used the whole budget. Default: 0. */
   sure?: number
   /** An owner holds at most this fraction of what it leaves free. 1: as much as it leaves to others. Default: no limit. */
   ofFree?: number
@@ -31,7 +31,7 @@ export class Budget<Owner = string> {
     return true
   }
 
-  /** Takes as much of the amount as there is room for. Returns how much that is, which has to be given back. */
+  /** Takes as much of the amount as there is room for. Returns the taken amount, which must be given back. */
   takeUpTo(owner: Owner, amount: number): number {
     const taken = Math.max(0, Math.min(amount, this.#roomFor(owner)))
     this.#add(owner, taken)

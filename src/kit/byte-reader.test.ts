@@ -49,7 +49,7 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     assert.equal(await new ByteReader(empty.near).some(), undefined)
   })
 
-  test('throws if the connection fails while it waits, with the cause', async () => {
+  test('a reader throws if the connection fails while it waits, with the cause', async () => {
     using pair = await openPair()
     const waiting = new ByteReader(pair.near).exactly(3)
     pair.near.destroy(new Error('given up'))

@@ -2,7 +2,7 @@
 // buffer, so another reader can take over the socket in the middle of its stream.
 import type { Socket } from 'node:net'
 
-/** The stream ended before all requested bytes came, or the connection failed. */
+/** Thrown if the stream ended before all requested bytes came, or if the connection failed. */
 export class BrokenStream extends Error {
   override name = 'BrokenStream'
 }
@@ -19,7 +19,10 @@ export class ByteReader {
     this.#socket = socket
   }
 
-  /** Returns `undefined` if the stream ends before the first byte. Throws `BrokenStream` if it ends after that. */
+  /**
+   * Reads exactly `size` bytes. Returns `undefined` if the stream ends before the first byte. Throws `BrokenStream` if
+   * it ends after that.
+   */
   async exactly(size: number): Promise<Buffer | undefined> {
     if (size === 0) return Buffer.alloc(0)
     const bytes = await this.#next(size)
@@ -28,7 +31,7 @@ export class ByteReader {
     return bytes
   }
 
-  /** Returns `undefined` at the end of the stream. */
+  /** Reads the bytes that have come, at least one. Returns `undefined` at the end of the stream. */
   some(): Promise<Buffer | undefined> {
     return this.#next()
   }
@@ -47,14 +50,17 @@ export class ByteReader {
     }
   }
 
-  /** Adds its listeners only once. A stream emits `readable` for each new listener, even with too few bytes: a busy loop. */
+  /**
+   * Adds the listeners only once. A stream emits `readable` for each new listener even with too few bytes, which would
+   * be a busy loop.
+   */
   #listen() {
     if (this.#isListening) return
     this.#isListening = true
     for (const event of events) this.#socket.on(event, this.#onEvent)
   }
 
-  /** Removes the listeners, so that another reader can take over. */
+  /** Removes the listeners of this reader, so that another reader can take over. */
   release() {
     this.#isListening = false
     for (const event of events) this.#socket.off(event, this.#onEvent)

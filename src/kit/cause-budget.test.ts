@@ -36,7 +36,7 @@ suite('log lines of one cause', () => {
     assert.equal(lines.filter(({ msg }) => msg === 'the end').length, 10)
   })
 
-  test('share one budget when there are too many causes', () => {
+  test('causes share one budget when there are too many of them', () => {
     const budget = new CauseBudget(3, () => {})
     const letters = (n: number) => n.toString(26).replace(/\d/g, (digit) => String.fromCharCode(113 + Number(digit)))
     const taken = Array.from({ length: 2000 }, (_, n) => budget.take(letters(n), () => {})).filter(Boolean)

@@ -2,7 +2,7 @@
 
 const linesPerMinute = 30
 const minute = 60_000
-/** All further causes share one budget. */
+/** Most causes with their own budget. All further causes share one budget. */
 const mostCauses = 500
 const mostText = 200
 
@@ -40,7 +40,10 @@ export class CauseBudget {
   readonly #afterMinute: (work: () => void) => void
   #isCounting = false
 
-  /** `afterMinute` must call its argument once, a minute later. Tests end the minute themselves. */
+  /**
+   * `afterMinute` must call its argument once, a minute later. Tests pass a function that ends the minute when they
+   * want.
+   */
   constructor(most = linesPerMinute, afterMinute = (work: () => void): void => void setTimeout(work, minute).unref()) {
     this.#most = most
     this.#afterMinute = afterMinute

@@ -1,5 +1,5 @@
-// Lets a small process start programs for us. Starting a program copies the calling process; for a large process that takes
-// milliseconds in which it does nothing else. The other side, with the protocol, is native/serve.c.
+// Lets a small process start programs for us. Starting a program copies the calling process. A large process does
+// nothing else during these milliseconds. The other side, with the protocol, is native/serve.c.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
@@ -8,7 +8,7 @@ export type Question = {
   argv: readonly string[]
   /** Meaning of `argv`: steps of the launcher, which the server runs itself, or a program and its arguments. */
   are?: 'steps' | 'program'
-  /** The command moves a process between cgroups. */
+  /** True if the command moves a process between cgroups. */
   movesProcess?: boolean
   input?: string
   timeoutMs: number
@@ -47,7 +47,10 @@ export class CommandServer {
     this.#env = env
   }
 
-  /** Rejects if the server is gone or ends meanwhile. Then the command may have run or not. */
+  /**
+   * Runs a command and returns how it ended. Rejects if the server is gone or ends meanwhile; then the command may have
+   * run or not.
+   */
   run(question: Question): Promise<Ending> {
     const id = ++this.#last % 2 ** 32
     const bytes = encode(id, question)

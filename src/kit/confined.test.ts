@@ -133,7 +133,7 @@ print(tries(os.fork), tries(lambda: os.kill(${process.pid}, 0)), tries(lambda: o
     assert.equal(python({ sockets: 'none' }, alone), 'thread\nEPERM EPERM EPERM done')
   })
 
-  test('a limit of memory ends it, and it inherits no descriptor', () => {
+  test('a memory limit ends a confined program, which inherits no file descriptor', () => {
     const memory = { sockets: 'none', limits: { memory: 256 * 1024 ** 2 } } as const
     assert.match(python(memory, 'bytearray(512 * 1024 ** 2)'), /MemoryError/)
     assert.equal(

@@ -1,24 +1,24 @@
-// Command lines that start programs without privileges. `native/confine.c` defines each word of them.
+// Command lines that start programs without privileges. `native/confine.c` defines each of their words.
 import { constants } from 'node:os'
 import { resolve } from 'node:path'
 
 const confine = resolve(import.meta.dirname, '../../native/build/confine')
 
 /**
- * Uids of the host without a user name. Each belongs to one program, so that no program can signal or trace another. Nothing
- * else on the host runs under them.
+ * Uids of the host without a user name. Each uid belongs to one program, so that no program can signal or trace
+ * another. Nothing else on the host runs under these uids.
  */
 export const users = {
   postgres: 61001,
   control: 61002,
   gate: 61003,
-  /** Answers names for sandboxes with a list of domains. */
+  /** The program that resolves names for sandboxes with a list of domains. */
   resolver: 61004,
-  /** Pulls images from registries. */
+  /** The program that pulls images from registries. */
   fetcher: 61005,
-  /** Compiles TypeScript to JavaScript by removing types. */
+  /** The program that compiles TypeScript to JavaScript by removing types. */
   compiler: 61006,
-  /** Decompresses untrusted data. */
+  /** The program that decompresses untrusted data. */
   unpacker: 61007,
 } as const
 
@@ -28,7 +28,10 @@ export type Shown = { from: string; at?: string; isWritable?: boolean }
 export type Confined = {
   command: readonly string[]
   uid: number
-  /** What the program sees besides the host's /usr, some devices and its own entry in /proc. Mounted in this order. */
+  /**
+   * The files that the program sees besides the host's /usr, some devices and its own entry in /proc. Mounted in this
+   * order.
+   */
   shown?: readonly Shown[]
   /** Directories that are hidden, because they may lie below a directory that is shown. */
   hidden?: readonly string[]
@@ -37,7 +40,7 @@ export type Confined = {
    * `unix`: no network interface, only unix sockets in directories that it sees. `none`: no socket at all.
    */
   sockets: 'internet' | 'unix' | 'none'
-  /** The program may start processes and signal them. Otherwise it may only start threads. */
+  /** True if the program may start processes and signal them. Otherwise it may only start threads. */
   hasProcesses?: boolean
   mayBindLowPorts?: boolean
   /** `memory` is the address space and `data` its private part, in bytes. `cpu` is in seconds. */

@@ -4,7 +4,10 @@ const btrfsMagic = 0x9123683e
 
 export const isBtrfs = async (path: string): Promise<boolean> => (await statfs(path)).type === btrfsMagic
 
-/** False even for root if the file system is mounted read-only, or became read-only after an error. */
+/**
+ * Whether this process can write to the path. False even for root if the file system is read-only, or became read-only
+ * after an error.
+ */
 export const isWritable = (path: string): Promise<boolean> =>
   access(path, constants.W_OK).then(
     () => true,

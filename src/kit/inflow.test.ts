@@ -29,7 +29,7 @@ suite('Inflow', () => {
     assert.ok(Buffer.concat(await pair.near.toArray()).equals(sent))
   })
 
-  test('Inflow with hearOut drops writes that the other side refuses, and reads its earlier answer', async () => {
+  test('Inflow with hearOut ignores refused writes, and reads the answer that the other side sent before', async () => {
     using pair = await openPair()
     pair.near.hearOut().pause()
     pair.far.write('too much')
@@ -149,7 +149,7 @@ suite('Inflow', () => {
     } finally {
       for (const pair of pairs) pair[Symbol.dispose]()
     }
-    // Their budget is free for other connections again.
+    // The budget of these consumers is free for other connections again.
     using pair = await openPair()
     const large = Promise.withResolvers<void>()
     pair.near.takeOver(({ buffer }) => {
@@ -160,7 +160,7 @@ suite('Inflow', () => {
     await large.promise
   })
 
-  test('there is room before each piece that the consumer may overwrite', async () => {
+  test('the consumer may overwrite a few bytes before each piece, to add a header', async () => {
     using pair = await openPair()
     pair.far.end('text')
     const taken = Promise.withResolvers<string>()

@@ -1,6 +1,6 @@
 // A connection that reads into the same buffer again and again, in pieces as large as the kernel has them. Node itself
-// allocates new memory for each 64 KiB, which costs more than forwarding the bytes. Listeners of the usual stream events
-// get copies. read-memory.ts decides the size of the buffer.
+// allocates new memory for each 64 KiB, which costs more than forwarding the bytes. Listeners of the usual stream
+// events get copies. read-memory.ts decides the size of the buffer.
 import type { ServerResponse } from 'node:http'
 import { type NetConnectOpts, Socket, type SocketConstructorOpts } from 'node:net'
 import { Duplex, type Writable } from 'node:stream'
@@ -8,27 +8,30 @@ import { ReadMemory } from './read-memory.ts'
 import { goOnInTurn, longMs } from './yield.ts'
 
 /**
- * Gets bytes that the next read overwrites. Returns true if it does not need them any more. Otherwise nothing is read until
- * the connection is resumed.
+ * A consumer of bytes that the next read overwrites. Returns true if it needs them no longer. If it returns false,
+ * nothing is read until the connection is resumed.
  */
 export type Take = (bytes: Buffer) => boolean
 
-/** More than the default buffer of a unix socket. */
+/** Largest buffer: more than the default buffer of a unix socket. */
 const mostBytes = 256 * 1024
-/** For listeners of stream events. A listener may be a parser, for which each byte of a hostile server is work. */
+/**
+ * Largest piece for listeners of stream events. A listener may be a parser, for which each byte of a hostile server is
+ * work.
+ */
 const mostParsedBytes = 64 * 1024
 
 type Done = (error?: Error | null) => void
 
-/** Errors of a write after the other side has closed. */
+/** Errors of a write after the other side has closed the connection. */
 const refusals = ['EPIPE', 'ECONNRESET']
 
 export class Inflow extends Socket {
   #take: Take | undefined
   #hearsOut = false
-  /** The other side does not read any more. */
+  /** True if the other side does not read any more. */
   #isRefused = false
-  /** The last piece took long to process, so reading waits (yield.ts). */
+  /** True while reading waits, because the last piece took long to process (yield.ts). */
   #isWaiting = false
 
   constructor(options: SocketConstructorOpts = {}) {
@@ -60,8 +63,8 @@ export class Inflow extends Socket {
   }
 
   /**
-   * From now on a write that the other side refuses is dropped without an error. So the answer of a server that answers and
-   * closes before it has read everything is still read. Node would close the connection with the answer unread.
+   * Calling this makes later writes that the other side refuses fail silently. So an answer is still read if its server
+   * closes before it has read everything. Node would close the connection with the answer unread.
    */
   hearOut(): this {
     this.#hearsOut = true
@@ -113,7 +116,7 @@ export class Inflow extends Socket {
     if (!this.#isWaiting) super._read(size)
   }
 
-  /** From now on all bytes go to `take`, beginning with those that are already buffered. */
+  /** Passes all bytes to `take` from now on, beginning with those that are already buffered. */
   takeOver(take: Take): void {
     this.#take = take
     const pieces: Buffer[] = []
@@ -129,7 +132,10 @@ export class Inflow extends Socket {
   }
 }
 
-/** Writes to a stream that does not use bytes after its write callback. True: written at once. False: wait for `next`. */
+/**
+ * Writes to a stream that does not use bytes after its write callback. Returns true if they are written at once. False:
+ * the caller must wait for `next`.
+ */
 export const writeThrough = (to: Writable, bytes: Uint8Array, next: () => void): boolean => {
   let isWaiting = false
   to.write(bytes, () => {

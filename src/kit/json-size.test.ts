@@ -14,7 +14,7 @@ suite('the size of a text in JSON', () => {
     'DEL and the line separators of JavaScript': Buffer.from('\x7f\u2028\u2029'),
     nothing: Buffer.alloc(0),
   })) {
-    test(`the size of ${what} is that of its JSON`, () => {
+    test(`the size of ${what} equals the length of its JSON`, () => {
       assert.deepEqual(fitIntoJson(bytes, 1_000_000), { bytes: bytes.length, json: inJson(bytes) })
     })
   }

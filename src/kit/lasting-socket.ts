@@ -1,10 +1,10 @@
-// A WebSocket to one of our servers that detects when it is lost and reconnects. It may only make things faster: correct
-// behaviour must not depend on it.
+// A WebSocket to one of our servers that detects when it is lost and reconnects. The socket may only make things
+// faster: correct behaviour must not depend on it.
 import { WebSocket } from 'ws'
 import type { Logger } from './log.ts'
 
 export type LastingSocketParts = {
-  /** `http:` or `https:`, like other calls to the same server. */
+  /** The server's URL, with `http:` or `https:` like other calls to the same server. */
   url: URL
   /** Sent as the bearer token of every connection. */
   key: string
@@ -15,17 +15,17 @@ export type LastingSocketParts = {
   onText: (text: string) => void
   /** Called when an open connection is lost. */
   onLost?: () => void
-  /** Called with every ping. */
+  /** Called with every ping of the socket. */
   onBeat?: () => void
   reconnectMs?: { first: number; longest: number }
 }
 
 const messageBytes = 8 * 1024 * 1024
-/** With more unsent bytes than this, the other side counts as stuck. */
+/** Most unsent bytes. With more, the other side counts as stuck. */
 const unsentBytes = 16 * 1024 * 1024
 const defaultBeatSeconds = 10
 
-/** Random, so that a hundred clients do not reconnect at the same moment. */
+/** Makes the delay random, so that a hundred clients do not reconnect at the same moment. */
 const jittered = (ms: number) => ms * (0.5 + Math.random() / 2)
 
 const asSocketUrl = (url: URL): URL => {
@@ -53,7 +53,7 @@ export class LastingSocket implements Disposable {
     return this.#isOpen
   }
 
-  /** Returns false if the socket is not open. An important message must then be sent another way. */
+  /** Sends a text. Returns false if the socket is not open; an important message must then be sent another way. */
   say(text: string): boolean {
     if (!this.#isOpen || !this.#socket) return false
     if (this.#socket.bufferedAmount > unsentBytes) {

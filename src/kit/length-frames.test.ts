@@ -41,7 +41,7 @@ suite('frames of a stream', { timeout: 20_000 }, () => {
     }
   })
 
-  test('undefined at the end of the stream; an error if it ends inside a frame or a frame is too long', async () => {
+  test('reading returns undefined at the end of the stream, and throws inside a frame and for a long frame', async () => {
     {
       using pair = await openPair()
       pair.far.end(frameOf(Buffer.from('last')))

@@ -15,7 +15,7 @@ export const frameOf = (message: Uint8Array): Buffer => {
 
 export const jsonFrameOf = (message: unknown): Buffer => frameOf(Buffer.from(JSON.stringify(message)))
 
-/** Resolves when more may be written. */
+/** Writes one message. Resolves when more may be written. */
 export const sendFrame = async (socket: Socket, frame: Uint8Array): Promise<void> => {
   if (socket.destroyed) throw new BrokenStream('the connection is closed')
   if (!socket.write(frame)) await anyOf(socket, ['drain', 'close'])
@@ -40,7 +40,7 @@ export class Frames {
     this.#mostBytes = mostBytes
   }
 
-  /** Returns undefined at the end of the stream. */
+  /** Reads the next message. Returns undefined at the end of the stream. */
   async next(): Promise<Buffer | undefined> {
     const head = await this.#bytes.exactly(headBytes)
     if (head === undefined) return undefined

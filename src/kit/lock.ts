@@ -4,7 +4,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'
 
-/** A lock that is not disposed of is held until this process ends. */
+/** A held lock. A lock that is not disposed of is held until this process ends. */
 export type Lock = Disposable
 
 // Node opens files close-on-exec, so no program that we start keeps the lock after we end.
@@ -28,7 +28,7 @@ const waitOn = async (file: number, timeoutMs: number): Promise<boolean> => {
   return status === 0
 }
 
-/** Returns `undefined` if another process holds the lock. */
+/** Takes a lock without waiting. Returns `undefined` if another process holds it. */
 export const tryLock = (path: string): Lock | undefined => {
   const file = open(path)
   if (tryOn(file)) return lockOn(file)
@@ -42,7 +42,7 @@ type WaitOptions = {
   timeoutMs: number
 }
 
-/** Throws if the lock was not freed in time, or if the path cannot be opened. */
+/** Waits for a lock. Throws if the lock was not freed in time, or if the path cannot be opened. */
 export const waitForLock = async (path: string, { onWait, timeoutMs }: WaitOptions): Promise<Lock> => {
   const file = open(path)
   try {

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { createLog } from './log.ts'
 
 suite('the log', () => {
-  test('logs an error’s name, message, code and stack, under any key, and no bytes that hang on it', () => {
+  test('the log has name, message, code and stack of an error under any key, and no other fields of it', () => {
     const lines: string[] = []
     const log = createLog('test', 'warn', { write: (line) => void lines.push(line) })
     for (const name of ['err', 'error', 'cause']) {

@@ -6,7 +6,7 @@ import { takeLine, traceIds } from './telemetry/telemetry.ts'
 
 export type { Logger }
 
-/** Longer texts are cut. A stack trace is shorter. */
+/** Longest text in a line, in characters. Longer texts are cut. A stack trace is shorter. */
 const mostText = 8192
 const fatal = 60
 
@@ -56,7 +56,7 @@ export const createLog = (
     },
   )
 
-/** A log that says nothing, for tests. */
+/** A log that writes nothing, for tests. */
 export const silentLog = (): Logger => pino({ level: 'silent' })
 
 /**

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { networkOf } from './network-of.ts'
 
 suite('networkOf', () => {
-  test('an address of IPv4 stands for itself, however it is written, and one of IPv6 for its /64', () => {
+  test('an IPv4 address counts alone in any spelling, and an IPv6 address counts as its /64', () => {
     for (const [address, network] of [
       ['192.0.2.7', '192.0.2.7'],
       ['::ffff:192.0.2.7', '192.0.2.7'],

@@ -1,7 +1,10 @@
 // The network of an address. Callers without a credential are counted per network.
 import { isIPv4, isIPv6 } from 'node:net'
 
-/** Four groups are a /64: a customer who gets one IPv6 address usually gets all 2^64 of its /64. */
+/**
+ * Number of groups of an IPv6 address that name its network. Four groups are a /64: a customer who gets one IPv6
+ * address usually gets all 2^64 of its /64.
+ */
 export const networkGroups = 4
 
 export const networkOf = (address: string, groupsKept = networkGroups): string => {

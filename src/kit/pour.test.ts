@@ -72,7 +72,7 @@ suite('pour', () => {
     await finished
   })
 
-  test('small pieces of one turn are joined to one write, in order with large ones', async () => {
+  test('small pieces of one turn of the event loop are joined to one write, in order with large ones', async () => {
     const from = new Readable({ read: () => {} })
     const written: string[] = []
     const to = new Writable({

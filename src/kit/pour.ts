@@ -5,7 +5,7 @@ import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { Inflow, writeThrough } from './inflow.ts'
 
-/** Smaller buffers are not worth freeing, and most of them share a pool with others. */
+/** Buffers below this size are not worth freeing, and most of them share a pool with others. */
 const leastBytes = 4096
 
 /** Frees the memory of bytes that nobody uses any more, unless it is shared. The array is empty afterwards. */
@@ -13,7 +13,10 @@ export const giveBack = ({ buffer, byteLength }: Uint8Array): void => {
   if (byteLength >= leastBytes && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
 
-/** Only for sockets: after its callback a socket does not use the bytes any more. Other streams may keep them. */
+/**
+ * Passes bytes on to a socket and frees them after the write. Other streams may still use the bytes after their
+ * callback.
+ */
 const pourThrough = (from: Inflow, to: Socket): (() => void) => {
   const goOn = () => void from.resume()
   const onEnd = () => void to.end()
@@ -27,12 +30,12 @@ const pourThrough = (from: Inflow, to: Socket): (() => void) => {
 }
 
 /**
- * Like `pipe`, for bytes that nobody else uses. `end` is called at the end of `from`. Returns a function that stops it. The
- * first stop pauses `from`; later stops do nothing, because another reader may use `from` by then.
+ * Like `pipe`, for bytes that nobody else uses. `end` is called at the end of `from`. Returns a function that stops the
+ * pipe. The first stop pauses `from`; later stops do nothing, because another reader may use `from` by then.
  */
 export const pour = (from: Readable, to: Writable, end = (): void => void to.end()): (() => void) => {
   if (from instanceof Inflow && to instanceof Socket) return pourThrough(from, to)
-  // Small pieces of one turn of the event loop, as many as one read can give, are joined to one write.
+  // Small pieces of one turn of the event loop are joined to one write, up to the size of one read.
   let small: Uint8Array[] = []
   const write = (bytes: Uint8Array) => {
     if (!to.write(bytes, () => giveBack(bytes))) from.pause()

@@ -18,7 +18,7 @@ const findStat = (pid: number): { state: string; startTime: string } | undefined
 /** The identity of a running process. */
 export const identityOf = (pid: number): ProcessIdentity => ({ pid, startTime: findStat(pid)?.startTime ?? 'gone' })
 
-/** False for a zombie too: it holds no resources any more. */
+/** Whether the process runs. False for a zombie too, because a zombie holds no resources any more. */
 export const isAlive = ({ pid, startTime }: ProcessIdentity): boolean => {
   const stat = findStat(pid)
   return stat !== undefined && stat.startTime === startTime && stat.state !== 'Z' && stat.state !== 'X'

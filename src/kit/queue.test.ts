@@ -4,7 +4,7 @@ import { FairQueue } from './queue.ts'
 
 const settled = () => new Promise(setImmediate)
 
-/** Takes turns in a queue, and ends the oldest. `order` has the owner of each turn that was taken. */
+/** Takes turns in a queue and can end the oldest turn. `order` has the owner of each turn that was taken. */
 const track = (queue: FairQueue) => {
   const order: string[] = []
   const turns: Disposable[] = []
@@ -66,7 +66,7 @@ suite('a fair queue', () => {
     assert.equal(order.join(''), 'ac')
   })
 
-  test('a new caller does not get a turn that ends before those who wait', async () => {
+  test('a new caller does not take the place that a finished turn frees before those who wait', async () => {
     const queue = new FairQueue({ atOnce: 1 })
     const { take, order } = track(queue)
     const first = await queue.take('a')

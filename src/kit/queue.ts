@@ -1,5 +1,5 @@
-// A fair queue: so much work runs at once, so much of one owner, and the rest waits in order. The number of waiting pieces is bounded,
-// by the queue or by whoever calls it.
+// A fair queue. It limits how much work runs at once, in total and per owner. The rest waits in order. The number of
+// waiting pieces is bounded by the queue or by its caller.
 import type { Budget } from './budget.ts'
 
 type Limits<Owner> = {
@@ -36,8 +36,8 @@ export class FairQueue<Owner = string> {
   }
 
   /**
-   * Runs `work` when it is its turn, at once if there is room. If `signal` aborts before that, the work is not run. Throws the error
-   * of a full queue, or the signal's reason.
+   * Runs `work` when its turn comes, at once if there is room. If `signal` aborts before that, `work` is not run.
+   * Throws the error of a full queue, or the signal's reason.
    */
   async run<T>(work: () => Promise<T>, { owner, signal }: Turn<Owner> = {}): Promise<T> {
     const waiting = this.#enter(owner, signal)
@@ -49,13 +49,13 @@ export class FairQueue<Owner = string> {
     }
   }
 
-  /** Waits for a turn, which lasts until it is disposed of, exactly once. Throws as `run` does. */
+  /** Waits for a turn, which lasts until it is disposed of, exactly once. Throws like `run`. */
   async take(owner?: Owner, signal?: AbortSignal): Promise<Disposable> {
     await this.#enter(owner, signal)
     return { [Symbol.dispose]: () => this.#end(owner) }
   }
 
-  /** Returns undefined if the turn begins at once. */
+  /** Begins a turn, or queues it. Returns undefined if the turn begins at once. */
   #enter(owner: Owner | undefined, signal: AbortSignal | undefined): Promise<void> | undefined {
     signal?.throwIfAborted()
     const { waiting } = this.#limits

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { readRate } from './rate.ts'
 
 suite('a rate', () => {
-  test('a rate has a number of calls and of seconds, both at least 1, and at most a day', () => {
+  test('a rate is a number of calls per seconds, both at least 1, for at most a day', () => {
     assert.deepEqual(readRate('1000/60'), { limit: 1000, ttlSeconds: 60 })
     assert.deepEqual(readRate('1/86400'), { limit: 1, ttlSeconds: 86_400 })
     for (const wrong of [

@@ -6,7 +6,9 @@ const headroomBytes = 16
 
 const leastBytes = 16 * 1024
 
-/** For all connections of this program. The small buffer of each connection is not counted. */
+/**
+ * Bytes of the large buffers of all connections of this program. The small buffer of each connection is not counted.
+ */
 const budgetBytes = 8 * 1024 * 1024
 /** A connection gets at most an eighth of the remaining budget, so that later connections get some too. */
 const shareOfRest = 8

@@ -1,4 +1,4 @@
-// The setting that puts mirrors before registries.
+// The setting that names mirrors of registries.
 
 /** `registry` is reached at `location`, which is a host, perhaps with a port and a path. */
 export type Mirror = { registry: string; location: string }
@@ -7,7 +7,7 @@ const shape = /^[a-zA-Z0-9.-]+(?::\d{1,5})?=[a-zA-Z0-9.-]+(?::\d{1,5})?(?:\/[a-z
 
 export const mirrorsMeaning = 'mirrors of registries, such as docker.io=mirror.corp:5000/hub, separated by commas'
 
-/** Returns nothing if one of them cannot be read. */
+/** Reads the mirrors from the setting. Returns `undefined` if one of them is invalid. */
 export const readMirrors = (names: readonly string[]): Mirror[] | undefined => {
   if (!names.every((name) => shape.test(name))) return undefined
   return names.map((name) => {

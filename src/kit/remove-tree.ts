@@ -6,7 +6,10 @@ import { runCommand } from './run-command.ts'
 const timeoutMs = 10 * 60_000
 const patienceMs = 100
 
-/** Succeeds if the path is already gone. `tries` retries with growing pauses, for files that an ending process still holds. */
+/**
+ * Removes the tree. Succeeds if the path is already gone. `tries`: attempts with growing pauses, for files that an
+ * ending process still holds.
+ */
 export const removeTree = async (path: string, { tries = 1 }: { tries?: number } = {}): Promise<void> => {
   for (let tried = 1; ; tried++) {
     try {

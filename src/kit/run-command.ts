@@ -6,11 +6,11 @@ import { join } from 'node:path'
 import { CommandServer, type Question } from './command-server.ts'
 
 type CommandOptions = {
-  /** Written to standard input. Absent: standard input is empty. */
+  /** Text that is written to standard input. Absent: standard input is empty. */
   input?: string
-  /** The program is killed after this time. */
+  /** Milliseconds after which the program is killed. */
   timeoutMs?: number
-  /** Runs with the lowest priority on the host. */
+  /** True: the program runs with the lowest priority on the host. */
   background?: boolean
   env?: Record<string, string>
 }
@@ -47,7 +47,9 @@ export const pathOfProgram = async (name: string): Promise<string> => {
 
 let server: CommandServer | undefined
 
-/** From now on the given small process (`native/serve.c`) starts our commands, which is cheaper for it than for us. */
+/**
+ * Makes the given small process (`native/serve.c`) start our commands from now on, which is cheaper for it than for us.
+ */
 export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Disposable => {
   const mine = new CommandServer(argv, systemEnvironment)
   server = mine
@@ -62,10 +64,10 @@ export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Dis
 /** Tells the command server to prepare for a command that moves a process between cgroups. */
 export const expectMove = (): void => server?.expectMove()
 
-/** Largest question to the command server. */
+/** Largest question to the command server, in bytes. */
 const questionLimitBytes = 1024 * 1024
 
-/** Returns undefined if no command server is in use for the question. */
+/** Runs a command by the command server. Returns undefined if there is none, or if it cannot take this question. */
 export const runByServer = async (question: Question): Promise<string | undefined> => {
   const { argv, input = '', timeoutMs } = question
   if (server === undefined || input.length > questionLimitBytes) return undefined
@@ -117,7 +119,8 @@ const runOurselves = (argv: readonly string[], options: CommandOptions & { timeo
     }
     child.stdout.on('data', keep(out))
     child.stderr.on('data', keep(err))
-    // A program may end before it has read all its input. Then only its exit code counts.
+    // A program may end before it has read all its input. Its exit code alone decides then, so errors of the write are
+    // ignored.
     child.stdin.on('error', () => {})
     child.stdin.end(input ?? '')
 

@@ -1,21 +1,21 @@
 // Reads the settings of a program from its environment and reports all errors at once.
 
 export type Settings = {
-  /** Returns the value. A missing value is a complaint. */
+  /** Reads a text. A missing value is a complaint. */
   text: (name: string, meaning: string) => string
   optional: (name: string) => string | undefined
   url: (name: string, meaning: string) => URL
-  /** `host:port`. */
+  /** Reads `host:port`. */
   address: (name: string, meaning: string) => { host: string; port: number }
-  /** A whole number that is not negative. */
+  /** Reads a whole number that is not negative. */
   whole: (name: string, meaning: string) => number
-  /** Adds a complaint that the other readers do not make. */
+  /** Adds a complaint of the caller's own. */
   complain: (sentence: string) => void
 }
 
 const unset = { url: new URL('http://unset.invalid'), address: { host: '', port: 0 } }
 
-/** Throws one Error with a line per complaint. An empty value counts as absent. */
+/** Reads all settings. Throws one Error with a line per complaint. An empty value counts as absent. */
 export const readSettings = <T>(environment: NodeJS.ProcessEnv, read: (settings: Settings) => T): T => {
   const complaints: string[] = []
   const optional = (name: string) => environment[name] || undefined

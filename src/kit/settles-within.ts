@@ -1,4 +1,4 @@
-/** Whether the promise resolves within `ms`. False too if it rejects, or if `hurry` aborts first. */
+/** Whether the promise resolves within `ms`. False also if it rejects, or if `hurry` aborts first. */
 export const settlesWithin = (promise: Promise<unknown>, ms: number, hurry?: AbortSignal): Promise<boolean> =>
   new Promise((resolve) => {
     const giveUp = () => settle(false)

@@ -5,7 +5,7 @@ export type SmtpAddress = {
   port: number
   /** True: TLS from the first byte. False: STARTTLS if the server offers it. */
   isTls: boolean
-  /** TLS is required, because a password is sent unencrypted only to this machine. */
+  /** True if TLS is required: a password is sent without encryption only to this machine. */
   needsTls: boolean
   credentials: { user: string; pass: string } | undefined
   from: string

@@ -71,7 +71,7 @@ suite('the address of a store', () => {
     }
   })
 
-  test('any text gives either an address or a sentence', () => {
+  test('reading any text returns an address or an error sentence', () => {
     fc.assert(
       fc.property(
         fc.oneof(

@@ -1,7 +1,7 @@
-// Shares our one thread fairly: expensive work for one caller lets others in between.
+// Shares the only thread fairly: expensive work for one caller lets other work run in between.
 import { setImmediate } from 'node:timers/promises'
 
-/** Work that takes at least this long has to wait afterwards. Ordinary work takes a tenth of it. */
+/** Milliseconds. Work that takes at least this long has to wait afterwards. Ordinary work takes a tenth of this. */
 export const longMs = 2
 
 const waiting: { tookMs: number; goOn: () => void }[] = []
@@ -17,9 +17,9 @@ const letOn = () => {
 }
 
 /**
- * For work that cannot be interrupted, such as parsing: its cost is known only afterwards. A caller whose work took t ms waits t ms
- * before `goOn` is called, and all such callers wait one after the other. So together they use at most half of the thread's time.
- * A caller must not queue again before its `goOn` was called.
+ * Yields after work that cannot be interrupted, such as parsing, whose cost is known only afterwards. A caller whose
+ * work took t ms waits t ms before `goOn` is called, and all such callers wait one after the other. So together they
+ * use at most half of the thread's time. A caller must not queue again before its `goOn` was called.
  */
 export const goOnInTurn = (tookMs: number, goOn: () => void): void => {
   waiting.push({ tookMs, goOn })
@@ -28,7 +28,7 @@ export const goOnInTurn = (tookMs: number, goOn: () => void): void => {
 
 const turnMs = 10
 
-/** For work in steps: long work lets others in every 10 ms. */
+/** Yields in work that has steps: every 10 ms, long work lets other work run. */
 export class EventLoopTurns {
   readonly #signal: AbortSignal
   #over = performance.now() + turnMs
@@ -37,7 +37,7 @@ export class EventLoopTurns {
     this.#signal = signal
   }
 
-  /** Called between short steps. Throws the signal's reason. */
+  /** Call this between short steps. Throws the signal's reason. */
   async next(): Promise<void> {
     if (performance.now() < this.#over) return
     await setImmediate()

@@ -11,16 +11,17 @@ export type Credential =
   | { kind: 'file-signature'; method: string; path: string; expires: string; signature: string }
 
 export type AccessQuestion = {
-  /** For a preview it may also be the token of a signed URL. */
+  /** Id or name of the sandbox. For a preview it may also be the token of a signed URL. */
   sandboxIdOrName: string
   credentials: Credential[]
   /** Port of a preview. Absent: the toolbox. `toolboxPort`: the toolbox at the address of a signed preview. */
   port?: number
-  /** True: the call counts as activity of the sandbox. */
+  /** True if the call counts as activity of the sandbox. */
   countsAsActivity: boolean
   /**
-   * The call was allowed before and is still open. It goes on after its signed URL expires, but ends if the URL is revoked.
-   * It also ends when a person's key or token expires: some issuers give no other sign that a person has left.
+   * True if the call was allowed before and is still open. It goes on after its signed URL expires, but ends if the URL
+   * is revoked. It also ends when a person's key or token expires: some issuers give no other sign that a person has
+   * left.
    */
   wasLetIn?: boolean
 }
@@ -28,7 +29,7 @@ export type AccessQuestion = {
 /** What granted access: one of the credentials, the token of a signed preview URL, or a public preview. */
 export type OpenedBy = Credential['kind'] | 'signed-preview' | 'public'
 
-/** The body of a 200. A refusal is an ordinary problem that the gate passes on. */
+/** The body of a 200: the call is allowed. A refusal is an ordinary problem that the gate passes on. */
 export type Access = {
   sandboxId: string
   organizationId: string
@@ -38,12 +39,15 @@ export type Access = {
   runnerAddress: string
   isStarted: boolean
   state: string
-  /** The call waits until the runner has at least this generation of the sandbox. Absent: no wait. */
+  /**
+   * Generation that the runner must have of the sandbox before the gate forwards the call. Absent: the gate does not
+   * wait.
+   */
   leastGeneration?: number
   openedBy: OpenedBy
-  /** The bearer token is a credential of this server, so the gate must not forward it into the sandbox. */
+  /** True if the bearer token is a credential of this server, so that the gate must not forward it into the sandbox. */
   isBearerOurs: boolean
-  /** Visitors with a browser see a warning page before the preview. */
+  /** True if visitors with a browser see a warning page before the preview. */
   warnsVisitors: boolean
   /** Host header for the server inside, with its port, because many servers refuse other names. Absent: the preview's host. */
   hostInside?: 'localhost'
@@ -62,10 +66,10 @@ export const accessKeptMs = 1000
 /** Sent over a gate's link (`GET /proxy/link`): the answer to a question that the gate will probably ask soon. */
 export type AccessAhead = {
   type: 'access'
-  /** `keyOfQuestion`. */
+  /** The question's key, made by `keyOfQuestion`. */
   question: string
   access: Access
-  /** When control decided it, in milliseconds since 1970 by control's clock. */
+  /** When control decided the answer, in milliseconds since 1970 by control's clock. */
   at: number
 }
 

@@ -13,11 +13,14 @@ export const mostParts = 1000
 
 export type UploadQuestion = { accessKey: string; sessionToken: string }
 
-/** The body of a 200. A 410 says that the credentials have expired; a 401 that they are unknown or revoked. */
+/**
+ * The body of a 200: the credentials are valid. A 410 means that they have expired; a 401 that they are unknown or
+ * revoked.
+ */
 export type UploadAccess = {
-  /** The credentials may read and write contexts of this organization only. */
+  /** The organization whose contexts the credentials may read and write, and no others. */
   organizationId: string
-  /** The secret with which calls must be signed. */
+  /** The secret with which calls of the upload must be signed. */
   secret: string
   /** The runner that stores the uploads: `unix:/path` or `http://host:port`. */
   runnerAddress: string
@@ -28,7 +31,7 @@ export type StoredContext = { hash: string; bytes: number; etag: string; storedA
 
 /** The contexts that images are still made from. A runner may remove all others. */
 export type ContextsInUse = {
-  /** Absent: the contexts of all organizations. */
+  /** The organization whose contexts these are. Absent: the contexts of all organizations. */
   organizationId?: string
   inUse: readonly { organizationId: string; hashes: readonly string[] }[]
 }

@@ -18,14 +18,14 @@ export type SandboxHere = {
   status: 'started' | 'paused' | 'stopped' | 'archived' | 'error'
   /** The socket on which the sandbox's agent listens. */
   socketPath: string
-  /** Settings from the sandbox's image, if the image was pulled. */
+  /** Settings from the sandbox's image. Absent if the image was not pulled. */
   config?: { env: Record<string, string>; workdir: string }
 }
 
 export type GateNews =
   | { type: 'here'; sandbox: SandboxHere }
   | { type: 'gone'; sandboxId: string }
-  /** The runner has sent all sandboxes; from now on only changes follow. */
+  /** Says that the runner has sent all sandboxes. From now on only changes follow. */
   | { type: 'whole' }
 
 const Word = Type.String({ maxLength: 4096 })
@@ -69,7 +69,7 @@ const Id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$', maxLength:
 const Hash = Type.String({ pattern: contextHash.source, maxLength: 64 })
 const UploadId = Type.String({ pattern: '^[0-9a-f]{32}$', maxLength: 32 })
 const PartNumber = Type.Integer({ minimum: 1, maximum: mostParts })
-/** Both values become parts of a key in the object store. */
+/** Organization and hash. Both values become parts of a key in the object store. */
 const context = { organizationId: Id, hash: Hash }
 const exactly = { additionalProperties: false }
 
@@ -77,7 +77,7 @@ export const GateRequest = Type.Union([
   Type.Object({ ask: Type.Literal('watch') }, exactly),
   Type.Object({ ask: Type.Literal('measure'), sandboxId: Id }, exactly),
   Type.Object({ ask: Type.Literal('memory-kills'), sandboxId: Id }, exactly),
-  /** The body is TypeScript. */
+  /** Compiles the body, which is TypeScript. */
   Type.Object(
     {
       ask: Type.Literal('compile'),
@@ -94,10 +94,10 @@ export const GateRequest = Type.Union([
     },
     exactly,
   ),
-  /** The body is a tar. */
+  /** Stores the body, which is a tar. */
   Type.Object({ ask: Type.Literal('put-context'), ...context }, exactly),
   Type.Object({ ask: Type.Literal('begin-upload'), ...context }, exactly),
-  /** The body is a part of a tar. */
+  /** Stores the body, which is a part of a tar. */
   Type.Object({ ask: Type.Literal('put-part'), ...context, uploadId: UploadId, part: PartNumber }, exactly),
   Type.Object(
     {
@@ -117,7 +117,7 @@ export type GateRequest = Static<typeof GateRequest>
 /** `refused`: a problem code with a sentence for the caller. */
 export type GateAnswer = { value: unknown } | { refused: { code: string; message: string } }
 
-/** Most bytes of a request and of each frame of a body. A runner holds one per connection of its gates. */
+/** Most bytes of a request and of each frame of a body. A runner holds as many for each connection of its gates. */
 export const requestBytes = 256 * 1024
-/** Most bytes of an answer. The longest is the output of the compiler. */
+/** Most bytes of an answer. The longest answer is the output of the compiler. */
 export const answerBytes = 160 * 1024 * 1024

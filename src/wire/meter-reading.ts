@@ -8,10 +8,10 @@ export type MeterReading = {
   memTotal: number
   /** Memory that the kernel could not reclaim. */
   memUsed: number
-  /** Cache of files, which the kernel could reclaim. */
+  /** Memory of the file cache, which the kernel could reclaim. */
   memCache: number
   diskTotal: number
-  /** Absent if the host does not measure it. */
+  /** Disk space in use. Absent if the host does not measure it. */
   diskUsed?: number
 }
 

@@ -31,7 +31,7 @@ export type Assignment = {
   target: Target
   /** Signal for the processes when the sandbox is stopped. 10 s after SIGTERM comes SIGKILL. */
   signal: 'SIGTERM' | 'SIGKILL'
-  /** Names the image below the runner's pool. */
+  /** Name of the image below the runner's pool. */
   image: string
   /** The snapshot's name, for the sandbox's own environment. */
   snapshot: string
@@ -47,13 +47,16 @@ export type Assignment = {
   network: NetworkPolicy
   /** Endpoint to which programs in the sandbox may send telemetry. */
   otelEndpoint?: string
-  /** The sandbox has never run. Only then may the runner make a disk: a disk that is missing later was lost. */
+  /** True if the sandbox has never run. Only then may the runner make a disk: a disk that is missing later was lost. */
   isNew?: boolean
-  /** The sandbox runs, as far as control knows. If it has ended by itself since, the runner must not start it again. */
+  /**
+   * True if the sandbox runs, as far as control knows. If it has ended by itself since, the runner must not start it
+   * again.
+   */
   isRunning?: true
-  /** The sandbox has no owner yet: it waits in a warm pool to be claimed. */
+  /** True if the sandbox has no owner yet: it waits in a warm pool to be claimed. */
   isWarm?: true
-  /** The sandbox runs the steps of a definition. Only a runner itself sets this. */
+  /** True if the sandbox runs the steps of a definition. Only a runner itself sets this. */
   isBuild?: true
   /** Id of a sandbox on the same runner. Its current disk is copied for this new sandbox. */
   forkOf?: string
@@ -62,7 +65,7 @@ export type Assignment = {
 }
 
 export type ArchiveRef = {
-  /** Chosen by control, so that a retry writes the same archive. */
+  /** Id of the archive, chosen by control, so that a retry writes the same archive. */
   id: string
   /** SHA-256 of the manifest in lower-case hex, once it is written. A restore accepts no other manifest. */
   sha256?: string
@@ -73,7 +76,7 @@ export type Cause = {
   exitCode?: number
   signal?: string
   oomKilled?: boolean
-  /** A sentence for people. */
+  /** A sentence about the cause, for people. */
   detail?: string
 }
 
@@ -84,9 +87,9 @@ export type Report = {
   errorReason?: string
   recoverable?: boolean
   cause?: Cause
-  /** Why the change that this generation asked for was not made. The sandbox is unchanged and works. */
+  /** Why the runner did not make the change of this generation. The sandbox is unchanged and works. */
   refused?: string
-  /** With `archived`: the archive that was written. */
+  /** The archive that was written. Only with the state `archived`. */
   archive?: Required<ArchiveRef> & { bytes: number; storedBytes: number }
 }
 
@@ -97,7 +100,7 @@ export type Progress = { step: string; percent: number }
 export type Definition = {
   kind: 'definition'
   dockerfile: string
-  /** Contexts in order; a later one overwrites files of an earlier one. Absent: there are none. */
+  /** Contexts in order; a later context overwrites files of an earlier one. Absent: the definition has no files. */
   contexts?: { organizationId: string; hashes: readonly string[] }
   /** Images of the snapshots that FROM and `--from` name. Absent: no name is a snapshot. */
   snapshots?: Readonly<Record<string, string>>
@@ -105,12 +108,14 @@ export type Definition = {
 
 /** Where an image comes from. */
 export type ImageSource =
-  /** An OCI reference. Control adds the digest once it is known. */
+  /** Pull an image by its OCI reference. Control adds the digest once it is known. */
   | { kind: 'registry'; reference: string }
-  /** An OCI layout or archive in the directory that the operator has configured for images. */
+  /** Read an OCI layout or archive from the directory that the operator has configured for images. */
   | { kind: 'file'; path: string }
   | Definition
-  /** The current disk of a sandbox of this runner. `isMade`: the copy was already made, so a missing one is lost. */
+  /**
+   * Copy the current disk of a sandbox of this runner. `isMade`: the copy was already made, so a missing copy is lost.
+   */
   | { kind: 'sandbox'; sandboxId: string; isMade?: boolean }
 
 /** The desired state of one image on this runner. Level-triggered like an assignment; `GET /runners/images` lists them. */
@@ -118,11 +123,14 @@ export type ImageAssignment = {
   /** Name of the image below the runner's pool. A name is never reused, so an image never changes. */
   image: string
   target: 'present' | 'absent'
-  /** Absent: control knows that the image is present, or wants it removed. */
+  /** Source of the image. Absent: control knows that the image is present, or wants it removed. */
   source?: ImageSource
-  /** Largest unpacked size. Larger images are refused. */
+  /** Largest unpacked size in GiB. Larger images are refused. */
   maxGiB: number
-  /** The owner, for whom only a limited number of images is made at once. Absent: the image has no single owner. */
+  /**
+   * The organization that owns the image. Only a limited number of its images is made at once. Absent: the image has no
+   * single owner.
+   */
   organizationId?: string
 }
 
@@ -172,7 +180,10 @@ export type RunnerCapabilities = {
   fork?: 'disk'
 }
 
-/** The sender's place in a trace (W3C Trace Context), so that telemetry joins both programs. No other effect. */
+/**
+ * The sender's place in a trace (W3C Trace Context), so that the telemetry of both programs is connected. No other
+ * effect.
+ */
 type Traced = { traceparent?: string; tracestate?: string }
 
 /** Runner → control. `hello` is the first message, and is sent again whenever the runner's images change. */
@@ -188,12 +199,18 @@ export type FromRunner =
   | { type: 'mishap'; sandboxId: string; cause: Cause }
   /** Current resource use of at most 500 sandboxes. Best effort: only people read it. */
   | { type: 'meters'; samples: readonly MeterSample[] }
-  /** Sent with each heartbeat. `imageStorage` is absent from older runners. */
+  /** Heartbeat of the runner. `imageStorage` is absent from older runners. */
   | { type: 'alive'; imageStorage?: ImageStorage }
 
 /** Control → runner. `list` asks the runner to fetch the whole list again. */
 export type ToRunner =
-  | { type: 'welcome'; runnerId: string; heartbeatSeconds: number /** Of control. */; databaseId?: string }
+  | {
+      type: 'welcome'
+      runnerId: string
+      heartbeatSeconds: number
+      /** Id of control's database. */
+      databaseId?: string
+    }
   | ({ type: 'assign'; assignment: Assignment } & Traced)
   | { type: 'image'; assignment: ImageAssignment }
   | { type: 'list' }

@@ -7,7 +7,7 @@ import { keyIdOf, makeTicket, readTicket, type Ticket } from './ticket.ts'
 const { privateKey, publicKey } = generateKeyPairSync('ed25519')
 const key = { id: 'key-1', privateKey }
 
-/** Only generate objects that JSON.parse can make. */
+/** Generates only objects that JSON.parse can make. */
 const plain = { noNullPrototype: true }
 
 const tickets: fc.Arbitrary<Ticket> = fc.record(
@@ -24,7 +24,7 @@ const tickets: fc.Arbitrary<Ticket> = fc.record(
   plain,
 )
 
-/** A text in the form of a ticket with a valid signature of any payload. */
+/** Makes a text in the form of a ticket, with any payload and a valid signature. */
 const signed = (payload: string, by: KeyObject = privateKey): string => {
   const text = `v1.key-1.${Buffer.from(payload).toString('base64url')}`
   return `${text}.${sign(null, Buffer.from(text), by).toString('base64url')}`

@@ -21,7 +21,7 @@ const Ticket = Type.Object(
     sandboxId: Id,
     organizationId: Id,
     allowed: Allowed,
-    /** Milliseconds since 1970 by control's clock. */
+    /** When the ticket expires, in milliseconds since 1970 by control's clock. */
     expiresAt: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
   },
   exactly,
@@ -39,7 +39,7 @@ export type TicketKeys = { keys: TicketKey[] }
 /** How long a ticket is valid, in milliseconds. */
 export const ticketLastsMs = 30_000
 
-/** Most difference between the clocks of control and a gate, in milliseconds. */
+/** Largest allowed difference between the clocks of control and a gate, in milliseconds. */
 export const ticketSkewMs = 5000
 
 const longest = 2048

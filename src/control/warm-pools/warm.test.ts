@@ -204,7 +204,7 @@ suite('a warm pool', () => {
     await pool(app, 0, 'default').catch(() => {})
     for (let made = 0; made < 2; made++) await create(app)
     assert.equal((await app.as('owner').post('/sandbox', {})).status, 503)
-    // The pool waits for room before it fills again, and shows that.
+    // While there is no room, the pool is not filled again, and its record says so.
     await app.sweep()
     const reason = async () => (await app.as('owner').get('/warm-pools')).body[0].errorReason
     assert.match(await reason(), /room/)
@@ -212,7 +212,7 @@ suite('a warm pool', () => {
       await app.as('owner').delete(`/sandbox/${id}`)
       await untilState(app, id, 'destroyed')
     }
-    // A minute has passed.
+    // Ends the minute for which filling pauses.
     await app.database.sql`update warm_pools set not_before = null`
     assert.equal(await fill(app), 2)
     assert.equal(await reason(), null)
@@ -241,7 +241,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('proxy').post('/proxy/access', question)).status, 200)
   })
 
-  test('a warm pool is filled elsewhere while its runner is drained, and its old sandboxes are removed', async () => {
+  test('a warm pool moves to another runner while its runner is drained, and its old sandboxes are removed', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _local = await connectRunner(app)
     const { body } = await app.as('admin').post('/runners', { id: 'second' })
@@ -262,7 +262,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('admin').delete('/runners/second')).status, 204)
   })
 
-  test('a warm pool is empty while its only runner is drained, says why, and is filled again after', async () => {
+  test('while its only runner is drained, a warm pool is empty and says why; afterwards it is filled again', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await pool(app, 2)
@@ -276,7 +276,7 @@ suite('a warm pool', () => {
     assert.equal(await fill(app), 2)
   })
 
-  test('replaces what broke in it, and goes with its snapshot', async () => {
+  test('a warm pool replaces a broken sandbox, and is emptied when its snapshot becomes inactive', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -292,7 +292,7 @@ suite('a warm pool', () => {
   })
 })
 
-suite('a sandbox that was claimed', () => {
+suite('a claimed sandbox', () => {
   test('a claimed sandbox that cannot get the requested settings is an error with the reason', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
@@ -308,7 +308,7 @@ suite('a sandbox that was claimed', () => {
 })
 
 suite('the warm pools of the server itself', () => {
-  test('the server’s own warm pools grow with demand up to the operator’s limit, and shrink with it', async () => {
+  test('the server’s own warm pools grow and shrink with demand, up to the operator’s limit', async () => {
     await using app = await startControl({ sandboxes: { ...waits, mostWarm: 3 } })
     await using _runner = await connectRunner(app)
     assert.equal(await fill(app), 0)
@@ -318,13 +318,13 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 3)
     app.clock.advance({ hours: 2 })
     assert.equal(await fill(app), 0)
-    // The sandboxes had no owner: no organization ever saw them.
+    // The sandboxes were never shown to an organization, because they had no owner.
     const [seen] = await app.database.sql<{ count: number }[]>`
       select count(*) from sandboxes where warm_pool_id is not null and organization_id = ${organizations.ours}`
     assert.equal(seen?.count, 0)
   })
 
-  test('the server’s own warm pools shrink as demand does, not only after hours without creates', async () => {
+  test('the server’s own warm pools shrink while some creates still come, if demand falls', async () => {
     await using app = await startControl({ sandboxes: { ...waits, mostWarm: 8 } })
     await using _runner = await connectRunner(app)
     for (let made = 0; made < 8; made++) await create(app)
@@ -333,7 +333,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 2)
   })
 
-  test('fade to nothing over any time, and grow again; a clock that was ahead makes nothing of them', async () => {
+  test('demand fades to nothing after a long time and can grow again; a clock that was ahead does no harm', async () => {
     await using app = await startControl({ sandboxes: { ...waits, mostWarm: 8 } })
     await using _runner = await connectRunner(app)
     await create(app)
@@ -382,7 +382,7 @@ suite('POST /warm-pools', () => {
     assert.equal(await status({ snapshot: 'default', pool: 1 }), 409)
     assert.equal(await status({ snapshot: 'none', pool: 1 }), 400)
     assert.equal(await status({ snapshot: 'default', pool: 1, target: 'none' }), 404)
-    // A pool is refused as a create there would be.
+    // A create with the same snapshot in this region would be refused, and so is the pool.
     await app.database.sql`update regions set enforces_quota = true where id = 'local'`
     assert.equal(await status({ snapshot: 'default', pool: 1 }), 403)
     const now = app.clock.now()
@@ -397,7 +397,7 @@ suite('POST /warm-pools', () => {
 })
 
 suite('PATCH /warm-pools/{warmPoolId}', () => {
-  test('200 and 0 drains it; 404 for one of others', async () => {
+  test('200 with size 0 empties the pool; 404 for a pool of another organization', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const { id } = await pool(app, 2)
@@ -409,7 +409,7 @@ suite('PATCH /warm-pools/{warmPoolId}', () => {
 })
 
 suite('DELETE /warm-pools/{warmPoolId}', () => {
-  test('204 and its sandboxes go; 404 for one of others', async () => {
+  test('204 and its unclaimed sandboxes are deleted; 404 for a pool of another organization', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     const { id } = await pool(app, 1)

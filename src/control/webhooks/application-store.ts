@@ -5,7 +5,7 @@ import type { ProviderKind } from './queue.ts'
 export type Application = {
   organizationId: string
   provider: ProviderKind
-  /** Null until an initialization has succeeded. */
+  /** The provider's id of the application. Null until an initialization has succeeded. */
   applicationId: string | null
   lastError: string | null
   retryCount: number

@@ -9,7 +9,7 @@ import { openLink } from './portal/tokens.ts'
 import type { WebhookProvider } from './provider.ts'
 import { signedHeaders } from './signature.ts'
 
-/** Well below the lease of a claim. */
+/** Timeout of one attempt, well below the lease of a claim. */
 const timeoutMilliseconds = 15_000
 
 export const createEmbedded = (parts: Omit<WebhookParts, 'provider'>): WebhookProvider => ({

@@ -1,4 +1,4 @@
-// The SQL of the endpoints of the embedded sender. A caller's reads always take the organization.
+// The SQL of the endpoints of the embedded sender. Reads for a caller always include the organization.
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import type { WebhookEvent } from './event.ts'
 
@@ -7,9 +7,9 @@ export type Endpoint = {
   organizationId: string
   url: string
   description: string
-  /** Empty: all kinds of events. */
+  /** The kinds of events that the endpoint gets. Empty: all kinds. */
   events: WebhookEvent[]
-  /** Encrypted, like `previousSecret`. */
+  /** The signing secret, encrypted. `previousSecret` is encrypted too. */
   secret: string
   previousSecret: string | null
   previousSecretUntil: Date | null
@@ -50,7 +50,7 @@ export const findEndpoint = async (sql: Sql, organizationId: string, id: string)
   return row && readEndpoint(row)
 }
 
-/** For the sender, which acts without a caller. */
+/** Finds an endpoint of any organization, for the sender, which acts without a caller. */
 export const findEndpointById = async (sql: Sql, id: string): Promise<Endpoint | undefined> => {
   const [row] = await sql`select * from webhook_endpoints where id = ${id}`
   return row && readEndpoint(row)

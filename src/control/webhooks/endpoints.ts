@@ -171,7 +171,7 @@ export const rotateSecret = async (parts: WebhookParts, organizationId: string, 
   return made
 }
 
-/** The secrets that sign now, newest first. */
+/** The secrets that sign messages now, newest first. */
 export const secretsOf = ({ encryption }: WebhookParts, endpoint: Endpoint, now: Date): string[] => {
   const { id, secret, previousSecret, previousSecretUntil } = endpoint
   const isOldKept = previousSecret !== null && previousSecretUntil !== null && previousSecretUntil > now

@@ -8,7 +8,7 @@ export const webhookEvents = [
   'snapshot.created',
   'snapshot.state.updated',
   'snapshot.removed',
-  // Never sent, because there are no volumes yet.
+  // The events of volumes are never sent, because there are no volumes yet.
   'volume.created',
   'volume.state.updated',
 ] as const
@@ -20,7 +20,7 @@ export const isWebhookEvent = (word: string): word is WebhookEvent =>
 
 export type Message = {
   id: number
-  /** The id of the message that receivers see. All attempts share it. */
+  /** The id of the message that receivers see. All attempts have the same id. */
   publicId: string
   organizationId: string
   event: WebhookEvent
@@ -31,7 +31,10 @@ export type Message = {
   oldState: string | null
   state: string | null
   at: Date
-  /** Null for snapshots, and in messages from before this field existed. The cause and the labels likewise. */
+  /**
+   * The author of the change. Null for snapshots, and in messages from before this field existed. `cause` and `labels`
+   * too.
+   */
   by: { kind: string; id: string } | null
   reason: string | null
   cause: Cause | null

@@ -31,14 +31,14 @@ const countMessages = async ({ database }: TestControl): Promise<number> => {
 }
 
 suite('the outbox', () => {
-  test('nothing is written for an organization that has no endpoint, initialized or not', async () => {
+  test('no message is written for an organization without endpoints, initialized or not', async () => {
     await using app = await start()
     await using _runner = await connectRunner(app)
     await app.as('owner').post('/sandbox', { name: 'before' })
     await app.as('owner').post(`/webhooks/organizations/${ours}/initialize`)
     await app.as('owner').post('/sandbox', { name: 'after' })
     assert.equal(await countMessages(app), 0)
-    // And the endpoint of one organization makes no messages for another.
+    // An endpoint of one organization makes no messages for another organization.
     await addEndpoint(app, 'http://127.0.0.1:1/')
     await app.as('stranger').post('/sandbox', { name: 'theirs' })
     assert.equal(await countMessages(app), 0)
@@ -97,7 +97,7 @@ suite('the outbox', () => {
     )
   })
 
-  test('a change that commits late is sent, although later ones were dispatched before', async () => {
+  test('a change that commits late is sent, although later changes were dispatched before', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)

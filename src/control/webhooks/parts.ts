@@ -1,10 +1,10 @@
-// The parts of the webhooks room.
+// The parts of the module `webhooks`.
 import type { Outbound } from '#src/control/outbound/outbound.ts'
 import type { Parts } from '#src/control/parts.ts'
 import type { WebhookProvider } from './provider.ts'
 
 export type WebhookParts = Parts & {
   outbound: Outbound
-  /** Undefined: the operator has turned webhooks off. */
+  /** The sender of webhooks. Undefined: the operator has turned webhooks off. */
   provider: WebhookProvider | undefined
 }

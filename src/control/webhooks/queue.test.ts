@@ -10,7 +10,9 @@ const provider: ProviderKind = 'embedded'
 /** A little more than a claim lasts. */
 const leasePassed = { seconds: 21 }
 
-/** A message waits for an endpoint. The application's own sender is closed, so that only the test claims it. */
+/**
+ * Writes a message that waits for an endpoint. The application's own sender is closed, so that only the test claims it.
+ */
 const startWithMessage = async () => {
   const app = await startControl()
   await app.app.webhooks.close()
@@ -51,7 +53,7 @@ suite('a claim of a webhook delivery', () => {
     assert.equal((await claimNow(app))?.attempts, 2)
   })
 
-  test('a sender whose lease has passed to another one writes no result', async () => {
+  test('a sender whose lease is over writes no result, if another sender has claimed the delivery', async () => {
     await using app = await startWithMessage()
     const late = await claimNow(app)
     app.clock.advance(leasePassed)

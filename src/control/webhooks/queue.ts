@@ -61,7 +61,7 @@ export const dispatch = async (transaction: Transaction, provider: ProviderKind,
 type ClaimedRow = Message & { endpointId: string; attempts: number; messageId: number }
 
 export type Claim = {
-  /** Most deliveries to claim: in total, and per organization. */
+  /** `room`: most deliveries to claim. `share`: most deliveries of one organization. */
   room: number
   share: number
   /** Endpoints and organizations to skip. */
@@ -227,7 +227,7 @@ export const forgetOld = async (sql: Sql, now: Date, most = mostMessages): Promi
   await sql`delete from webhook_portal_tokens where expires_at <= ${now}`
 }
 
-/** Endpoints that are too far behind. */
+/** Lists endpoints that are too far behind. */
 export const listOverfull = async (sql: Sql): Promise<string[]> => {
   const rows = await sql<{ endpointId: string }[]>`
     select endpoint_id as "endpointId" from webhook_deliveries where state = 'waiting'

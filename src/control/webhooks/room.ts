@@ -1,4 +1,4 @@
-// Starts the webhooks room: chooses the provider, starts the sender and runs the sweep.
+// Starts the module `webhooks`: chooses the provider, starts the sender and runs the sweep.
 import { createOutbound, type Outbound } from '#src/control/outbound/outbound.ts'
 import type { Parts } from '#src/control/parts.ts'
 import type { ProviderChoice } from '#src/control/settings/webhook-provider.ts'

@@ -31,7 +31,7 @@ suite('GET /webhooks/organizations/{organizationId}/initialization-status', () =
     assert.deepEqual(shown.body, made.body)
   })
 
-  test('404 to strangers, whose own organization is another matter', async () => {
+  test('404 to strangers, and for their own organization, which they have not initialized', async () => {
     await using app = await startControl()
     await app.as('owner').post(`${base}/initialize`)
     assert.equal((await app.as('stranger').get(`${base}/initialization-status`)).status, 404)
@@ -40,7 +40,7 @@ suite('GET /webhooks/organizations/{organizationId}/initialization-status', () =
 })
 
 suite('POST /webhooks/organizations/{organizationId}/initialize', () => {
-  test('200 answers both names of the application, and counts further attempts', async () => {
+  test('200 returns both names of the application, and counts further attempts', async () => {
     await using app = await startControl()
     const { status, body } = await app.as('owner').post(`${base}/initialize`)
     assert.equal(status, 200)
@@ -53,7 +53,7 @@ suite('POST /webhooks/organizations/{organizationId}/initialize', () => {
     assert.deepEqual([again.retryCount, again.svixApplicationId], [1, svixApplicationId])
   })
 
-  test('403 to members, 503 where the server has no provider', async () => {
+  test('403 to members, 503 if the server has no provider', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(`${base}/initialize`)).status, 403)
     await using bare = await withoutProvider()
@@ -66,7 +66,7 @@ suite('POST /webhooks/organizations/{organizationId}/initialize', () => {
 })
 
 suite('POST /webhooks/organizations/{organizationId}/app-portal-access', () => {
-  test('200 initializes where that was not done, and answers a link with its token', async () => {
+  test('200 initializes the application if needed, and returns a link with its token', async () => {
     await using app = await startControl()
     const { status, body } = await app.as('owner').post(`${base}/app-portal-access`)
     assert.equal(status, 200)
@@ -81,7 +81,7 @@ suite('POST /webhooks/organizations/{organizationId}/app-portal-access', () => {
 })
 
 suite('POST /webhooks/organizations/{organizationId}/refresh-endpoints', () => {
-  test('200 and empty once initialized, 404 before, 403 to members', async () => {
+  test('200 and an empty answer after an initialization, 404 before, 403 to members', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').post(`${base}/refresh-endpoints`)).status, 404)
     await app.as('owner').post(`${base}/initialize`)
@@ -92,7 +92,7 @@ suite('POST /webhooks/organizations/{organizationId}/refresh-endpoints', () => {
 })
 
 suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
-  test('201 shows the secret, which nothing shows again; the database has it only encrypted', async () => {
+  test('201 returns the secret, which no other answer has; the database has it only encrypted', async () => {
     await using app = await startControl()
     const { status, body } = await add(app, {
       url,
@@ -135,14 +135,14 @@ suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
     assert.deepEqual((await app.as('owner').get(`${base}/endpoints`)).body, [])
   })
 
-  test('403 to members, and 409 for more than twenty', async () => {
+  test('403 to members; 409 for more than twenty endpoints', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').post(`${base}/endpoints`, { url })).status, 403)
     const replies = await Promise.all(Array.from({ length: 22 }, () => add(app)))
     assert.deepEqual(replies.map(({ status }) => status).sort(), [...Array(20).fill(201), 409, 409])
   })
 
-  test('409 where endpoints are kept at another provider', async () => {
+  test('409 if endpoints are kept at another provider', async () => {
     const webhooks = { kind: 'svix', url: 'http://127.0.0.1:1', token: 'x' } as const
     await using app = await startControl({ settings: { webhooks } })
     const { status, body } = await add(app)
@@ -151,7 +151,7 @@ suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
   })
 })
 
-suite('one endpoint', () => {
+suite('a single endpoint', () => {
   test('GET /webhooks/organizations/{organizationId}/endpoints lists, and GET /webhooks/organizations/{organizationId}/endpoints/{endpointId} answers one: 200, 404 for none', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
@@ -161,7 +161,7 @@ suite('one endpoint', () => {
     assert.equal((await app.as('member').get(`${base}/endpoints`)).status, 403)
   })
 
-  test('an endpoint of another organization is not there, whatever is asked of it', async () => {
+  test('an endpoint of another organization is 404 for every call', async () => {
     await using app = await startControl()
     const foreign = `/webhooks/organizations/${theirs}/endpoints`
     const { id } = (await app.as('stranger').post(foreign, { url })).body

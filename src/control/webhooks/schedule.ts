@@ -16,7 +16,7 @@ const waits = [
   14 * hours,
 ] as const
 
-/** Seconds until the next attempt after this many attempts. Undefined: the message is given up. */
+/** Seconds until the next attempt, by the number of attempts so far. Undefined: the message is given up. */
 export const waitAfter = (attempts: number, random: () => number = Math.random): number | undefined => {
   const wait = waits[attempts - 1]
   // Up to a tenth longer, so that messages that failed together are not retried together.

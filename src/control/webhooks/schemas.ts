@@ -25,7 +25,7 @@ export const InitializationStatus = Type.Object({
 
 const Url = Type.String({ minLength: 1, maxLength: 2048 })
 const Description = Type.String({ maxLength: 255 })
-/** Empty: all kinds of events. */
+/** The kinds of events that an endpoint gets. Empty: all kinds. */
 const Events = Type.Array(Type.Enum([...webhookEvents]), { maxItems: 50 })
 
 export const CreateEndpoint = Type.Object({

@@ -22,7 +22,7 @@ const addEndpoint = async (app: TestControl, url: string, more: object = {}): Pr
   return reply.body
 }
 
-/** A change, as the trigger of a snapshot sees it. */
+/** Writes a change of a snapshot, whose trigger makes the message. */
 const happen = async (
   { database }: TestControl,
   subject: string,
@@ -52,8 +52,8 @@ const attemptsOf = async (app: TestControl, id: string) =>
 
 const endpointOf = async (app: TestControl, id: string) => (await app.as('owner').get(`${base}/endpoints/${id}`)).body
 
-suite('sending', () => {
-  test('the receiver verifies what came, by the old secret too for a day after a rotation', async () => {
+suite('sending messages', () => {
+  test('the receiver can verify messages, after a rotation also with the old secret for a day', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id, secret } = await addEndpoint(app, `${receiver.url}/hooks?from=alcove`)
@@ -95,7 +95,7 @@ suite('sending', () => {
     ])
   })
 
-  test('a failed message is retried for more than a day, ever more rarely; then the endpoint is disabled', async () => {
+  test('a failed message is retried for over a day, ever more rarely; then its endpoint is disabled', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)
@@ -115,12 +115,12 @@ suite('sending', () => {
     }
     assert.equal(receiver.received.length, 11)
     assert.ok((hours.at(-1) ?? 0) > 24 && (hours.at(-1) ?? 0) < 48, String(hours))
-    // Every attempt sends the message under the same id, with a signature of its own time.
+    // Every attempt sends the message under the same id, but with the time of the attempt in its signature.
     assert.deepEqual(statesOf(receiver, 'one'), Array(11).fill('pending'))
     assert.equal(new Set(receiver.received.map((one) => one.id)).size, 1)
     const { disabledReason } = await endpointOf(app, id)
     assert.match(disabledReason, /^Nothing has arrived since .+\. It answered 500\.$/)
-    // Messages that waited behind it are given up, and nothing more is queued for the endpoint.
+    // Messages that waited behind the failed one are given up, and no more are queued for the endpoint.
     const [left] = await app.database.sql`select count(*) from webhook_deliveries where state = 'waiting'`
     assert.equal(left?.['count'], 0)
     await happen(app, 'two', 'pending')
@@ -191,7 +191,7 @@ suite('sending', () => {
     )
   })
 
-  test('two processes send each message once, each subject in order', async () => {
+  test('two processes send each message once, and messages of a subject in order', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const other = await openWebhookRoom(app.parts, { sweepSeconds: 0 })
@@ -261,7 +261,7 @@ suite('sending', () => {
     await receiver.until(41, ({ path }) => path === '/slow')
   })
 
-  test('an organization with only slow endpoints does not delay another, however much waits', async () => {
+  test('slow endpoints of one organization do not delay another one, however many messages wait', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const slow = Promise.withResolvers<number>()

@@ -10,7 +10,10 @@ import { claim, dispatch, finish } from './queue.ts'
 export const mostAtOnce = 96
 /** An endpoint with this many concurrent deliveries is skipped, so that a slow endpoint does not delay the others. */
 const busyFrom = 5
-/** Largest share of the free places that a claim gives to one organization. One that already uses as much gets none. */
+/**
+ * Largest share of the free places that a claim gives to one organization. An organization that already uses as many
+ * places gets none.
+ */
 const shareOfRoom = 1 / 8
 /** How long a stop waits for running deliveries. Unfinished ones are sent again by the next process. */
 const stopMilliseconds = 2000

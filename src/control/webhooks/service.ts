@@ -1,4 +1,4 @@
-// The four webhook operations of the public API.
+// The four operations of webhooks in the public API.
 import type { Caller } from '#src/control/auth/route.ts'
 import { Problem } from '#src/problems.ts'
 import {

@@ -8,7 +8,7 @@ const body = '{"event":"sandbox.created"}'
 const message = { id: 'msg_1', at: new Date(), body }
 
 suite('signatures of webhooks', () => {
-  test('standardwebhooks and svix accept them, under either set of headers', () => {
+  test('the libraries standardwebhooks and svix accept our signatures, under both sets of headers', () => {
     const secret = newSecret()
     const headers = signedHeaders([secret], message)
     assert.deepEqual(verify(secret, { text: body, headers }), { event: 'sandbox.created' })
@@ -19,7 +19,7 @@ suite('signatures of webhooks', () => {
     new SvixWebhook(secret).verify(body, only('webhook-'))
   })
 
-  test('an altered body, another id, another secret and a foreign signature are refused', () => {
+  test('a changed body, another id, another secret and a foreign signature are refused', () => {
     const secret = newSecret()
     const headers = signedHeaders([secret], message)
     const refused = (text: string, changed: Record<string, string> = {}, by = secret) =>

@@ -1,5 +1,5 @@
-// Against a server that follows the public description of the Svix API (https://api.svix.com/docs) for these calls: it refuses,
-// as that does, bodies with other fields, ids of other characters and queries that it does not know.
+// Tests against a server that follows the public description of the Svix API (https://api.svix.com/docs). Like Svix, it
+// refuses bodies with other fields, ids with other characters, and unknown queries.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -34,10 +34,10 @@ const fits = (body: unknown, { needs, may = {} }: Shape): boolean => {
   return fields.every(isKnown) && Object.keys(needs).every((name) => Object.hasOwn(body as object, name))
 }
 
-/** The only queries that its own client and we send. */
+/** The only queries that the Svix client and our code send. */
 const queries = ['', '?get_if_exists=true', '?limit=1', '?with_content=false']
 
-/** Applications by uid, messages by event id, and as many endpoints as a test says. */
+/** A server that stores applications by uid and messages by event id. The test sets its number of endpoints. */
 const startSvix = async () => {
   const calls: Call[] = []
   const applications = new Map<string, { id: string; name: string; uid: string }>()
@@ -125,7 +125,7 @@ const happen = async ({ database }: TestControl, subject: string, state = 'pendi
     on conflict (id) do update set state = excluded.state, updated_at = now()`
 }
 
-/** Until everything that happened has been handed over. */
+/** Waits until all messages have been handed over to Svix. */
 const emptied = async (app: TestControl): Promise<void> => {
   for (const end = Date.now() + 30_000; Date.now() < end; ) {
     await app.sweep()
@@ -154,7 +154,7 @@ suite('with Svix', () => {
     assert.deepEqual([second.svixApplicationId, second.retryCount], ['app_1', 1])
   })
 
-  test('a failure is kept with its count, and tried again by itself, less and less often', async () => {
+  test('a failed initialization is counted, and retried at growing intervals', async () => {
     await using svix = await startSvix()
     svix.state.failWith = 500
     await using app = await start(svix.url)
@@ -188,7 +188,7 @@ suite('with Svix', () => {
     assert.equal(unreachable.body.lastError, 'The webhook provider could not be reached.')
   })
 
-  test('the portal is the provider’s own', async () => {
+  test('the portal is the one of Svix', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     const { status, body } = await app.as('owner').post(`${base}/app-portal-access`)
@@ -198,7 +198,7 @@ suite('with Svix', () => {
     assert.equal((await app.as('owner').post(`${base}/app-portal-access`)).status, 503)
   })
 
-  test('events are handed over under an id that makes a repetition harmless', async () => {
+  test('events are handed over under an id that makes repeated messages harmless', async () => {
     await using svix = await startSvix()
     svix.state.endpoints = 1
     await using app = await start(svix.url)
@@ -216,7 +216,7 @@ suite('with Svix', () => {
       name: 'one',
       state: 'pending',
     })
-    // The message arrived but its answer did not. A repeat is refused there, which counts as sent.
+    // The message arrived but its answer was lost. Svix refuses the repeated message, which counts as sent.
     await app.database.sql`update webhook_deliveries set state = 'waiting', due_at = ${app.clock.now()}`
     await emptied(app)
     assert.equal(svix.messages.size, 1)

@@ -10,7 +10,7 @@ import { ProviderFailed, type WebhookProvider } from './provider.ts'
 export type SvixAccess = { url: string; token: string }
 
 const timeoutMilliseconds = 10_000
-/** How long a stored answer about the endpoints is trusted. */
+/** Seconds for which a stored answer about the endpoints is trusted. */
 const endpointsKnownSeconds = 60
 
 type SvixParts = Pick<WebhookParts, 'database' | 'clock' | 'log'>

@@ -54,11 +54,11 @@ const untilDistinct = async (receiver: Receiver, count: number): Promise<Receive
 
 type Life = { app: TestControl; runner: SimulatedRunner; id: string }
 
-/** Something that happens to a sandbox that has started. */
+/** An event of a sandbox that has started: how it is caused, and what is expected. */
 type Case = {
   title: string
   happen: (life: Life) => Promise<unknown>
-  /** How many events it makes. */
+  /** Number of timeline events that the case causes. */
   events: number
   /** Finds the event that this case is about. */
   is: (event: SandboxEvent) => boolean
@@ -91,7 +91,7 @@ const cases: Case[] = [
   {
     title: 'a memory kill inside a sandbox that lives on: the runner and the cause',
     happen: async ({ runner, id }) => {
-      // A missing sandbox is no reason to send anything.
+      // A mishap of an unknown sandbox sends no message.
       runner.say({ type: 'mishap', sandboxId: 'nobody', cause: oom })
       runner.say({ type: 'mishap', sandboxId: id, cause: oom })
     },

@@ -12,10 +12,16 @@ const run = promisify(execFile)
 
 type Post = { url: string; headers: Record<string, string>; bytes: number }
 
-/** Sends each body twice over a connection of its own. Returns both statuses of each. Throws if a call fails or is not answered. */
+/**
+ * Sends each body twice over a connection of its own. Returns both statuses of each body. Throws if a call fails or is
+ * not answered.
+ */
 type PostTwice = (posts: readonly Post[]) => Promise<number[][]>
 
-/** The program defines `twice(url, headers, size)`. One process makes all calls, because it takes long to load its library. */
+/**
+ * Runs a Python program that defines `twice(url, headers, size)`. One process makes all calls, because it takes long to
+ * load its library.
+ */
 const python = (program: string): PostTwice => {
   const all = `import sys, json\n${program}
 print(json.dumps([twice(post['url'], post['headers'], post['bytes']) for post in json.loads(sys.argv[1])]))`

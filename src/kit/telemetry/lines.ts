@@ -10,7 +10,10 @@ const severities: Record<number, readonly [SeverityNumber, string]> = {
   60: [SeverityNumber.FATAL, 'fatal'],
 }
 
-/** Fields of a line that do not become attributes: the record has its own field for them, or nobody needs them. */
+/**
+ * Fields of a line that do not become attributes: OpenTelemetry's record has its own field for them, or nobody needs
+ * them.
+ */
 const elsewhere = new Set(['level', 'time', 'msg', 'err', 'program', 'trace_id', 'span_id', 'pid', 'hostname'])
 
 type Line = Record<string, unknown> & {
@@ -40,7 +43,10 @@ const exceptionOf = ({ err }: Line): Record<string, string> => {
   return Object.fromEntries(told.flatMap(([name, value]) => (typeof value === 'string' ? [[name, value]] : [])))
 }
 
-/** Sends log lines to the logger, without those marked `isPrivate`: these must stay in the log of this machine. */
+/**
+ * Passes log lines to OpenTelemetry's logger. Lines marked `isPrivate` are left out, because they must stay on this
+ * machine.
+ */
 export const takeLinesInto =
   (logger: Logger) =>
   (text: string): void => {

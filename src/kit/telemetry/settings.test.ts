@@ -27,7 +27,7 @@ suite('settings of telemetry', () => {
     assert.deepEqual(send, { traces: 'http/protobuf', logs: 'http/json' })
   })
 
-  test('the samplers of the specification are supported', () => {
+  test('all samplers of the specification are supported', () => {
     const sampler = (name: string, argument = '') =>
       read({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: argument }).sampler
     assert.deepEqual(read({}).sampler, { isParentBased: true, ratio: 1 })
@@ -50,7 +50,7 @@ suite('settings of telemetry', () => {
     [{ OTEL_PROPAGATORS: 'b3' }, /OTEL_PROPAGATORS is ignored/, ['traces', 'metrics', 'logs']],
     [{ OTEL_BSP_MAX_QUEUE_SIZE: '-1' }, /OTEL_BSP_MAX_QUEUE_SIZE is ignored/, ['traces', 'metrics', 'logs']],
   ] as const) {
-    test(`${JSON.stringify(env)} is warned of, and nothing is refused`, () => {
+    test(`${JSON.stringify(env)} causes a warning, and the program still starts`, () => {
       const { send, warnings } = read({ ...endpoint, ...env })
       assert.match(warnings.join('\n'), warning)
       assert.deepEqual(Object.keys(send), sends)

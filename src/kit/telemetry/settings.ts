@@ -19,7 +19,7 @@ type Batching = {
 
 export type TelemetrySettings = {
   serviceName: string
-  /** The protocol of each signal that is sent. A signal that is absent is not sent. */
+  /** The protocol of each signal that is sent. A missing signal is not sent. */
   send: Partial<Record<Signal, Protocol>>
   /** True: spans continue the trace of the caller. */
   propagates: boolean
@@ -67,7 +67,7 @@ export const readTelemetry = (environment: NodeJS.ProcessEnv, serviceName: strin
     return text(own) === undefined ? `OTEL_EXPORTER_OTLP_${what}` : own
   }
 
-  /** Absent: this signal is not sent. */
+  /** The protocol of a signal. Absent: the signal is not sent. */
   const protocolOf = (signal: Signal): Protocol | undefined => {
     const exporterName = `OTEL_${signal.toUpperCase()}_EXPORTER`
     const endpointName = ofSignal(signal, 'ENDPOINT')!

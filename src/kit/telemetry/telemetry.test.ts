@@ -9,14 +9,14 @@ const program = resolve(import.meta.dirname, 'testing/program.ts')
 
 type Ended = { code: number | null; outgoing: Record<string, string>; loaded: number; lines: Record<string, unknown>[] }
 
-/** Exports often, so that no test depends on the last export before the program ends. */
+/** Settings that export often, so that no test depends on the last export before the program ends. */
 const often = {
   OTEL_BSP_SCHEDULE_DELAY: '50',
   OTEL_BLRP_SCHEDULE_DELAY: '50',
   OTEL_METRIC_EXPORT_INTERVAL: '300',
 }
 
-/** The program is told to end when `arrived` resolves. */
+/** Runs the program, which is told to end when `arrived` resolves. */
 const run = async (env: Record<string, string>, arrived?: Promise<void>): Promise<Ended> => {
   const child = spawn(process.execPath, [program], { env: { ...often, ...env } })
   if (arrived === undefined) child.stdin.end()
@@ -123,7 +123,7 @@ suite('telemetry of a program', () => {
     assert.ok(point('process.memory.usage'))
   })
 
-  test('protobuf is what is sent by default', async () => {
+  test('telemetry is sent as protobuf by default', async () => {
     await using receiver = await startReceiver()
     const env = { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, OTEL_SERVICE_NAME: 'named-by-its-operator' }
     await run(env, arrivedAt(receiver, ['/v1/logs', '/v1/metrics', '/v1/traces']))
@@ -161,10 +161,10 @@ suite('telemetry of a program', () => {
     assert.ok(begun.every(({ parentSpanId, traceId }) => parentSpanId === '' && traceId !== parent))
   })
 
-  test('a trace that the caller does not sample is not sent, but passed on', async () => {
+  test('a trace that the caller does not sample is passed on but not sent', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, { TEST_TRACEPARENT: traceparent.replace(/1$/, '0'), ...onlyTraces })
-    // A span that begins after the unsampled one, and is sent.
+    // Waits for a span that begins after the unsampled one and is sent.
     const later = receiver.until('a later span', () => receiver.spans().some(({ name }) => name === 'more'))
     const { outgoing } = await run({ ...env, TEST_MORE_PARENTS: traceparent }, later)
     assert.deepEqual(new Set(receiver.spans().map(({ name }) => name)), new Set(['more']))
@@ -175,7 +175,7 @@ suite('telemetry of a program', () => {
     ['is not there', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }],
     ['is there and refuses', undefined],
   ] as const) {
-    test(`a receiver that ${what} costs one line for each signal, and the program ends well`, async () => {
+    test(`a receiver that ${what} costs one log line per signal, and the program ends normally`, async () => {
       await using refusing = await startReceiver((response) => response.writeHead(400).end())
       const { lines } = await run({ TEST_SPANS: '20000', ...(env ?? to(refusing)) })
       const told = lines.filter(({ msg }) => String(msg).startsWith('telemetry cannot be sent'))

@@ -29,9 +29,9 @@ type SpanOptions = { kind?: Kind; attributes?: Attributes }
 export type Tracing = {
   begin: (name: string, options: SpanOptions, place?: TracePlace) => OpenSpan
   below: <T>(place: TracePlace, work: () => T) => T
-  /** Empty if there is no current trace. */
+  /** The current place in the trace. Empty if there is no current trace. */
   place: () => TracePlace
-  /** Ids of the current span, for log lines. */
+  /** Trace id and span id of the current span, for log lines. */
   ids: () => { trace_id: string; span_id: string } | undefined
 }
 
@@ -41,7 +41,7 @@ type Measurement = readonly [value: number, attributes: Attributes]
 export type Metering = {
   recorder: (instrument: Instrument, buckets: readonly number[]) => (value: number, attributes: Attributes) => void
   observe: (instrument: Instrument & { isSum?: boolean }, read: () => readonly Measurement[]) => void
-  /** Adds metrics that another library keeps. They are read at every export. */
+  /** Adds metrics that another library keeps. Telemetry reads them at every export. */
   adopt: (source: MetricSource) => void
 }
 
@@ -57,13 +57,13 @@ export type MetricSource = () => Promise<readonly PrintedMetric[]>
 type Telemetry = {
   tracing?: Tracing | undefined
   metering?: Metering | undefined
-  /** Gets each line of the log as it is written. */
+  /** Receives each line of the log as it is written. */
   takeLine?: ((line: string) => void) | undefined
 }
 
 let open: Telemetry = {}
 
-/** Called only by open.ts and by tests. */
+/** Sets the telemetry of this program. Only open.ts and tests call this. */
 export const setTelemetry = (telemetry: Telemetry): void => {
   open = telemetry
 }
@@ -114,7 +114,7 @@ export const traceIds = (): Record<string, string> => open.tracing?.ids() ?? {}
 
 export const takeLine = (line: string): void => open.takeLine?.(line)
 
-/** Makes a histogram of durations in seconds. */
+/** Makes a histogram of durations in seconds, to which values can be added. */
 export const duration = (name: string, description: string, buckets: readonly number[]) => {
   let known: { metering: Metering; record: ReturnType<Metering['recorder']> } | undefined
   return {

@@ -16,7 +16,7 @@ const openLink = async (app: TestControl, who: 'owner' | 'stranger' = 'owner', o
 
 const cookieFrom = (header: unknown) => String(header).split(';')[0] ?? ''
 
-/** A browser that came by a link. */
+/** Opens the portal page with a link, like a browser. Returns functions for further calls. */
 const enter = async (app: TestControl, who: 'owner' | 'stranger' = 'owner', organizationId: string = ours) => {
   const { token } = await openLink(app, who, organizationId)
   const reply = await app.as('nobody').get(`${portal}?token=${token}`)
@@ -33,7 +33,7 @@ const enter = async (app: TestControl, who: 'owner' | 'stranger' = 'owner', orga
 }
 
 suite('the portal page', () => {
-  test('a link opens it once; the token is in no address, no page and no log after that', async () => {
+  test('a link opens the portal page once; afterwards its token is in no address, page or log', async () => {
     const lines: string[] = []
     const sink = new Writable({
       write: (chunk, _encoding, done) => {
@@ -76,7 +76,7 @@ suite('the portal page', () => {
     assert.equal(headers['content-type'], 'text/html; charset=utf-8')
   })
 
-  test('a user has at most 100 links and sessions in an organization: the oldest goes, others keep theirs', async () => {
+  test('a user has at most 100 links and sessions per organization; the oldest goes, other users keep theirs', async () => {
     await using app = await startControl()
     const other = await openLink(app, 'stranger', theirs)
     const first = await openLink(app)
@@ -90,7 +90,7 @@ suite('the portal page', () => {
     assert.equal(row?.['count'], 100)
   })
 
-  test('an operator of the server comes in without being a member', async () => {
+  test('an operator of the server can open the portal page without being a member', async () => {
     await using app = await startControl()
     const { body } = await app.asUser('admin', ours).post(`/webhooks/organizations/${ours}/app-portal-access`)
     const entered = await app.as('nobody').get(`${portal}?token=${(body as { token: string }).token}`)
@@ -101,7 +101,7 @@ suite('the portal page', () => {
     assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 401)
   })
 
-  test('401 without a session, with a link that is too old, with anything else', async () => {
+  test('401 without a session, with an expired link, and with any other token', async () => {
     await using app = await startControl()
     const { token } = await openLink(app)
     const ask = (path: string, cookie = '') => app.as('nobody').get(`${portal}${path}`, { headers: { cookie } })
@@ -118,7 +118,7 @@ suite('the portal page', () => {
     assert.equal((await ask('', cookie)).status, 401)
   })
 
-  test('the portal page ends when the person who opened it is no longer owner', async () => {
+  test('access to the portal page ends when the user is no longer an owner', async () => {
     await using app = await startControl()
     const { read } = await enter(app)
     assert.equal((await read()).status, 200)
@@ -126,7 +126,7 @@ suite('the portal page', () => {
     assert.equal((await read()).status, 401)
   })
 
-  test('endpoints are added, changed, disabled, given a new secret and deleted', async () => {
+  test('the portal page can add, change, disable and delete endpoints, and give them a new secret', async () => {
     await using app = await startControl()
     const { read, send } = await enter(app)
     const added = await send('/endpoints', [
@@ -241,7 +241,7 @@ suite('the portal page', () => {
       assert.equal((await app.as('nobody').send('POST', `${portal}/endpoints`, body, { headers })).status, 403)
     }
     assert.equal((await mine.send('/endpoints', fields, { 'sec-fetch-site': 'cross-site' })).status, 403)
-    // Another content type brings no fields, and a page elsewhere could not send it unasked anyway.
+    // Another content type has no form fields, and browsers do not send it to another site without asking.
     assert.equal((await mine.send('/endpoints', fields, { 'content-type': 'application/json' })).status, 415)
     assert.deepEqual((await app.as('owner').get(`/webhooks/organizations/${ours}/endpoints`)).body, [])
   })
