@@ -39,8 +39,8 @@
 
 enum { failed = 125, path_limit = 4096 };
 
-// The new root is built on /sys of the private mount namespace: every host has that directory, and nothing that is shown is below
-// it.
+// The new root is built on /sys of the private mount namespace: every host has that directory, and nothing that the view shows is
+// below it.
 static const char *const place = "/sys";
 
 static const char *current_word = "arguments";
@@ -64,7 +64,7 @@ static unsigned long number(const char *text) {
   return value;
 }
 
-// The path in the new root. Each call overwrites the result of the one before.
+// Returns the path in the new root. Each call overwrites the result of the call before.
 static const char *inside(const char *path) {
   static char buffer[path_limit];
   if (path[0] != '/') refuse("a path must be absolute");
@@ -152,7 +152,8 @@ static void show_own_process(void) {
 static void make_view(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("a mount namespace");
-  // Mounts made here are invisible outside. A mount that is removed outside stays busy here only until `enter`.
+  // Make the mounts private, so that they are invisible outside. A mount that is removed outside stays busy here only until
+  // `enter`.
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
   // Called while /sys still exists, because the new root covers it.
   mount_tmpfs(place, "mode=755,size=1m");
@@ -248,7 +249,7 @@ static void enter(char **arg) {
   int low_ports = strcmp(arg[1], "any") == 0;
   if (user == 0 || user > 0x7fffffff) refuse("not a user without privileges");
   if (access(inside("/etc/passwd"), F_OK) < 0) {
-    // Some programs fail if their user has no name.
+    // Give the user a name, because some programs fail without one.
     char text[128];
     snprintf(text, sizeof text, "alcove:x:%lu:%lu::/:/usr/sbin/nologin\n", user, user);
     write_file("/etc/passwd", text);
@@ -269,7 +270,7 @@ static void enter(char **arg) {
 
 static void tie(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, number(arg[0]), 0, 0, 0) < 0) fail(arg[0]);
-  // The parent may have ended just before this call.
+  // Check the parent again, because it may have ended just before the call above.
   if (getppid() != parent) _exit(failed);
 }
 
@@ -284,7 +285,7 @@ static void close_the_rest(void) {
   unsigned kept = channel ? (unsigned)number(channel) : 2;
   if (kept > 3) syscall(SYS_close_range, 3, kept - 1, 0);
   if (syscall(SYS_close_range, kept < 3 ? 3 : kept + 1, ~0u, 0) == 0) return;
-  // For Linux before 5.9.
+  // On Linux before 5.9, which lacks close_range, close each descriptor.
   for (unsigned each = 3; each < 1024; each++)
     if (each != kept) close((int)each);
 }

@@ -2,5 +2,5 @@
 _Noreturn void fail(const char *about);
 _Noreturn void refuse(const char *why);
 
-// See filter.c.
+// Installs the system call filter (filter.c).
 void filter_system_calls(const char *sockets, const char *processes);

@@ -36,7 +36,7 @@ static void name_subvolume(struct btrfs_ioctl_vol_args *args, const char *name) 
   strcpy(args->name, name);
 }
 
-// subvolume PATH
+// subvolume PATH: makes an empty subvolume, unless it exists.
 void make_subvolume(char **arg) {
   const char *name;
   struct btrfs_ioctl_vol_args args;
@@ -51,7 +51,7 @@ void limit_subvolume(char **arg) {
   int fd = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) fail(arg[0]);
   struct btrfs_ioctl_qgroup_limit_args args;
-  memset(&args, 0, sizeof args); // qgroup 0 means that of the subvolume itself
+  memset(&args, 0, sizeof args); // qgroup 0 means the quota group of the subvolume itself
   args.lim.flags = BTRFS_QGROUP_LIMIT_MAX_RFER;
   args.lim.max_rfer = number(arg[1], 10);
   if (ioctl(fd, BTRFS_IOC_QGROUP_LIMIT, &args) < 0) fail(arg[0]);
@@ -75,7 +75,8 @@ void delete_subvolume(char **arg) {
   name_subvolume(&args, name);
   if (ioctl(parent, BTRFS_IOC_SNAP_DESTROY, &args) < 0 && errno != ENOENT) fail(arg[0]);
   if (known) {
-    // Newer kernels remove the quota group themselves; older ones keep it forever. A refusal costs nothing.
+    // Remove the quota group. Newer kernels do this themselves, and then refuse it here, which costs nothing. Older kernels keep
+    // it forever.
     struct btrfs_ioctl_qgroup_create_args group = {.create = 0, .qgroupid = info.treeid};
     (void)ioctl(parent, BTRFS_IOC_QGROUP_CREATE, &group);
   }
@@ -104,7 +105,7 @@ static int remove_one(const char *path, const struct stat *status, int type, str
   return 0;
 }
 
-// remove-tree PATH: only for a tree that no other process can reach.
+// remove-tree PATH: removes a directory with its contents. Only for a tree that no other process can reach.
 void remove_tree(char **arg) {
   if (nftw(arg[0], remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) < 0 && errno != ENOENT) fail(arg[0]);
 }
@@ -120,7 +121,7 @@ static int is_harmless_capability(const uint32_t *data, ssize_t size) {
   return size == 6 * sizeof *data && le32toh(data[0]) >> 24 == version && is_of_sandbox(le32toh(data[5]));
 }
 
-// What an overlay notes about a directory that was renamed: a name, or a path of names from the root of the image.
+// Whether an overlay's note about a renamed directory is harmless: a name, or a path of names from the root of the image.
 static int is_harmless_redirect(const char *value, ssize_t size) {
   int is_path = size > 0 && value[0] == '/';
   ssize_t begin = is_path;
@@ -150,7 +151,7 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
   (void)type;
   uint32_t data[16];
   const char *name = path + walk->base;
-  // The top directory is named by its whole path, everything below it relative to the current directory.
+  // Use the whole path for the top directory; everything below it is named relative to the current directory.
   if (walk->level == 0) name = path;
   ssize_t size = lgetxattr(name, "security.capability", data, sizeof data);
   if ((size >= 0 && !is_harmless_capability(data, size)) || (size < 0 && errno == ERANGE)) {
@@ -159,7 +160,7 @@ static int disarm_one(const char *path, const struct stat *status, int type, str
     fail(path);
   }
   disarm_overlay(name, path, status);
-  // A device 0, 0 is an overlay's mark of a removed file, so it stays.
+  // Keep a device 0, 0: it is an overlay's mark of a removed file.
   int is_device = S_ISBLK(status->st_mode) || (S_ISCHR(status->st_mode) && status->st_rdev != 0);
   if (is_device && unlink(name) < 0) fail(path);
   mode_t rights = status->st_mode & 07777;

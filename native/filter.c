@@ -36,7 +36,7 @@ enum {
 };
 
 static const int forbidden[] = {
-    // Mounts and changes of the root directory.
+    // Mounts, and changes of the root directory.
     SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, call_open_tree, call_open_tree_attr, call_move_mount, call_fsopen,
     call_fsconfig, call_fsmount, call_fspick, call_mount_setattr,
     // Namespaces; `clone` is handled below.
@@ -85,7 +85,7 @@ static void if_equal_skip(unsigned value, unsigned char skipped) { add(BPF_JMP |
 static unsigned error(int number) { return SECCOMP_RET_ERRNO | (unsigned)number; }
 
 static void load_call(void) { load(offsetof(struct seccomp_data, nr)); }
-// Loads the lower half of an argument: the kernel uses no more of an `int`, and the flags of `clone` have no more.
+// Loads the lower half of an argument: the kernel uses no more than that of an `int`, and the flags of `clone` have no more bits.
 static void load_argument(unsigned index) { load(offsetof(struct seccomp_data, args) + 8 * index); }
 
 static void forbid(int call, int number) {
@@ -154,16 +154,16 @@ void filter_system_calls(const char *sockets, const char *processes) {
   answer(SECCOMP_RET_KILL_PROCESS);
   load_call();
 #ifdef __x86_64__
-  // Numbers of x32 programs: a second table of the same calls.
+  // Forbid the numbers of x32 programs, which are a second table of the same calls.
   add(BPF_JMP | BPF_JGE | BPF_K, 0, 1, 0x40000000);
   answer(error(ENOSYS));
 #endif
   for (size_t index = 0; index < sizeof forbidden / sizeof *forbidden; index++) forbid(forbidden[index], EPERM);
-  // The flags of clone3 are in memory, where a filter cannot read them. Libraries fall back to `clone`.
+  // Forbid clone3: its flags are in memory, where a filter cannot read them. Libraries fall back to `clone`.
   forbid(call_clone3, ENOSYS);
   judge_clone(namespaces, 1);
   allow_only(SYS_personality, 0, (unsigned[]){0, 0xffffffff}, 2, EPERM);
-  // Typing input for other users of the terminal (TIOCSTI and similar).
+  // Forbid typing input for other users of the terminal (TIOCSTI and similar).
   unless_equal_skip(SYS_ioctl, 4);
   load_argument(1);
   unless_equal_skip(TIOCSTI, 1);

@@ -47,7 +47,7 @@ unsigned long long number(const char *text, int base) {
   return value;
 }
 
-// rename FROM TO
+// rename FROM TO: renames a file or directory; replaces an existing file.
 static void rename_to(char **arg) {
   if (rename(arg[0], arg[1]) < 0) fail(arg[1]);
 }
@@ -67,7 +67,7 @@ static void make_directory(char **arg) {
   if (chown(arg[0], owner, owner) < 0 || chmod(arg[0], mode) < 0) fail(arg[0]);
 }
 
-// Whether a file already has exactly this text, owner and mode.
+// Whether a file already has exactly this text, owner and mode, so that it need not be written.
 static int is_as_wanted(const char *path, uid_t owner, const char *text, size_t length) {
   char there[8192];
   struct stat found;
@@ -157,7 +157,7 @@ static _Noreturn void become(char **arg) {
   stand_first_in_line();
   raise_shared_limit(RLIMIT_SIGPENDING);
   raise_shared_limit(RLIMIT_MSGQUEUE);
-  // Descriptors that this program inherited itself are not passed on either.
+  // Other descriptors that this program inherited itself are not passed on either.
   (void)close_range(inherited_socket + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   execvp(arg[0], arg);
   fail(arg[0]);

@@ -6,7 +6,8 @@ enum { failed = 125 };
 // Runs the steps. At the first failed step the process exits with `failed`.
 void run_steps(int count, char **arg);
 
-// `warm` may be NULL. Returns when the caller's end of the socket is closed.
+// Serves requests from a socket (serve.c). `warm` is the optional FILE of `serve FILE`; it may be NULL. Returns when the caller
+// closes its end.
 int serve(const char *warm);
 
 // Used by every step: ends the program with one line that names the failed step.

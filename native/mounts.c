@@ -37,16 +37,16 @@ static const struct {
     {"/dev/random", 1, 8}, {"/dev/urandom", 1, 9}, {"/dev/tty", 5, 0},
 };
 
-// If this host allows no process to make devices, the host's devices are used. crun gives its standard files to the sandbox's
-// root, which would then own the host's /dev/null, so that mount is read-only.
+// Called if this host allows no process to make devices: the host's devices are used instead. crun gives its standard files to
+// the sandbox's root, which would then own the host's /dev/null, so that mount is read-only.
 static void keep_devices_of_host(void) {
   if (umount2("/dev", MNT_DETACH) < 0) fail("/dev");
   if (mount("/dev/null", "/dev/null", NULL, MS_BIND, NULL) < 0) fail("/dev/null");
   if (mount(NULL, "/dev/null", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev/null");
 }
 
-// Makes separate devices. Over shared inodes sandboxes could watch each other and lock files for each other. Read-only, so that
-// no sandbox can own a device.
+// Makes separate devices, because over shared inodes sandboxes could watch each other and lock files for each other. The mount is
+// read-only, so that no sandbox can own a device.
 static void make_devices(void) {
   const char *options = "mode=0755,size=64k,nr_inodes=16";
   if (mount("tmpfs", "/dev", "tmpfs", MS_NOSUID | MS_NOEXEC, options) < 0) fail("/dev");
@@ -62,7 +62,7 @@ static void make_devices(void) {
   if (mount(NULL, "/dev", NULL, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NOEXEC, NULL) < 0) fail("/dev");
 }
 
-// private: later mounts disappear with the sandbox and are invisible to the host.
+// private: makes a private mount namespace. Later mounts disappear with the sandbox and are invisible to the host.
 void enter_private_mounts(char **arg) {
   (void)arg;
   if (unshare(CLONE_NEWNS) < 0) fail("mount namespace");
@@ -103,7 +103,7 @@ void mount_overlay(char **arg) {
   if (mount("overlay", arg[1], "overlay", MS_NODEV | MS_NOSUID, arg[0]) < 0) fail(arg[1]);
 }
 
-// bind FROM TO
+// bind FROM TO: shows FROM at TO, too (mount(2), MS_BIND).
 void mount_bind(char **arg) {
   if (mount(arg[0], arg[1], NULL, MS_BIND, NULL) < 0) fail(arg[0]);
 }
@@ -177,7 +177,7 @@ void resize_shared_memory(char **arg) {
   if (mount(NULL, place, NULL, MS_REMOUNT | MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0) fail(place);
 }
 
-// read-only PATH: makes the mount there read-only.
+// read-only PATH: makes the mount at PATH read-only.
 void make_read_only(char **arg) {
   if (mount(NULL, arg[0], NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) < 0) fail(arg[0]);
 }

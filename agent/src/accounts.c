@@ -1,4 +1,7 @@
-/* Parses lines of fields separated by colons. In both files the first field is the name and the third is the id. */
+/*
+ * Parses /etc/passwd and /etc/group: lines of fields separated by colons. In both files the first field is the name and the third
+ * field is the id.
+ */
 #include "accounts.h"
 
 #include <fcntl.h>
@@ -9,7 +12,7 @@
 
 #define REMEMBERED 32
 #define BYTES_AT_FIRST (16u << 10)
-#define BYTES_MAX (4u << 20) /* tens of thousands of lines */
+#define BYTES_MAX (4u << 20) /* enough for tens of thousands of lines */
 
 bool parse_id(const char *text, uint32_t *id) {
   if (*text < '0' || *text > '9' || strlen(text) > 10) return false;
@@ -21,7 +24,7 @@ bool parse_id(const char *text, uint32_t *id) {
 }
 
 /* A static buffer for files of usual length, so that starting a program maps no memory. Only one file is open at a time. */
-static char usual[BYTES_AT_FIRST + 1]; /* and a NUL behind the last line */
+static char usual[BYTES_AT_FIRST + 1]; /* one byte more, for a NUL after the last line */
 
 static bool read_text(struct accounts *accounts, int fd) {
   size_t room = BYTES_AT_FIRST, size = 0;
@@ -36,7 +39,7 @@ static bool read_text(struct accounts *accounts, int fd) {
     if (!accounts->longer) memcpy(more, usual, size);
     accounts->longer = text = more;
   }
-  if (size == BYTES_MAX) { /* the last line is incomplete and may contain half an id */
+  if (size == BYTES_MAX) { /* the file is cut here: its last line may contain half an id */
     const char *last = memrchr(text, '\n', size);
     size = last ? (size_t)(last + 1 - text) : 0;
   }
@@ -45,7 +48,7 @@ static bool read_text(struct accounts *accounts, int fd) {
   return true;
 }
 
-/* Anything but a regular file (such as a fifo that never answers) is treated as missing. */
+/* Opens the file. Anything but a regular file (such as a fifo that never answers) is treated as missing. */
 bool accounts_open(struct accounts *accounts, const char *path) {
   *accounts = (struct accounts){0};
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 struct accounts {
-  char *next;     /* behind the current line */
-  size_t left;    /* bytes from there on */
+  char *next;     /* start of the next line */
+  size_t left;    /* bytes from `next` to the end */
   char *field[7]; /* fields of the current line; missing ones are empty */
   char *longer;   /* buffer for a file of unusual length; otherwise NULL */
 };
@@ -23,9 +23,9 @@ void accounts_close(struct accounts *);
 
 /* Parses a decimal id. False for any other text. */
 bool parse_id(const char *text, uint32_t *id);
-/* Finds the id (third field) of a name, or parses a decimal id. `path` is the file to search. */
+/* Finds the id (third field) of a name in the file `path`, or parses a decimal id. */
 bool account_id(const char *path, const char *name_or_id, uint32_t *id);
-/* The name of an id, or "" if there is none. Cached; never NULL. */
+/* Returns the name of an id, or "" if there is none. Cached; never NULL. */
 const char *account_name(const char *path, uint32_t id);
 
 #endif

@@ -55,7 +55,10 @@ void connection_flush(struct connection *connection) {
   if (connection->socket.fd < 0) return;
   if (connection->out_start == connection->out_end) {
     connection->out_start = connection->out_end = 0;
-    /* Closing now could destroy the reason before a peer that still sends has read it, so the peer has to close. */
+    /*
+     * Only end the sending side. Closing could destroy the refusal before a peer that is still sending has read it, so the peer
+     * closes.
+     */
     if (connection->ending) shutdown(connection->socket.fd, SHUT_WR);
   }
   watch(connection);
@@ -94,7 +97,7 @@ bool connection_send_pipe(struct connection *connection, int pipe, size_t size) 
   for (; moved > 0 && (size_t)sent < size; sent += moved > 0 ? moved : 0)
     moved = splice(pipe, NULL, connection->socket.fd, NULL, size - (size_t)sent, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if ((size_t)sent == size) return true;
-  /* Bytes that the peer has no room for wait as usual. The next send reports why. */
+  /* Bytes that the peer has no room for are buffered. If the socket has failed, the next send reports the error. */
   ssize_t left = read(pipe, connection->out, size - (size_t)sent);
   if (sent + left == (ssize_t)size) {
     connection->out_end = (size_t)left;
@@ -214,7 +217,7 @@ static void parse(struct connection *connection) {
       return;
     }
     if (connection->in_size - connection->in_at - FRAME_HEADER < size) {
-      /* Reserves room for the whole frame. Unused pages cost nothing until the rest arrives. */
+      /* Reserve room for the whole frame. Unused pages cost nothing until the rest of the frame arrives. */
       if (make_room(connection, connection->in_at + FRAME_HEADER + size)) break;
       connection_fail(connection, STAGE_BUSY, ENOMEM);
       return;
@@ -263,7 +266,7 @@ static void on_ready(struct source *source, uint32_t events) {
   else on_readable(connection);
 }
 
-/* ---- coming and going ---- */
+/* ---- opening and closing ---- */
 
 static void accept_more(struct timer *timer) {
   (void)timer;
@@ -343,7 +346,7 @@ static void on_connection(struct source *source, uint32_t events) {
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno != EAGAIN) {
-      /* Out of descriptors or memory: try again later, because epoll would report the same error in a loop. */
+      /* No descriptors or memory are left: try again later, because epoll would report the same error in a loop. */
       source_watch(source, 0);
       timer_set(&accept_again, ACCEPT_AGAIN_MILLISECONDS, accept_more);
     }

@@ -28,7 +28,7 @@ struct connection {
   void *state;
   uint8_t *in, *out, *body;
   size_t in_at, in_size, in_room, out_start, out_end, out_room, body_size;
-  bool blocked; /* the peer was full, so `drained` must be called later */
+  bool blocked; /* the peer had no room, so `drained` must be called later */
   bool ending;  /* the rest of `out` is written, then the connection waits until the peer closes it */
   struct connection *next, *previous;
 };
@@ -47,29 +47,32 @@ void connection_fail(struct connection *, enum stage, int error_number);
 void connection_end(struct connection *);
 void connection_close(struct connection *);
 
-/* True when a chunk may be written. */
+/* Returns true if a chunk may be written. */
 bool connection_is_drained(const struct connection *);
-/* From now on chunks may have LONG_CHUNK bytes, if memory allows. Returns the allowed size. */
+/* Allows chunks of LONG_CHUNK bytes from now on, if there is memory. Returns the allowed size. */
 size_t connection_widen(struct connection *);
-/* Where the payload of the next chunk goes (CHUNK bytes, or the size above). Then call `connection_send_chunk` with its size. */
+/*
+ * Returns where to write the payload of the next chunk (CHUNK bytes, or the size that `connection_widen` returned). Then call
+ * `connection_send_chunk` with its size.
+ */
 uint8_t *connection_chunk(struct connection *);
 void connection_send_chunk(struct connection *, uint8_t kind, uint32_t size);
 /*
- * Sends a frame that is completely in a pipe, which is empty afterwards. Only allowed when everything earlier was sent and the
- * frame fits. False: the pipe held less, and the connection ends.
+ * Sends a frame that is completely in a pipe, and empties the pipe. Only allowed when everything earlier was sent and the frame
+ * fits. Returns false if the pipe held less; the connection then ends.
  */
 bool connection_send_pipe(struct connection *, int pipe, size_t size);
 
-/* Keeps the request after `start` returns. The operation frees it with `request_free`. */
+/* Keeps the request in memory after `start` returns. The operation frees it with `request_free`. */
 uint8_t *connection_keep_body(struct connection *, size_t *size);
 void request_free(uint8_t *body, size_t size);
 
 /*
- * Takes the socket out of a drained connection and frees the connection, for an operation that continues with raw bytes. The peer
+ * Removes the socket from a drained connection and frees the connection, for an operation that continues with raw bytes. The peer
  * must not have sent anything after the request yet.
  */
 int connection_take_over(struct connection *);
-/* An operation that took over its socket counts as a connection until it calls this. */
+/* Ends the count of a connection whose socket an operation took over. Until then it counts towards the limit. */
 void connection_slot_free(void);
 
 #endif

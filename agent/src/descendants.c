@@ -41,7 +41,7 @@ static bool read_process(const char *pid, struct process *process) {
   static const char format[] = " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu";
   if (!behind || sscanf(behind + 1, format, &state, &parent, &group, &session, &started) != 5) return false;
   *process = (struct process){.pid = atoi(pid), .parent = parent, .session = session, .started = started};
-  /* A process started by sudo counts as a child of sudo's caller. */
+  /* Treat a process that sudo started as a child of sudo's caller. */
   pid_t client = parent == getpid() ? sudo_client_of(process->pid) : 0;
   if (client) process->parent = client;
   return state != 'Z' && state != 'X';
@@ -67,7 +67,7 @@ static struct process *list(size_t *count) {
   return processes;
 }
 
-/* /proc lists processes by rising pid, so the parent is found by binary search. */
+/* Finds the process by binary search, because /proc lists processes by rising pid. */
 static bool is_marked(const struct process *processes, size_t count, pid_t pid) {
   size_t low = 0, high = count;
   while (low < high) {

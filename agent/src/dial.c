@@ -18,7 +18,7 @@
 
 enum { PEER, PORT };
 
-/* Bytes that came from one end and must go to the other. */
+/* Bytes from one end that must go to the other end. */
 struct stream {
   uint8_t *pending;
   size_t start, end;
@@ -27,7 +27,7 @@ struct stream {
 };
 
 struct tunnel {
-  struct connection *connection; /* until the port has answered */
+  struct connection *connection; /* used only until the connect has succeeded or failed */
   struct timer deadline;
   struct source end[2];
   struct stream from[2];
@@ -49,8 +49,8 @@ static void tunnel_close(struct tunnel *tunnel) {
 }
 
 /*
- * A server may answer and close while it still receives. The unsent rest is then dropped, and the answer is relayed. Returns
- * false if the tunnel is closed.
+ * Handles a failed send. A server may answer and close while it still receives: then the unsent rest is dropped, and the answer
+ * is relayed. Returns false if the tunnel is closed.
  */
 static bool send_failed(struct tunnel *tunnel, int from) {
   if (from == PORT) {
@@ -63,7 +63,7 @@ static bool send_failed(struct tunnel *tunnel, int from) {
 
 static bool is_waiting(const struct stream *stream) { return stream->start < stream->end; }
 
-/* Returns false if the tunnel is closed. */
+/* Sends pending bytes of one direction. Returns false if the tunnel is closed. */
 static bool send_pending(struct tunnel *tunnel, int from) {
   struct stream *stream = &tunnel->from[from];
   while (is_waiting(stream)) {
@@ -132,7 +132,7 @@ static void on_ready(struct tunnel *tunnel, int which, uint32_t events) {
     return;
   }
   watch(tunnel);
-  if (gone) source_watch(&tunnel->end[which], 0); /* its last bytes are still on their way to the other end */
+  if (gone) source_watch(&tunnel->end[which], 0); /* the last bytes of this end must still reach the other end */
 }
 
 static void on_peer(struct source *source, uint32_t events) {

@@ -1,10 +1,10 @@
 /*
  * EXEC: one command that lives with its connection. Its output is read only as fast as the peer takes it, and its input is
- * accepted only within the credit given to the peer. After the first process has ended, what is left in the pipes is sent, then
- * EXIT. Background children keep running. If the connection closes first, the process group is killed.
- * Most commands end at once, so each wake-up of the agent or the peer is a large part of their cost. So the agent keeps a writing
- * end of each output pipe, which makes the end of a program one event and not three. And OK waits a few milliseconds to be sent
- * with other frames, unless input follows.
+ * accepted only within the credit given to the peer. After the first process has ended, the agent sends what is left in the
+ * pipes, then EXIT. Background children keep running. If the connection closes first, the process group is killed. Most commands
+ * end at once, so each wake-up of the agent or the peer is a large part of their cost. So the agent keeps a writing end of each
+ * output pipe, which makes the end of a program one event instead of three. And OK waits a few milliseconds to be sent with other
+ * frames, unless input follows.
  */
 #include <errno.h>
 #include <signal.h>
@@ -27,14 +27,14 @@ struct command {
   struct child child;
   pid_t group;
   struct source report, input, output[2]; /* output: standard output, standard error */
-  int kept[2];                            /* the writing ends of these pipes */
-  struct timer silence;                   /* when it fires, OK is sent alone */
+  int kept[2];                            /* the agent's own writing ends of the output pipes */
+  struct timer silence;                   /* when it fires, OK is sent without another frame */
   uint8_t *pending;                       /* input that the command has not read yet, at most INPUT_WINDOW */
   uint32_t pending_start, pending_end;
-  uint32_t window_used, credit_owed; /* bytes sent by the peer that have no new credit yet; the part that was read */
+  uint32_t window_used, credit_owed; /* bytes from the peer without new credit yet; those of them that were read */
   bool started, input_ended, exited, told;
   int status;
-  uint32_t left[2]; /* after the exit: bytes that were in the pipe then and are still unread */
+  uint32_t left[2]; /* after the exit: bytes that were in the pipe at the exit and are still unread */
 };
 
 static bool is_alive(const struct command *command) { return command->connection->socket.fd >= 0; }
@@ -46,7 +46,7 @@ static void close_kept(struct command *command) {
   }
 }
 
-/* ---- whether it runs ---- */
+/* ---- the report whether the program runs ---- */
 
 static void watch_report(struct timer *silence) {
   source_watch(&owner_of(silence, struct command, silence)->report, EPOLLIN);
@@ -103,7 +103,7 @@ static void forward(struct command *command, int which, uint32_t at_most) {
   connection_send_chunk(command->connection, which == 0 ? KIND_STDOUT : KIND_STDERR, (uint32_t)got);
 }
 
-/* Continues with as much as the peer has room for. */
+/* Sends as much output as the peer has room for. */
 static void pump(struct command *command) {
   if (!command->started || command->told) return;
   while (command->exited && connection_is_drained(command->connection)) {
@@ -155,7 +155,7 @@ static void drop_pending(struct command *command) {
   command->pending_start = command->pending_end = 0;
 }
 
-/* Returns how many bytes the command took. A command that closed its input "takes" everything. */
+/* Writes input to the command. Returns how many bytes it took. A command that closed its input "takes" everything. */
 static uint32_t write_input(struct command *command, const uint8_t *bytes, uint32_t size) {
   if (command->input.fd < 0) return size;
   ssize_t written = write(command->input.fd, bytes, size);

@@ -90,7 +90,7 @@ static void note_error(void) {
 
 static void remove_tree(int at, const char *name, int depth);
 
-/* Makes a pass over a directory. */
+/* Removes the contents of a directory in one pass, as far as possible. */
 static void remove_contents(int fd, int depth) {
   DIR *directory = fdopendir(fd);
   if (!directory) {
@@ -107,7 +107,7 @@ static void remove_contents(int fd, int depth) {
   closedir(directory);
 }
 
-/* Never follows a link: it opens a directory at exactly this place, or nothing. */
+/* Removes a directory with its contents. Never follows a link: it opens a directory of exactly this name, or nothing. */
 static void remove_tree(int at, const char *name, int depth) {
   for (int pass = 0; pass < PASSES_MAX; pass++) {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -118,7 +118,7 @@ static void remove_tree(int at, const char *name, int depth) {
       note_error();
     }
     if (unlinkat(at, name, AT_REMOVEDIR) == 0) return;
-    if (errno != ENOTEMPTY || first_error) break; /* otherwise another process has added a file meanwhile */
+    if (errno != ENOTEMPTY || first_error) break; /* try again only if another process has added a file */
   }
   note_error();
 }
@@ -143,7 +143,7 @@ static void serve_remove(struct fields *request) {
   peer_send(KIND_OK, NULL, 0);
 }
 
-/* ---- rights ---- */
+/* ---- permissions ---- */
 
 static uint32_t find_id(const char *file, const char *name) {
   uint32_t id = UINT32_MAX; /* chown leaves the id unchanged */
@@ -159,7 +159,7 @@ static void serve_permissions(struct fields *request) {
   if (mode != KEEP_MODE && mode > 07777) peer_fail(STAGE_PROTOCOL, EPROTO);
   uid_t uid = find_id("/etc/passwd", owner);
   gid_t gid = find_id("/etc/group", group);
-  /* Changing the owner clears the set-uid bits, so the mode is set last. */
+  /* Set the mode last, because changing the owner clears the set-uid bits. */
   if ((*owner || *group) && chown(path, uid, gid) < 0) peer_fail(STAGE_FILE, errno);
   if (mode != KEEP_MODE && chmod(path, mode) < 0) peer_fail(STAGE_FILE, errno);
   if (!*owner && !*group && mode == KEEP_MODE && access(path, F_OK) < 0) peer_fail(STAGE_FILE, errno);

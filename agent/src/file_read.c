@@ -15,7 +15,7 @@
 #define DEPTH_MAX 64u
 #define RELATIVE_MAX 16384u
 #define NAME_ROOM 256u
-#define WITHOUT_SIZE_MAX (1024u * 1024u) /* limit for files without a known size, as in /proc */
+#define WITHOUT_SIZE_MAX (1024u * 1024u) /* maximum in bytes for files without a known size, as in /proc */
 
 /* ---- describing ---- */
 
@@ -31,7 +31,7 @@ static uint8_t *put_account(uint8_t *at, const char *file, uint32_t id) {
   return put_string(at, name, strnlen(name, NAME_ROOM));
 }
 
-// Modification time in milliseconds, capped: a file may have any second of 64 bits.
+// Returns the modification time in milliseconds. The time is capped, because a file may have any 64-bit number of seconds.
 static int64_t modified_at(const struct timespec *time) {
   static const int64_t most = INT64_MAX / 1000 - 1;
   int64_t seconds = time->tv_sec > most ? most : time->tv_sec < -most ? -most : time->tv_sec;
@@ -110,7 +110,7 @@ static void serve_list(struct fields *request) {
 
 /*
  * A file's reported size is unreliable: sysfs reports too much, proc too little, and a file may be cut while it is read. So the
- * beginning is read before a size is sent. If the file ends within it, the bytes read are the size.
+ * beginning is read before a size is sent. If the file ends within the beginning, the number of bytes read is the size.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 
@@ -136,7 +136,7 @@ static void send_contents(int fd, off_t offset, uint64_t length) {
   }
 }
 
-/* Reads on after the bytes it has, until `most` bytes are read or the file ends. */
+/* Reads on after the first `have` bytes, until `most` bytes are read or the file ends. */
 static size_t read_on(int fd, size_t have, size_t most) {
   while (have < most) {
     ssize_t got = read(fd, beginning + have, most - have);
@@ -151,7 +151,7 @@ static void serve_read(struct fields *request) {
   const char *path = take_string(request);
   uint64_t offset = take_u64(request), length = take_u64(request);
   check_complete(request);
-  /* Opening a fifo or a device would wait. Checking before opening would be a race, so the file is opened non-blocking. */
+  /* Opening a fifo or a device would wait, and a check before opening would be a race. So the file is opened non-blocking. */
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   struct stat stat;
   if (fd < 0) peer_fail(STAGE_FILE, errno == ENXIO ? EINVAL : errno);

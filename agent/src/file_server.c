@@ -1,6 +1,6 @@
 /*
- * Forks the process for a file operation, and reads and writes the connection with blocking calls there. SIGTERM interrupts these
- * calls, so that a half-received upload is removed within the agent's grace period.
+ * Forks the process for a file operation. In that process, reads and writes of the connection are blocking calls. SIGTERM
+ * interrupts these calls, so that a half-received upload is removed within the agent's grace period.
  */
 #include "file_server.h"
 
@@ -21,7 +21,7 @@
 #include "user.h"
 
 #define SERVERS_MAX 256
-#define PATIENCE_SECONDS 600 /* with a peer that neither reads nor writes */
+#define PATIENCE_SECONDS 600 /* timeout for a peer that neither reads nor writes */
 #define FAREWELL_SECONDS 10
 
 struct file_server {
@@ -30,7 +30,10 @@ struct file_server {
 
 static unsigned servers;
 
-/* An empty file. A locked byte of it stands for a file that is being written. Only the file servers inherit it. */
+/*
+ * Descriptor of an empty file. Each locked byte stands for a file that is being written. Only the file servers inherit the
+ * descriptor.
+ */
 static int locks = -1;
 
 /* ---- in the server ---- */

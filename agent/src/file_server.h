@@ -33,7 +33,7 @@ void peer_at_end(void (*clear)(void));
 /* Waits until no other server has locked this number. The lock lasts until the process ends. False with errno. */
 bool peer_lock(uint64_t number);
 
-/* Fails unless the request was complete. */
+/* Ends the process with FAILED unless the request was complete and valid. */
 void check_complete(const struct fields *);
 
 #endif

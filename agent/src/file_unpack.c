@@ -33,7 +33,7 @@ static uint32_t frame_left;
 static uid_t owner;
 static gid_t group;
 
-/* Returns 0 at the end of the stream. */
+/* Reads some bytes of the stream. Returns 0 at the end of the stream. */
 static size_t take_some(uint8_t *into, size_t size) {
   while (frame_left == 0) {
     uint8_t header[FRAME_HEADER];
@@ -47,7 +47,7 @@ static size_t take_some(uint8_t *into, size_t size) {
   return got;
 }
 
-/* Returns false at the end of the stream, which may come only between records. */
+/* Fills `into` from the stream. Returns false at the end of the stream, which may come only between records. */
 static bool take_whole(uint8_t *into, size_t size) {
   for (size_t have = 0, got; have < size; have += got) {
     got = take_some(into + have, size - have);
@@ -87,7 +87,7 @@ static bool take_entry(struct entry *entry) {
   return true;
 }
 
-/* Called after EEXIST: removes what is in the way, if another try is worthwhile. */
+/* Called after EEXIST: removes the existing entry, if another try is worthwhile. */
 static void make_room(const char *path) {
   struct stat there;
   if (errno != EEXIST) peer_fail(STAGE_FILE, errno);
@@ -122,7 +122,7 @@ static void make_file(const struct entry *entry) {
   if (fd < 0) peer_fail(STAGE_FILE, errno);
   receive_file(fd, entry->size);
   struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = entry->modified}};
-  /* Changing the owner clears the set-uid bits, so the mode is set after it. */
+  /* Set the mode after the owner, because changing the owner clears the set-uid bits. */
   if (fchown(fd, entry->uid, entry->gid) < 0 || fchmod(fd, entry->mode) < 0 || futimens(fd, times) < 0 || close(fd) < 0)
     peer_fail(STAGE_FILE, errno);
 }

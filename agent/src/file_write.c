@@ -32,7 +32,10 @@
 #define LINKS_MAX 40
 
 static struct {
-  /* The path's directory, and another directory for the file without a name, so that watchers of the first see nothing of it. */
+  /*
+   * Directory of the path; and another directory for the file without a name, so that watchers of the path's directory see
+   * nothing of it.
+   */
   int directory, elsewhere, fd;
   bool has_name;
   int parents_made;
@@ -89,14 +92,14 @@ static bool is_trap(const struct stat *old) {
   return (directory.st_mode & S_ISVTX) && self != 0 && old->st_uid != self && directory.st_uid != self;
 }
 
-/* Returns false if the file does not exist yet. */
+/* Examines the existing file. Returns false if it does not exist yet. */
 static bool look_at_old(struct stat *old) {
   if (fstatat(file.directory, file.name, old, AT_SYMLINK_NOFOLLOW) < 0) {
     if (errno != ENOENT) peer_fail(STAGE_FILE, errno);
     return false;
   }
   if (!S_ISREG(old->st_mode)) peer_fail(STAGE_FILE, S_ISDIR(old->st_mode) ? EISDIR : EINVAL);
-  /* Checked before the data is received. */
+  /* Check the right to write before the data is received. */
   if (faccessat(file.directory, file.name, W_OK, 0) < 0) peer_fail(STAGE_FILE, errno);
   if (is_trap(old)) peer_fail(STAGE_FILE, EPERM);
   return true;
@@ -135,7 +138,7 @@ static void find_elsewhere(bool exists) {
   else close(fd);
 }
 
-/* Returns false with errno if the directory accepts no new file. */
+/* Opens the new file. Returns false with errno if the directory accepts no new file. */
 static bool open_new(bool exists) {
   if (!exists && faccessat(file.directory, ".", W_OK | X_OK, 0) < 0) return false;
   find_elsewhere(exists);
@@ -210,14 +213,17 @@ static void tell_watchers(void) {
   if (fd >= 0) close(fd);
 }
 
-/* The directory is on the same disk but in another mount, so the file is written in place. */
+/*
+ * Called if the directory is in another mount, where the file without a name cannot get its name. Makes an empty file of that
+ * name, which is then written in place.
+ */
 static void keep_name(void) {
   int fd = openat(file.directory, file.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0 && errno != EEXIST) peer_fail(STAGE_FILE, errno);
   if (fd >= 0) close(fd);
 }
 
-/* Returns false if a file of this name exists by now; that file must be written. */
+/* Gives the new file its name. Returns false if a file of this name exists by now, which must then be written. */
 static bool become_new(uint32_t mode) {
   if (fchmod(file.fd, mode == KEEP_MODE ? 0644 : mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
   if (!name_it(file.directory, file.name)) {
@@ -253,7 +259,7 @@ static void keep_room(int fd, off_t size, off_t old_size) {
   if (size == 0 || fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, size) == 0) return;
   int reason = errno;
   if (reason != ENOSPC && reason != EDQUOT && reason != EFBIG) return;
-  if (ftruncate(fd, old_size) < 0) reason = errno; /* some space may be taken already */
+  if (ftruncate(fd, old_size) < 0) reason = errno; /* some space may have been reserved already */
   peer_fail(STAGE_FILE, reason);
 }
 
@@ -291,7 +297,7 @@ static void write_in_place(uint32_t mode) {
   if (fd < 0) peer_fail(STAGE_FILE, errno == ENXIO ? EINVAL : errno);
   if (fstat(fd, &there) < 0) peer_fail(STAGE_FILE, errno);
   if (!S_ISREG(there.st_mode)) peer_fail(STAGE_FILE, EINVAL);
-  /* Two uploads of one file run one after the other, because together they would mix their contents. */
+  /* Lock the file: two uploads of one file at once would mix their contents. */
   if (!peer_lock(there.st_ino)) peer_fail(STAGE_FILE, errno);
   off_t size = lseek(file.fd, 0, SEEK_END);
   if (size < 0 || fstat(fd, &there) < 0) peer_fail(STAGE_FILE, errno);
@@ -299,7 +305,7 @@ static void write_in_place(uint32_t mode) {
   if (!share_contents(fd, size, there.st_size)) copy_contents(fd, size, there.st_size);
   /* EINVAL: this file is not stored on a disk at all. */
   if (ftruncate(fd, size) < 0 || (fsync(fd) < 0 && errno != EINVAL)) peer_fail(STAGE_FILE, errno);
-  close(fd); /* watchers that wait for the close see it before the caller gets its answer */
+  close(fd); /* close before the answer, so that watchers see the close first */
 }
 
 static void serve_write(struct fields *request) {

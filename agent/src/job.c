@@ -1,6 +1,6 @@
 /*
  * The table of jobs and their life: started, running, ended, removed. Output is read as soon as it arrives, with or without
- * followers, and is still kept after the first process has ended.
+ * followers, and is still stored after the first process has ended.
  */
 #include "job.h"
 
@@ -59,7 +59,7 @@ static void on_stderr(struct source *source, uint32_t events) {
   if (collect(job, 1, CHUNK)) record_wake(&job->record);
 }
 
-/* Collects what the first process left in the pipe. A background child may write on, so the amount is limited. */
+/* Collects the output that the first process left in the pipe. A background child may write on, so the amount is limited. */
 static void collect_last(struct job *job, int which) {
   int waiting = 0;
   if (job->output[which].fd < 0) return;
@@ -121,7 +121,7 @@ static void end(struct job *job, int status) {
   record_end(&job->record, exit);
 }
 
-/* Writes a line to the job's error output, where nothing else will ever come. */
+/* Writes a line to the error output of a job that could not start. No process of the job writes there. */
 static void explain(struct job *job, enum stage stage, int error_number) {
   const char *what = stage == STAGE_USER ? "its user" : stage == STAGE_CWD ? "its working directory" : "the program";
   char text[192];

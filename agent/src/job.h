@@ -1,6 +1,6 @@
 /*
- * Jobs: processes that outlive their connection and the runner. A job's output is kept in a ring until the job is removed.
- * Declares the table of jobs, their life, and what operations on jobs share.
+ * Jobs: processes that outlive their connection and the runner. A job's output is stored in a ring until the job is removed. This
+ * file declares the table of jobs, their life, and what operations on jobs share.
  */
 #ifndef ALCOVE_JOB_H
 #define ALCOVE_JOB_H
@@ -30,23 +30,23 @@ struct job {
   struct record record;
   uint8_t *metadata;
   uint32_t metadata_size;
-  struct connection *spawner; /* waits for the report whether the program runs */
+  struct connection *spawner; /* the connection that waits for the report whether the program runs */
   struct input_wait *inputs;
   struct remove_wait *removers;
   struct job *next;
 };
 
-/* In the order of their start. */
+/* List of all jobs, in the order of their start. */
 extern struct job *jobs;
 
 struct job *job_find(const char *id);
-/* Finds a job. On NULL the connection has received "no such job". */
+/* Finds a job. If it returns NULL, the connection has received "no such job". */
 struct job *job_named(struct connection *, const char *id);
 
-/* A valid id has 1 to JOB_ID_MAX printable ASCII characters without space. */
+/* Whether an id is valid: 1 to JOB_ID_MAX printable ASCII characters without space. */
 bool job_may_be_called(const char *id);
 bool jobs_are_full(void);
-/* Hangs up the shells of all terminals, as when a terminal is closed: interactive shells ignore TERM. */
+/* Sends SIGHUP to the shells of all terminals, as when a terminal is closed: interactive shells ignore TERM. */
 void jobs_hang_up(void);
 void job_enlist(struct job *);
 /* Takes over the process and its descriptors (see launch.h) and watches them from now on. */

@@ -51,7 +51,10 @@ bool streams_open(bool merge_output, int ours[3], int theirs[3]) {
     ours[i] = ends[i == 0 ? 1 : 0];
     theirs[i] = ends[i == 0 ? 0 : 1];
     if (fcntl(ours[i], F_SETFL, O_NONBLOCK) < 0) return false;
-    /* The pipes belong to root, and a program may open /dev/stdout. Those who may not look into /proc cannot reach them. */
+    /*
+     * Everybody may open these pipes by name: they belong to root, and a program of another user may open /dev/stdout. Processes
+     * that may not look into this /proc entry cannot reach them.
+     */
     if (fchmod(theirs[i], i == 0 ? 0444 : 0222) < 0) return false;
   }
   return true;
@@ -103,7 +106,7 @@ static void enter(const char *cwd, const char *home) {
   if (*cwd != 0 && chdir(cwd) < 0) report_failure(STAGE_CWD, errno);
 }
 
-/* Sets PWD to the directory as a shell would. */
+/* Sets PWD to the start directory, as a shell does. */
 static void tell_directory(void) {
   char *here = getcwd(NULL, 0);
   if (here && !getenv("PWD")) putenv(variable("PWD", here));

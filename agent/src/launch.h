@@ -8,20 +8,21 @@
 
 #include "fields.h"
 
-/* The program to start. The strings are part of the request, which must live longer. */
+/* The program to start. The strings are part of the request, which must stay in memory longer than this. */
 struct program {
   char *user, *cwd; /* cwd: absolute, or relative to the user's home; empty: home */
   char **argv, **env;
   uint32_t argc, envc;
 };
 
-/* Reads user, cwd, argv and env. False for an invalid request. Call `program_free` in both cases. */
+/* Reads user, cwd, argv and env. Returns false for an invalid request. Call `program_free` in both cases. */
 bool program_take(struct program *, struct fields *);
 void program_free(struct program *);
 
 /*
- * Opens pipes for a program. ours: our non-blocking ends of its input, output and error output. theirs: its descriptors 0, 1 and
- * 2. With merged output there is no third of ours. All must be -1 before. On failure, the open ones are filled in.
+ * Opens pipes for a program. `ours`: our non-blocking ends of its input, output and error output. `theirs`: its descriptors 0, 1
+ * and 2. With merged output, `ours` has no third descriptor. All must be -1 before the call. On failure, those that were opened
+ * are filled in.
  */
 bool streams_open(bool merge_output, int ours[3], int theirs[3]);
 void streams_close(int fds[3]);

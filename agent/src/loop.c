@@ -1,7 +1,7 @@
 /*
- * An epoll loop with three rules that keep its callers simple. A source that nobody wants is removed completely, because a
- * hang-up would be reported again and again. A source that the kernel refuses to watch is polled (a neighbour with the same uid
- * can use up max_user_watches). Memory is freed between rounds.
+ * An epoll loop with three rules that keep its callers simple. A source that is watched for no event is removed completely,
+ * because a hang-up would be reported again and again. A source that the kernel refuses to watch is polled (a neighbour with the
+ * same uid can use up max_user_watches). Memory is freed between rounds.
  */
 #include "loop.h"
 
@@ -95,7 +95,7 @@ void timer_clear(struct timer *timer) {
   timer->at = 0;
 }
 
-/* The memory must stay unchanged until then: a late event sees in it that its descriptor is -1. */
+/* Frees memory after the current round. Until then it must stay unchanged: a late event sees in it that its descriptor is -1. */
 void bury(void *memory) {
   if (!memory) return;
   if (grave_count == grave_room) {
@@ -117,7 +117,7 @@ static int next_timeout(void) {
   return wait == UINT64_MAX ? -1 : wait > 60000 ? 60000 : (int)wait;
 }
 
-/* A firing timer may set or clear any timer, so the walk restarts after each. */
+/* Calls timers that are due. A timer's callback may set or clear any timer, so the walk restarts after each call. */
 static void fire_timers(void) {
   if (!timers) return;
   uint64_t now = now_milliseconds();

@@ -32,19 +32,22 @@ _Noreturn void loop_run(void);
 
 /* Takes over the descriptor. Nothing is watched yet. */
 void source_open(struct source *, int fd, void (*ready)(struct source *, uint32_t));
-/* 0 stops watching completely: not even a hang-up is reported, so that a full peer does not make the loop spin. */
+/*
+ * Sets the events to watch. 0 stops watching completely: not even a hang-up is reported, so that a peer without room does not
+ * make the loop spin.
+ */
 void source_watch(struct source *, uint32_t events);
 /* Stops watching and returns the descriptor. */
 int source_release(struct source *);
 void source_close(struct source *);
 
 uint64_t now_milliseconds(void);
-/* Milliseconds since 1970. */
+/* Returns the wall-clock time in milliseconds since 1970. */
 uint64_t wall_milliseconds(void);
 void timer_set(struct timer *, uint64_t after_milliseconds, void (*fire)(struct timer *));
 void timer_clear(struct timer *);
 
-/* Frees memory after the current round, in which an event may still refer to it. */
+/* Frees memory after the current round of events, because an event of this round may still refer to it. */
 void bury(void *memory);
 
 #endif

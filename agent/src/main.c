@@ -1,6 +1,7 @@
 /*
  * alcove-agent: PID 1 of a sandbox. It answers requests on a listening socket that it inherits as descriptor 3. It owns the
- * sandbox's processes and terminals, so that they outlive the runner. Called `sudo`, it is the client of that (sudo_client.c).
+ * sandbox's processes and terminals, so that they outlive the runner. Called as `sudo`, the same program is the sudo client
+ * (sudo_client.c).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ static bool is_called_sudo(const char *name) {
   return strcmp(slash ? slash + 1 : name, "sudo") == 0;
 }
 
-/* alcove-agent [--sudo SOCKET USER PATH]: see sudo.h. */
+/* Usage: alcove-agent [--sudo SOCKET USER PATH]. The options are described in sudo.h. */
 int main(int argc, char **argv) {
   if (argc > 0 && is_called_sudo(argv[0])) sudo_client(argc, argv);
   setup_agent();

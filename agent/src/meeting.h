@@ -10,7 +10,7 @@
 
 #define MEETING_PATH 64
 
-/* The direction, from the sandbox's side. */
+/* Direction of the pipe, from the sandbox's side. */
 enum meeting_use { SANDBOX_READS, SANDBOX_WRITES };
 
 /*
@@ -18,7 +18,7 @@ enum meeting_use { SANDBOX_READS, SANDBOX_WRITES };
  * before our writing end is closed. Returns false with errno.
  */
 bool meeting_open(char path[MEETING_PATH], enum meeting_use, int *reading, int *writing);
-/* Removes the name. Open descriptors stay valid. */
+/* Removes the name of a pipe. Open descriptors stay valid. */
 void meeting_close(const char *path);
 
 #endif

@@ -10,15 +10,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* False if this kernel or its limits do not allow it. */
+/* Opens the pipes. Returns false if this kernel or its limits do not allow them. */
 bool pages_ready(void);
-/* Takes at most LONG_CHUNK bytes out of a pipe; returns like read. The caller must then read all of them from `pages_taken`. */
+/* Moves at most LONG_CHUNK bytes out of a pipe; returns like read. The caller must then read all of them from `pages_taken`. */
 ssize_t pages_take(int pipe, size_t at_most);
 int pages_taken(void);
-/* Before that read: duplicates the data behind a frame's header. The caller must then send all of it from `pages_doubled`. */
+/*
+ * Call this before reading from `pages_taken`: it duplicates the moved data behind a frame's header. The caller must then send
+ * all of it from `pages_doubled`.
+ */
 bool pages_double(const uint8_t *header, size_t size);
 int pages_doubled(void);
-/* Call this after an error left data in a pipe, or when nothing will be taken for a while. */
+/* Call this after an error left data in a pipe, or if no data will be moved for a while. */
 void pages_drop(void);
 
 #endif

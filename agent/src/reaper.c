@@ -64,7 +64,8 @@ bool reaper_reap(void) {
 }
 
 /*
- * Only a process outside the sandbox may end PID 1. A sender inside has a pid that we can see. SIGINT and SIGTERM mean the same.
+ * Whether a signal may end the agent. Only a process outside the sandbox may end PID 1; a sender inside has a pid that we can
+ * see. SIGINT and SIGTERM mean the same.
  */
 static bool may_end_us(const struct signalfd_siginfo *info) {
   return getpid() != 1 || (info->ssi_code == SI_USER && info->ssi_pid == 0);
@@ -101,7 +102,7 @@ void exit_payload(uint8_t payload[5], int status) {
 bool child_signal_group(struct child *child, pid_t group, int signal_number) {
   if (!child->pid && !child->group_left) return false;
   child->group_left = kill(-group, signal_number) == 0;
-  /* Right after the fork the process is still in our group and would miss the group's signal. */
+  /* Signal the process itself too: right after the fork it is still in our group and would miss the group's signal. */
   if (child->pid) kill(child->pid, signal_number);
   return child->pid || child->group_left;
 }

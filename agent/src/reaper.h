@@ -19,11 +19,11 @@ struct child {
 /* From here on SIGCHLD and the signals that end the agent arrive as events. */
 void reaper_start(void);
 void reaper_expect(struct child *, pid_t, void (*ended)(struct child *, int status));
-/* The process is still reaped, but its owner is not called. */
+/* Forgets the owner of a process. The process is still reaped, but its owner is not called. */
 void reaper_forget(struct child *);
-/* True while this number belongs to a process with an owner. */
+/* Returns true while this pid belongs to a process with an owner. */
 bool reaper_knows(pid_t);
-/* Reaps all dead processes. True if no child is left at all. */
+/* Reaps all dead processes. Returns true if no child is left at all. */
 bool reaper_reap(void);
 
 /* Makes an EXIT payload: u8 how (0 exited, 1 killed by a signal), u32 code or signal. */

@@ -1,4 +1,6 @@
-/* Followers are woken at every piece of output, and each gets as much as its peer has room for. */
+/*
+ * Wakes followers at every piece of output. Each follower gets as much as its peer has room for.
+ */
 #include "record.h"
 
 #include <errno.h>
@@ -7,14 +9,14 @@
 
 #include "pages.h"
 
-/* Output does not wait for a follower that has taken nothing for this long. */
+/* Output waits for a follower only if that follower has taken something within this time. */
 #define TAKING_MILLISECONDS 250u
 
 struct follower {
   struct record *record;
   struct connection *connection;
   uint64_t offset, goal; /* bytes sent so far; the offset at which the status is sent */
-  uint64_t taken_at; /* when its peer last had room; milliseconds of the monotonic clock */
+  uint64_t taken_at; /* time when its peer last had room, in ms of the monotonic clock */
   bool follows;
   struct follower *next;
 };
@@ -125,7 +127,10 @@ static struct follower *find_ready(const struct record *record) {
   return NULL;
 }
 
-/* False if not everything can be read: the sandbox may have put pages into its pipe whose reading fails. */
+/*
+ * Copies moved pages into the ring. Returns false if not everything can be read: the sandbox may have put pages into its pipe
+ * whose reading fails.
+ */
 static bool keep_pages(struct ring *ring, enum origin origin, size_t size) {
   while (size > 0) {
     ssize_t got = ring_take(ring, origin, pages_taken(), size);
@@ -145,7 +150,7 @@ ssize_t record_take(struct record *record, enum origin origin, int pipe, size_t 
   size_t size = (size_t)got;
   uint8_t header[FRAME_HEADER];
   put_u32(header, (uint32_t)size)[0] = kinds[origin];
-  /* Fewer bytes are not worth it: their pages would take more memory than the data. */
+  /* Duplicate pages only for much data: for little data, the pages would take more memory than the data. */
   bool is_double = size >= CHUNK;
   bool is_well = !is_double || pages_double(header, size);
   is_well &= keep_pages(&record->ring, origin, size);

@@ -19,13 +19,13 @@ struct record {
   void (*eased)(struct record *); /* called when a follower has caught up; may be NULL */
 };
 
-/* The owner of the record opens the ring. */
+/* Initializes a record. The owner of the record opens its ring. */
 void record_start(struct record *, void (*left)(struct record *));
-/* Like ring_take, for much data: a follower that is up to date gets it at once, without a copy. */
+/* Like ring_take, for much data: a follower that is up to date gets the data at once, without a copy. */
 ssize_t record_take(struct record *, enum origin, int pipe, size_t at_most);
-/* Call this when there is more output. */
+/* Call this after new output was stored. */
 void record_wake(struct record *);
-/* True if an active follower has no room for more at the moment. */
+/* Returns true if an active follower has no room for more output at the moment. */
 bool record_is_pressed(const struct record *);
 /* Sends followers the rest of the output and the exit. */
 void record_end(struct record *, const uint8_t exit[5]);

@@ -61,7 +61,7 @@ void remove_start(struct connection *connection, struct fields *request) {
   job->removing = true;
   connection->operation = &remove_operation;
   connection->state = job;
-  /* Stopped first, so that the leader starts no new process during the search. */
+  /* Stop the group first, so that the leader starts no new process during the search. */
   child_signal_group(&job->child, job->group, SIGSTOP);
   /* If the leader has ended, its number may belong to another process that we started, whose session is not this job's. */
   if (job->child.pid || !reaper_knows(job->group)) descendants_signal(job->group, SIGKILL);

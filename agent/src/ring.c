@@ -1,6 +1,6 @@
 /*
- * A circular file, and beside it a list of runs (stretches of one stream), so that a replay tells both streams in the order in
- * which they were read.
+ * A circular file, and beside it a list of runs (stretches of one stream). So a replay shows both streams in the order in which
+ * they were read.
  */
 #include "ring.h"
 
@@ -18,10 +18,10 @@
 #define RUNS_MAX 32768u /* 256 KiB; streams that alternate more often lose their oldest output sooner */
 #define TMPFS 0x01021994
 #define TAKE_MAX (256u * 1024u)
-#define HEAD_PART 16u /* part of the capacity that keeps the beginning */
-#define HEAD_RUNS_MAX 1024u /* streams that alternate more often keep a shorter beginning */
+#define HEAD_PART 16u /* the beginning gets 1/16 of the capacity */
+#define HEAD_RUNS_MAX 1024u /* streams that alternate more often have a shorter stored beginning */
 
-/* Returns -1 with errno. A file system in memory does not count. */
+/* Opens a file without a name in the directory. Returns -1 with errno, also if the directory is on a file system in memory. */
 static int open_hidden(const char *directory) {
   int at = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (at < 0) return -1;
@@ -44,7 +44,7 @@ static int open_hidden(const char *directory) {
   return fd;
 }
 
-/* Uses memory only if no disk can be written at all. A full disk may have room again later. */
+/* Opens a file for output. Uses memory only if no disk can be written at all. A full disk may have room again later. */
 int ring_storage(void) {
   static const char *const directories[] = {"/var/tmp", "/tmp", "/"};
   bool is_full = false;
@@ -71,7 +71,10 @@ static int file_of(const struct ring *ring) { return ring->shared ? *ring->share
 
 static uint64_t run_start(const struct ring *ring, uint32_t i) { return ring->runs[i] >> 2; }
 
-/* The first `head` bytes keep their place. All others use the rest in a circle. */
+/*
+ * Position of an offset in the file. The first `head` bytes have a fixed position. All others use the rest of the file in a
+ * circle.
+ */
 static uint64_t place_of(const struct ring *ring, uint64_t offset) {
   return offset < ring->head ? offset : ring->head + (offset - ring->head) % (ring->capacity - ring->head);
 }
@@ -95,7 +98,7 @@ static void forget_before_start(struct ring *ring) {
   if (last - first > ring->run_count / 4) drop_runs(ring, last - first);
 }
 
-/* While nothing was overwritten, the stored data is the beginning, up to the size that is kept. */
+/* Grows the stored beginning. While nothing was overwritten, all stored data belongs to the beginning, up to its maximum size. */
 static void grow_head(struct ring *ring) {
   if (ring->start > ring->head_end || ring->head_end == ring->head) return;
   uint32_t runs = ring->head_runs;
@@ -144,7 +147,7 @@ static bool store(struct ring *ring, const uint8_t *bytes, size_t size) {
 
 static void count(struct ring *ring, enum origin origin, bool stored, size_t size) {
   if (!begin_run(ring, stored ? origin : LOST)) {
-    /* Without memory for the list, stored bytes can no longer be assigned to a stream. */
+    /* Without memory for the list of runs, stored bytes can no longer be assigned to a stream, so they are lost. */
     ring->start = ring->end + size;
     ring->run_count = ring->head_runs = 0;
     ring->head_end = 0;
@@ -173,7 +176,7 @@ void ring_append(struct ring *ring, enum origin origin, const uint8_t *bytes, si
 
 void ring_lose(struct ring *ring, size_t size) { count(ring, LOST, false, size); }
 
-/* The offset must be aligned to pages, and the file must be as long as the mapping. */
+/* Maps a part of the file. The offset must be aligned to pages, and the file must be as long as the mapping. */
 static bool map(struct ring *ring) {
   int *file = ring->shared ? ring->shared : &ring->fd;
   if (*file < 0) *file = ring_storage();

@@ -18,33 +18,36 @@ enum origin { FROM_STDOUT = 0, FROM_STDERR = 1, LOST = 2 };
 
 struct ring {
   int fd; /* -1 until the first byte */
-  int *shared; /* a file shared by several rings, in place of its own; -1 in there until the first byte */
+  int *shared; /* a file shared by several rings, in place of `fd`; -1 until the first byte */
   uint64_t base; /* offset of this ring in the file */
   uint32_t capacity;
   uint8_t *map; /* mapping of its part of the file while a read fills it; never accessed otherwise */
   uint64_t start, end; /* offsets of the first stored byte and of the next byte to come */
   uint32_t head; /* number of bytes at the beginning that are never overwritten */
   uint64_t head_end; /* all bytes before this offset are kept as the beginning */
-  uint32_t head_runs; /* number of runs that describe the beginning and are kept */
+  uint32_t head_runs; /* number of runs that describe the beginning and are never dropped */
   /* Start of each run of one origin, in order: offset << 2 | origin. */
   uint64_t *runs;
   uint32_t run_count, run_room;
 };
 
-/* `keeps_beginning`: a part of the capacity keeps the first bytes, so that a gap is in the middle. */
+/* Opens a ring. `keeps_beginning`: a part of the capacity stores the first bytes, so that a gap is in the middle. */
 void ring_open(struct ring *, uint32_t capacity, bool keeps_beginning);
-/* Opens a ring in a shared file from `base` on, with the beginning kept. The owner of the file closes it. */
+/* Opens a ring that stores the beginning, in a shared file from `base` on. The owner of the file closes it. */
 void ring_open_in(struct ring *, int *shared, uint64_t base, uint32_t capacity);
 void ring_append(struct ring *, enum origin, const uint8_t *bytes, size_t size);
-/* Counts bytes that arrived but cannot be read any more. */
+/* Adds to the number of bytes that arrived but cannot be read any more. */
 void ring_lose(struct ring *, size_t size);
-/* Reads at most so many bytes from a pipe and appends them. Returns like read. */
+/* Reads at most `at_most` bytes from a pipe and appends them. Returns like read. */
 ssize_t ring_take(struct ring *, enum origin, int pipe, size_t at_most);
-/* Call this when no more data is expected for a while. */
+/* Call this if no more data is expected for a while. */
 void ring_rest(struct ring *);
 /* Number of stored bytes. */
 uint64_t ring_held(const struct ring *);
-/* The first offset, from this one on, that was not overwritten. Its byte may be a lost one, which was never stored. */
+/*
+ * Returns the first offset, from `offset` on, that was not overwritten. The byte at that offset may be a lost byte, which was
+ * never stored.
+ */
 uint64_t ring_next(const struct ring *, uint64_t offset);
 /* Reads at most `room` bytes of one origin, from an offset that ring_next returned. For LOST, only counts the lost bytes. */
 size_t ring_read(const struct ring *, uint64_t offset, uint8_t *into, size_t room, enum origin *);

@@ -81,7 +81,7 @@ static void write_line(struct session *session) {
       source_watch(&session->lines, EPOLLOUT);
       return;
     }
-    if (written < 0) source_close(&session->lines); /* the shell reads no more; its end will be reported */
+    if (written < 0) source_close(&session->lines); /* the shell no longer reads; its end will be reported */
     else session->line_at += (size_t)written;
   }
   source_watch(&session->lines, 0);
@@ -166,7 +166,7 @@ static void on_report(struct source *source, uint32_t events) {
   session->opener = NULL;
   if (opener) opener->state = NULL;
   if (got == (ssize_t)sizeof payload) {
-    /* A session whose shell could not start does not exist. */
+    /* Delete the session: a session whose shell could not start does not exist. */
     session->state = JOB_ENDED;
     if (opener) connection_fail(opener, payload[0], (int)get_u32(payload + 1));
     session_commands_never_run(session);

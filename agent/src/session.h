@@ -1,6 +1,6 @@
 /*
- * Sessions: shells that keep their state between commands. Each has a queue of commands, of which one runs at a time. A command
- * has its own pipes and its own record; its background processes keep writing there.
+ * Sessions: shells that keep their state between commands. A session has a queue of commands, of which one runs at a time. A
+ * command has its own pipes and its own record; its background processes keep writing to those pipes.
  */
 #ifndef ALCOVE_SESSION_H
 #define ALCOVE_SESSION_H
@@ -63,11 +63,11 @@ struct session {
   struct session *next;
 };
 
-/* In the order in which they were opened. */
+/* List of all sessions, in the order in which they were opened. */
 extern struct session *sessions;
 
 struct session *session_find(const char *id);
-/* Finds a session. On NULL the connection has received "no such session". */
+/* Finds a session. If it returns NULL, the connection has received "no such session". */
 struct session *session_named(struct connection *, const char *id);
 bool sessions_are_full(void);
 void session_enlist(struct session *);
@@ -82,28 +82,28 @@ int session_answer_fd(const struct session *);
 /* Writes to the shell as soon as it reads, then frees the buffer. False: out of memory. */
 bool session_say(struct session *, uint8_t *line, size_t size);
 
-/* session_command.c */
+/* Functions of session_command.c. */
 struct session_command *session_command_find(const struct session *, const char *id);
-/* NULL with errno. ENOBUFS: too much is queued already. */
+/* Queues a command. Returns NULL with errno. ENOBUFS: too much is queued already. */
 struct session_command *session_command_add(struct session *, const char *id, uint8_t flags, const uint8_t *text,
                                             uint32_t size);
 /* Starts the next command if none runs. */
 void session_continue(struct session *);
-/* The running command has ended; with NEVER_RAN, all queued commands have. */
+/* Call this when the running command has ended. `session_commands_never_run` ends all queued commands with NEVER_RAN. */
 void session_command_ended(struct session_command *, uint8_t how, uint32_t code);
 void session_commands_never_run(struct session *);
-/* Queues input for the command, in its pipe and then in memory. False: too much is queued. */
+/* Queues input for the command, in its pipe and then in memory. Returns false if too much is queued. */
 bool session_command_input(struct session_command *, const uint8_t *bytes, uint32_t size, bool closes);
 void session_command_close(struct session_command *);
 void session_command_free(struct session_command *);
 /* Returns a copy of `text_size` bytes that the caller frees. NULL with errno. */
 uint8_t *session_command_text(const struct session_command *);
 
-/* session_memory.c: keeps the records of ended commands within their limits. */
+/* Keeps the records of ended commands within their limits (session_memory.c). */
 void session_forget_old(struct session *);
 void session_command_settle_text(struct session_command *);
 
-/* session_remove.c: called when the shell has been reaped. */
+/* Called when the shell has been reaped (session_remove.c). */
 void session_removal_continue(struct session *);
 
 #endif

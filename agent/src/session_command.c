@@ -1,6 +1,6 @@
 /*
  * The life of a command. It is queued, then handed to the shell with its own pipes. It ends when the shell reports its end or
- * ends itself. Later output in its pipes comes from background processes, and is still kept.
+ * ends itself. Later output in its pipes comes from background processes, and is still stored.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ struct session_command *session_command_find(const struct session *session, cons
 
 /* ---- output ---- */
 
-/* Call this when no more output is expected. */
+/* Frees buffers. Call this when no more output is expected. */
 static void rest(struct session_command *command) {
   ring_rest(&command->record.ring);
   if (command->is_wide[0] || command->is_wide[1]) pages_drop();
@@ -65,8 +65,8 @@ static void on_eased(struct record *record) {
 }
 
 /*
- * Slows down a command that writes faster than a follower reads: it would only overwrite data that the follower is about to get.
- * The command waits a moment for each piece, which still allows tens of megabytes per second.
+ * Slows down a command that writes faster than a follower reads. Otherwise the command would only overwrite data that the
+ * follower is about to get. The command waits a moment for each piece, which still allows tens of megabytes per second.
  */
 static void pace(struct session_command *command, uint64_t size) {
   if (!record_is_pressed(&command->record)) return;
@@ -220,7 +220,7 @@ static uint8_t *append(uint8_t *at, const void *bytes, size_t size) {
 }
 
 /*
- * The text is quoted for `eval`, so that no text can leave the shell in an open construct. `command` before it keeps an error
+ * Quotes the text for `eval`, so that no text can leave the shell in an open construct. `command` before `eval` prevents an error
  * from ending the shell. The shell itself reports the exit code, after the redirections end.
  */
 static uint8_t *wrap(const struct session_command *command, size_t *size) {

@@ -13,7 +13,7 @@ static void answer(struct connection *connection) {
   connection_end(connection);
 }
 
-/* Finds a command. On NULL the connection has received the reason. */
+/* Finds a command. If it returns NULL, the connection has received the reason. */
 static struct session_command *command_named(struct connection *connection, const char *session_id, const char *id) {
   struct session *session = session_named(connection, session_id);
   if (!session) return NULL;
@@ -39,7 +39,7 @@ void session_exec_start(struct connection *connection, struct fields *request) {
   else if (!(command = session_command_add(session, id, flags & COMMAND_FLAGS, text, size)))
     connection_fail(connection, STAGE_BUSY, errno);
   if (!command) return;
-  /* Followed before it runs, so that it cannot be finished and forgotten first. */
+  /* Follow the command before it runs, so that it cannot end and be forgotten first. */
   if (flags & EXEC_FOLLOWS) record_follow(connection, &command->record, 0, true);
   else answer(connection);
   session_continue(session);

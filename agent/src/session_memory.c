@@ -1,6 +1,6 @@
 /*
- * Limits what ended commands leave behind in a long session. Their output on disk is limited in total, their records in number,
- * and long texts are moved to the disk. The oldest go first. ATTACH reports missing output as lost.
+ * Limits what ended commands leave behind in a long session. Their output on disk is limited in total, and their records in
+ * number. Long texts are moved to the disk. The oldest commands are evicted first. ATTACH reports missing output as lost.
  */
 #include <errno.h>
 #include <fcntl.h>

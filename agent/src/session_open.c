@@ -31,7 +31,10 @@ static struct session *new_session(const char *id, uint8_t flags, uint32_t ring_
   return session;
 }
 
-/* ours: where commands are written and answers are read. theirs: 0, 1 and 2 of the shell. */
+/*
+ * Opens the pipes of a shell. `ours`: where commands are written and answers are read. `theirs`: descriptors 0, 1 and 2 of the
+ * shell.
+ */
 static bool open_pipes(int ours[2], int theirs[3]) {
   int lines[2], answers[2];
   if (pipe2(lines, O_CLOEXEC) < 0) return false;
@@ -44,7 +47,7 @@ static bool open_pipes(int ours[2], int theirs[3]) {
   return theirs[2] >= 0 && fcntl(ours[0], F_SETFL, O_NONBLOCK) == 0 && fcntl(ours[1], F_SETFL, O_NONBLOCK) == 0;
 }
 
-/* Returns 0 or an errno. */
+/* Opens a session. Returns 0 or an errno. */
 static int open_session(struct connection *connection, struct session *session, const struct program *program) {
   if (!session) return ENOMEM;
   int ours[2] = {-1, -1}, theirs[3] = {-1, -1, -1}, report = -1;

@@ -15,10 +15,13 @@
 #define LOOK_AGAIN_MILLISECONDS 20u
 #define ROUNDS 8
 
-/* If the shell has ended, its number may belong to another process that we started, whose session is not this one. */
+/*
+ * Whether the shell's pid still means the shell. After its end, the pid may belong to another process that we started, whose
+ * session is not this one.
+ */
 static bool is_number_ours(const struct session *session) { return session->child.pid || !reaper_knows(session->group); }
 
-/* Returns true if more processes were found than were known. */
+/* Records the session's processes. Returns true if it found more than were known. */
 static bool find_tree(struct session *session) {
   struct session_removal *removal = &session->removal;
   size_t before = removal->tree_size;
@@ -36,7 +39,10 @@ static void signal_tree(const struct session *session, int number) {
     if (process_lives(&removal->tree[i])) kill(removal->tree[i].pid, number);
 }
 
-/* All are stopped first, so that none starts a new process or loses its parent during the search. */
+/*
+ * Kills all processes of the session. Stops all of them first, so that none starts a new process or loses its parent during the
+ * search.
+ */
 static void kill_tree(struct session *session) {
   for (int round = 0; round < ROUNDS; round++) {
     signal_tree(session, SIGSTOP);

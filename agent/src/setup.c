@@ -53,8 +53,10 @@ static int read_score(void) {
   return size > 0 ? atoi(text) : 0;
 }
 
-/* Lowering the score needs a right that the agent mostly lacks. Then the scores of commands are raised instead, which is
- * always allowed. */
+/*
+ * Lowering our own score needs a right that the agent mostly lacks. Then the scores of commands are raised instead, which is
+ * always allowed.
+ */
 static void choose_scores(void) {
   write_score(-1000);
   agent_score = read_score();
@@ -68,14 +70,14 @@ static int open_process_limit(void) {
   return fd < 0 ? open("/sys/fs/cgroup/pids/pids.max", O_RDONLY | O_CLOEXEC) : fd;
 }
 
-/* Returns 0 if there is no limit. */
+/* Reads the limit of processes. Returns 0 if there is no limit. */
 static rlim_t read_process_limit(void) {
   char text[24] = {0};
   ssize_t size = pread(process_limit, text, sizeof text - 1, 0);
   return size > 0 ? strtoul(text, NULL, 10) : 0; /* "max" means no limit */
 }
 
-/* Before Linux 5.14 the limit counts per host id, and sandboxes may share their ids. */
+/* Whether the limit counts for this sandbox only. Before Linux 5.14 it counts per host id, and sandboxes may share their ids. */
 static bool counts_for_sandbox(void) {
   struct utsname kernel;
   int major, minor;
@@ -108,7 +110,7 @@ static void bring_loopback_up(void) {
   close(fd);
 }
 
-/* Descriptors of the agent must never be 0, 1 or 2, which children use as their standard streams. */
+/* Fills descriptors 0, 1 and 2, so that no descriptor of the agent has such a number: children use them as standard streams. */
 static void fill_standard_streams(void) {
   for (int fd = 0; fd <= 2; fd++)
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) abort();

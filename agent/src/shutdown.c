@@ -28,7 +28,7 @@ static void leave(struct timer *timer) {
   exit(0);
 }
 
-/* PID 1 can signal every process. An agent in a test may signal only its own. */
+/* Sends a signal to all processes. PID 1 can signal every process; an agent in a test may signal only its own. */
 static void signal_all(int signal_number) {
   if (getpid() == 1) kill(-1, signal_number);
   else descendants_signal(getpid(), signal_number);
@@ -40,7 +40,7 @@ static void kill_all(struct timer *timer) {
   timer_set(&next_step, AFTER_KILL_MILLISECONDS, leave);
 }
 
-/* Repeated, because readline keeps only one signal: a HUP next to the TERM may not reach its shell. */
+/* Sends HUP repeatedly, because readline keeps only one signal: a HUP next to the TERM may not reach its shell. */
 static void hang_up(struct timer *timer) {
   jobs_hang_up();
   timer_set(timer, HANG_UP_AGAIN_MILLISECONDS, hang_up);
@@ -49,7 +49,7 @@ static void hang_up(struct timer *timer) {
 void shutdown_begin(uint32_t grace_milliseconds) {
   if (grace_milliseconds > GRACE_MAX_MILLISECONDS) grace_milliseconds = GRACE_MAX_MILLISECONDS;
   if (begun) {
-    /* A second request may only shorten the wait. */
+    /* A second shutdown request may only shorten the wait. */
     if (next_step.fire == kill_all && next_step.at > now_milliseconds() + grace_milliseconds)
       timer_set(&next_step, grace_milliseconds, kill_all);
     return;

@@ -10,7 +10,7 @@
 
 void shutdown_begin(uint32_t grace_milliseconds);
 bool shutdown_has_begun(void);
-/* Called by the reaper when no child is left. */
+/* Called by the reaper when the agent has no child left. */
 void shutdown_nobody_left(void);
 
 #endif

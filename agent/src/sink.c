@@ -1,4 +1,6 @@
-/* Reads and discards a limited number of pipes. Beyond that limit a pipe is closed after all. */
+/*
+ * Reads from a limited number of pipes and discards the data. Above that limit a pipe is closed instead.
+ */
 #include "sink.h"
 
 #include <errno.h>

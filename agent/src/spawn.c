@@ -41,7 +41,10 @@ static bool take_spawn(struct spawn_request *spawn, struct fields *request) {
          (!(spawn->flags & SPAWN_TERMINAL) || (spawn->cols && spawn->rows));
 }
 
-/* ours: input, output, error output. theirs: 0, 1, 2. All must be -1 before. Opened ones are filled in. */
+/*
+ * Opens a terminal, or pipes. `ours`: our ends of input, output and error output. `theirs`: descriptors 0, 1 and 2 of the job.
+ * All must be -1 before the call. Those that were opened are filled in.
+ */
 static bool open_terminal(const struct spawn_request *spawn, int ours[3], int theirs[3]) {
   if (!terminal_open(spawn->cols, spawn->rows, &ours[1], &theirs[0])) {
     ours[1] = theirs[0] = -1;
@@ -79,7 +82,7 @@ static struct job *new_job(const struct spawn_request *spawn) {
   return job;
 }
 
-/* Returns 0 or an errno. */
+/* Starts a job. Returns 0 or an errno. */
 static int spawn_job(struct connection *connection, const struct spawn_request *spawn) {
   int ours[3] = {-1, -1, -1}, theirs[3] = {-1, -1, -1}, report = -1;
   struct job *job = new_job(spawn);

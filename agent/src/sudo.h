@@ -1,4 +1,6 @@
-/* sudo, both sides: the client that a user of the sandbox starts, and the agent's part. PROTOCOL.md describes their messages. */
+/*
+ * The sudo of a sandbox: the client that a user starts, and the agent's side. PROTOCOL.md describes the messages between them.
+ */
 #ifndef ALCOVE_SUDO_H
 #define ALCOVE_SUDO_H
 
@@ -8,9 +10,9 @@
 
 #define SUDO_SOCKET "/dev/.alcove/sudo"
 #define SUDO_REQUEST_MAX (8u << 20)
-#define SUDO_HEADER 5u /* u8 which descriptors, u32 size of the request */
+#define SUDO_HEADER 5u /* u8 sudo_descriptors, u32 size of the request */
 
-/* Descriptors that follow with the header, after 0, 1 and 2 of the command. */
+/* Descriptors that a client sends with the header, after descriptors 0, 1 and 2 of the command. */
 enum sudo_descriptors { SUDO_HAS_DIRECTORY = 1, SUDO_HAS_TERMINAL = 2, SUDO_DESCRIPTORS = 3 };
 
 enum sudo_flags {
@@ -23,17 +25,17 @@ enum sudo_flags {
   SUDO_FLAGS = 63,
 };
 
-/* Each message after the request has two bytes: one of these, and a value. */
+/* Kinds of messages after the request. Each message has two bytes: its kind, and a value. */
 enum sudo_message {
-  /* to the agent */
+  /* Messages to the agent. The value of SUDO_SIGNAL is a signal. */
   SUDO_SIGNAL = 1,
-  SUDO_CONTINUE = 2, /* 1: in the foreground */
-  /* from the agent */
+  SUDO_CONTINUE = 2, /* value 1: in the foreground */
+  /* Messages from the agent. */
   SUDO_STARTED = 3,
-  SUDO_STOPPED = 4, /* the signal */
-  SUDO_EXITED = 5,  /* the exit code */
-  SUDO_KILLED = 6,  /* the signal */
-  SUDO_REFUSED = 7, /* enum sudo_refusal */
+  SUDO_STOPPED = 4, /* value: the signal */
+  SUDO_EXITED = 5,  /* value: the exit code */
+  SUDO_KILLED = 6,  /* value: the signal */
+  SUDO_REFUSED = 7, /* value: enum sudo_refusal */
 };
 
 enum sudo_refusal { SUDO_NOT_ALLOWED = 1, SUDO_BUSY = 2, SUDO_MALFORMED = 3 };
@@ -50,7 +52,7 @@ void sudo_start(const struct sudo_policy *);
 /* The client that this process of the agent works for; 0 if the process serves no client. */
 pid_t sudo_client_of(pid_t server);
 
-/* The connected process, as the kernel reports it. */
+/* The client's process, as the kernel reports it. */
 struct sudo_peer {
   int fd;
   uid_t uid;

@@ -12,7 +12,7 @@
 #include "sudo.h"
 #include "sudo_request.h"
 
-#define REFUSED 1 /* sudo's exit code for everything that it refuses */
+#define REFUSED 1 /* exit code of sudo if it refuses the command */
 
 _Noreturn static void give_up(void) { _exit(REFUSED); }
 
@@ -21,7 +21,7 @@ _Noreturn static void no_memory(void) {
   give_up();
 }
 
-/* `#1000` is an id; a plain `1000` is no user name. */
+/* Finds the target user. `#1000` is an id; a plain `1000` is refused, because it is not a user name. */
 static bool find_target(struct user *target, const char *wanted) {
   uint32_t uid;
   if (strchr(wanted, ':')) return false;
@@ -52,7 +52,7 @@ static void choose_target(const struct sudo_request *request, const struct user 
   target->groups[0] = target->gid;
 }
 
-/* ---- which program ---- */
+/* ---- finding the program ---- */
 
 static bool is_program(const char *path) {
   struct stat found;
@@ -137,7 +137,7 @@ static struct command choose_command(const struct sudo_request *request, const s
   return (struct command){.program = program, .argv = request->argv};
 }
 
-/* ---- where ---- */
+/* ---- the directory ---- */
 
 static void enter(const struct sudo_request *request, const struct user *target) {
   if (*request->directory) {
@@ -149,7 +149,7 @@ static void enter(const struct sudo_request *request, const struct user *target)
     dprintf(2, "sudo: unable to change directory to %s: %s\n", target->home, strerror(errno));
 }
 
-/* A script without a `#!` line is run by sh, as execvp(3) does. */
+/* Runs the program. A script without a `#!` line is run by sh, as execvp(3) does. */
 static void run(const struct command *command, char **environment) {
   execve(command->program, command->argv, environment);
   if (errno != ENOEXEC) return;

@@ -37,7 +37,7 @@ _Noreturn static void fail(const char *what) {
   exit(1);
 }
 
-/* ---- what is asked for ---- */
+/* ---- the request ---- */
 
 static size_t size_of_list(char **list, uint32_t *count) {
   size_t size = 4;
@@ -73,7 +73,9 @@ static uint8_t *make_request(const struct client *client, const struct sudo_opti
   return request;
 }
 
-/* Opened through /proc, because the path may lead through directories that the caller can no longer enter. */
+/*
+ * Opens the working directory through /proc, because its path may lead through directories that the caller can no longer enter.
+ */
 static int open_directory(void) {
   int fd = open("/proc/self/cwd", O_PATH | O_DIRECTORY | O_CLOEXEC);
   return fd < 0 ? open(".", O_PATH | O_DIRECTORY | O_CLOEXEC) : fd;
@@ -99,7 +101,7 @@ static void send_all(int fd, const uint8_t *bytes, size_t size) {
   while (size > 0) {
     ssize_t sent = send(fd, bytes, size, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return; /* the answer says why */
+    if (sent < 0) return; /* the agent's answer says why */
     bytes += sent;
     size -= (size_t)sent;
   }
@@ -135,7 +137,7 @@ static int connect_to_agent(void) {
   return fd;
 }
 
-/* ---- being told ---- */
+/* ---- messages from the agent ---- */
 
 static const char *own_name(void) {
   static char number[16];
@@ -162,7 +164,7 @@ static void tell(const struct client *client, uint8_t message, uint8_t value) {
   send_all(client->agent, both, sizeof both);
 }
 
-/* Copies the command's output until its end. */
+/* Copies the command's remaining output, then resets the caller's terminal. */
 static void leave_terminal(struct client *client) {
   if (!client->has_terminal) return;
   while (passage_show(&client->passage)) continue;
@@ -171,7 +173,7 @@ static void leave_terminal(struct client *client) {
 
 _Noreturn static void die_of(struct client *client, int number) {
   leave_terminal(client);
-  setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* the command may have left one */
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0}); /* no second core dump: the command may have left one */
   signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
@@ -180,7 +182,7 @@ _Noreturn static void die_of(struct client *client, int number) {
   _exit(128 + number);
 }
 
-/* ---- stopping and going on ---- */
+/* ---- stopping and continuing ---- */
 
 static void go_on(struct client *client) {
   bool foreground = client->has_terminal && client->reads_keys && passage_is_foreground(&client->passage);
@@ -188,7 +190,7 @@ static void go_on(struct client *client) {
   tell(client, SUDO_CONTINUE, foreground);
 }
 
-/* False: the kernel does not stop a process in an orphaned group, because nothing could continue it. */
+/* Stops this process. Returns false if the kernel does not stop it: in an orphaned group, nothing could continue it. */
 static bool stop_self(int number) {
   sigset_t one, waiting;
   sigemptyset(&one);
@@ -248,7 +250,7 @@ static void on_message(struct client *client) {
   }
 }
 
-/* ---- the walk ---- */
+/* ---- the run of a command ---- */
 
 static uint64_t find_ignored(void) {
   uint64_t ignored = 0;

@@ -56,7 +56,7 @@ static void on_ended(struct child *child, int status) {
 _Noreturn static void become_server(int fd, const struct ucred *who) {
   setup_child();
   servers = NULL; /* these process numbers may soon belong to others */
-  /* The command must not inherit it: whoever holds it speaks to the client as the agent. */
+  /* The command must not inherit this socket: a process that has it could send messages to the client in the agent's name. */
   if (fd != PEER_FD && dup3(fd, PEER_FD, O_CLOEXEC) < 0) _exit(1);
   close_from(PEER_FD + 1);
   sudo_serve(&policy, &(struct sudo_peer){.fd = PEER_FD, .uid = who->uid, .gid = who->gid});
@@ -88,7 +88,10 @@ static void watch_again(struct timer *timer) {
   source_watch(&door, EPOLLIN);
 }
 
-/* Few clients at a time, so that one that connects endlessly does not keep the agent from its other work. */
+/*
+ * Accepts clients, but only a few at a time, so that a program that connects endlessly does not keep the agent from its other
+ * work.
+ */
 static void on_knock(struct source *source, uint32_t events) {
   (void)events;
   for (int i = 0; i < ACCEPTS_PER_ROUND; i++) {

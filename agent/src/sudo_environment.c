@@ -10,15 +10,15 @@
 #include "sudo.h"
 #include "sudo_request.h"
 
-#define COMMAND_MAX 4096 /* of SUDO_COMMAND; a longer one may exceed the kernel's limit */
+#define COMMAND_MAX 4096 /* maximum of SUDO_COMMAND; a longer value may exceed the kernel's limit */
 
-/* env_keep */
+/* Variables that are kept (env_keep of sudoers(5)). */
 static const char *const kept[] = {"COLORS",     "DISPLAY", "DPKG_COLORS",     "HOSTNAME", "KRB5CCNAME",
                                    "LS_COLORS",  "PS1",     "PS2",             "XAUTHORITY", "XAUTHORIZATION",
                                    "XDG_CURRENT_DESKTOP"};
-/* env_check: kept where the value has neither a slash nor a percent sign */
+/* Variables that are kept if the value has neither a slash nor a percent sign (env_check of sudoers(5)). */
 static const char *const checked[] = {"COLORTERM", "LANG", "LANGUAGE", "LC_*", "LINGUAS", "TERM", "TZ"};
-/* env_delete */
+/* Variables that are removed (env_delete of sudoers(5)). */
 static const char *const dangerous[] = {
     "BASHOPTS",   "BASH_ENV",     "CDPATH",       "ENV",           "FPATH",     "GLOBIGNORE",    "HOSTALIASES",    "IFS",
     "JAVA_TOOL_OPTIONS", "LD_*",  "LOCALDOMAIN",  "NLSPATH",       "NULLCMD",   "PATH_LOCALE",   "PERL5DB",        "PERL5LIB",
@@ -38,7 +38,7 @@ static bool has_name(const char *variable, const char *name, size_t size) {
   return strncmp(variable, name, size) == 0 && variable[size] == '=';
 }
 
-/* Sets a variable; the last value counts. */
+/* Sets a variable. If it is set twice, the last value counts. */
 static void set(struct environment *environment, char *variable) {
   if (!variable || environment->failed) {
     environment->failed = true;
@@ -90,7 +90,7 @@ static bool is_named(const struct sudo_request *request, const char *name) {
   return false;
 }
 
-/* A value that begins like this is a shell function. */
+/* Whether a variable's value is a shell function. */
 static bool is_function(const char *value) { return strncmp(value, "() ", 3) == 0; }
 
 static bool is_kept(const struct sudo_request *request, const char *name, const char *value) {

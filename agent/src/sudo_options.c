@@ -1,6 +1,6 @@
 /*
- * Options as sudo(8) has them. What has no meaning in a sandbox, such as how a password is asked for, is taken and forgotten.
- * What has one and is not offered is refused.
+ * Options of sudo(8). Options without meaning in a sandbox, such as how to ask for a password, are ignored. Options that have a
+ * meaning but are not supported are refused.
  */
 #include "sudo_options.h"
 
@@ -90,7 +90,7 @@ _Noreturn static void refuse(const struct option *option) {
 }
 
 static void apply(struct sudo_options *sudo, const struct option *option, char *value) {
-  /* An empty user must not mean root: scripts write `-u "$USER_OF_THE_SERVICE"`. */
+  /* Refuse an empty value. An empty user must not mean root: scripts write `-u "$USER_OF_THE_SERVICE"`. */
   if (option->takes == A_VALUE && option->letter != 'p' && !*value) wrong("option requires an argument", option->name);
   switch (option->letter) {
     case 'A': case 'B': case 'N': case 'n': case 'p': case 'S': return;
@@ -121,7 +121,7 @@ static const struct option *by_letter(char letter) {
   return NULL;
 }
 
-/* A name may be cut short where it stays clear. */
+/* Finds an option by its long name, which may be abbreviated as long as it is unambiguous. */
 static const struct option *by_name(const char *name, size_t size) {
   const struct option *found = NULL;
   for (size_t i = 0; i < OPTION_COUNT; i++) {
@@ -133,7 +133,7 @@ static const struct option *by_name(const char *name, size_t size) {
   return found;
 }
 
-/* How many words it was. */
+/* Reads a long option. Returns how many words it takes. */
 static int take_long(struct sudo_options *sudo, char **word) {
   char *name = *word + 2, *equals = strchr(name, '=');
   const struct option *option = by_name(name, equals ? (size_t)(equals - name) : strlen(name));

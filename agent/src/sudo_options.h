@@ -15,9 +15,9 @@ struct sudo_options {
   bool background, lists, lists_other, validates, forgets;
 };
 
-/* Ends the process where there is nothing to run: help, version, or an error. */
+/* Reads the command line. Ends the process if there is nothing to run: help, version, or an error. */
 void sudo_options_read(int argc, char **argv, struct sudo_options *);
-/* Says how sudo is used, to standard error, and ends. */
+/* Prints the usage of sudo to standard error, and ends the process. */
 _Noreturn void sudo_usage(void);
 
 #endif

@@ -1,4 +1,6 @@
-/* Nothing that the client sends is trusted: the number of descriptors, the number of bytes, their content. */
+/*
+ * Receives a request of a client. Nothing in it is trusted: the number of descriptors, the number of bytes, their content.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

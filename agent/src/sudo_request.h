@@ -10,9 +10,9 @@
 struct sudo_request {
   uint8_t flags;
   uint16_t mask;                   /* umask of the caller */
-  uint64_t ignored;                /* signals that the caller ignores, and the command will */
-  char *user, *group;              /* empty: not given */
-  char *directory;                 /* empty: the caller's */
+  uint64_t ignored;                /* signals that the caller ignores; the command ignores them too */
+  char *user, *group;              /* empty if the option is missing */
+  char *directory;                 /* empty: the caller's directory */
   char **keep, **variables, **env; /* names to keep; NAME=value of the command line; the caller's environment */
   char **argv;
   uint32_t keep_count, variable_count, env_count, argc;
@@ -20,7 +20,7 @@ struct sudo_request {
   int cwd, terminal; /* -1: there is none */
 };
 
-/* Reads header, descriptors and request. False if they are invalid or late. */
+/* Reads header, descriptors and request. Returns false if they are invalid or come too late. */
 bool sudo_receive(int peer, struct sudo_request *);
 
 /*
@@ -29,10 +29,10 @@ bool sudo_receive(int peer, struct sudo_request *);
  */
 _Noreturn void sudo_become(const struct sudo_request *, const struct user *caller, const char *path);
 
-/* The new environment (sudoers(5), "Command environment"), with SUDO_COMMAND. NULL: out of memory. */
+/* Returns the new environment (sudoers(5), "Command environment"), with SUDO_COMMAND; NULL if out of memory. */
 char **sudo_environment(const struct sudo_request *, const struct user *caller, const struct user *target, const char *path,
                         const char *command);
-/* The value of a variable in the list; NULL if it is not set. */
+/* Returns the value of a variable in the list; NULL if it is not set. */
 const char *sudo_variable(char **variables, uint32_t count, const char *name);
 
 #endif

@@ -24,10 +24,10 @@
 #include "sudo.h"
 #include "sudo_request.h"
 
-#define PATIENCE_SECONDS 10       /* with a client that does not send its request */
-#define GRACE_MILLISECONDS 1000   /* between asking a command to end and killing it */
-#define KILL_MILLISECONDS 10000   /* then the kernel finishes it */
-#define FAREWELL_MILLISECONDS 5000 /* for the client to read what is left in the terminal */
+#define PATIENCE_SECONDS 10       /* timeout for a client's request */
+#define GRACE_MILLISECONDS 1000   /* time between asking a command to end and killing it */
+#define KILL_MILLISECONDS 10000   /* after this time the process stops waiting for killed processes */
+#define FAREWELL_MILLISECONDS 5000 /* time for the client to read what is left in the terminal */
 
 struct service {
   int peer, children; /* children: a descriptor of SIGCHLD */
@@ -139,7 +139,7 @@ static void wait_for(int fd, int milliseconds) {
   poll(&wanted, 1, milliseconds);
 }
 
-/* ---- ends ---- */
+/* ---- the end ---- */
 
 /* Ends a command whose client has gone. */
 _Noreturn static void end_command(struct service *service) {
@@ -161,7 +161,7 @@ _Noreturn static void end_command(struct service *service) {
 _Noreturn static void tell_end(struct service *service, int status) {
   if (WIFSIGNALED(status)) say(service, SUDO_KILLED, (uint8_t)WTERMSIG(status));
   else say(service, SUDO_EXITED, (uint8_t)WEXITSTATUS(status));
-  /* The terminal ends with this process, and output that the client has not read is lost with it. */
+  /* Wait for the client to read the rest: the terminal ends with this process, and unread output would be lost. */
   char rest[64];
   shutdown(service->peer, SHUT_WR);
   uint64_t begun = now_milliseconds();

@@ -1,4 +1,7 @@
-/* Neither side waits for the other: at most one buffer is under way, and more is read only when it has been written. */
+/*
+ * Copies between the caller's terminal and the command's. Neither side waits for the other: at most one buffer is under way, and
+ * more is read only after the buffer was written.
+ */
 #include "sudo_terminal.h"
 
 #include <errno.h>
@@ -18,7 +21,7 @@ bool passage_open(struct passage *passage) {
     if (fd == 1 || passage->output != 1) passage->output = fd;
   }
   if (passage->user < 0 || !terminal_open(80, 24, &passage->master, &passage->slave)) return false;
-  /* If standard input is something else, keys are still read from the terminal. */
+  /* Read keys from the terminal even if standard input is something else. */
   int own = passage->user == 0 ? -1 : open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (own >= 0) passage->user = own;
   if (tcgetattr(passage->user, &passage->modes) == 0) tcsetattr(passage->slave, TCSANOW, &passage->modes);

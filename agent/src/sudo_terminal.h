@@ -8,7 +8,7 @@
 
 struct passage {
   int user;         /* the caller's terminal; -1: there is none */
-  int output;       /* a descriptor of it that may be written */
+  int output;       /* a writable descriptor of the caller's terminal */
   int master, slave; /* the command's terminal */
   bool is_raw;      /* the caller's terminal passes every byte on, and its keys belong to the command */
   struct termios modes;
@@ -16,14 +16,17 @@ struct passage {
   uint32_t typed_start, typed_end;
 };
 
-/* Finds the caller's terminal among 0, 1 and 2, and makes the command's. False if there is none, or no new one can be made. */
+/*
+ * Finds the caller's terminal among descriptors 0, 1 and 2, and makes the command's terminal. Returns false if the caller has
+ * none, or if no new one can be made.
+ */
 bool passage_open(struct passage *);
-/* False if the caller is in the background, by the kernel's rules. */
+/* Whether the caller is in the foreground, by the kernel's rules. */
 bool passage_is_foreground(const struct passage *);
 void passage_make_raw(struct passage *);
 void passage_restore(struct passage *);
 void passage_resize(const struct passage *);
-/* Moves the waiting bytes. False if this side has ended. */
+/* These functions pass on waiting bytes. They return false if their side has ended. */
 bool passage_read_keys(struct passage *);
 bool passage_write_keys(struct passage *);
 bool passage_show(struct passage *);

@@ -46,7 +46,7 @@ static void find_groups(struct user *user) {
   accounts_close(&file);
 }
 
-/* "name:group" has only that group, as in Docker. */
+/* Finds "name:group". As in Docker, such a user has only that group. */
 static bool find_with_group(struct user *user, const char *wanted, const char *colon) {
   char *name = strndup(wanted, (size_t)(colon - wanted));
   if (!name) return false;
@@ -91,7 +91,7 @@ bool user_find(struct user *user, const char *wanted) {
 }
 
 bool user_become(const struct user *user) {
-  if (geteuid() != 0 && geteuid() == user->uid) return true; /* an agent without privileges has none to give up */
+  if (geteuid() != 0 && geteuid() == user->uid) return true; /* an agent without privileges is that user already */
   return setgroups(user->group_count, user->groups) == 0 && setresgid(user->gid, user->gid, user->gid) == 0 &&
          setresuid(user->uid, user->uid, user->uid) == 0;
 }

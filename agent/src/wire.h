@@ -6,7 +6,7 @@
 #define FRAME_MAX (1024u * 1024u)   /* maximum payload of one frame, in both directions */
 #define REQUEST_MAX (8u * 1024u * 1024u) /* maximum size of all frames of one request together */
 #define CHUNK 65536u                /* maximum payload of one output frame */
-#define LONG_CHUNK (256u * 1024u)   /* the maximum for kept output, of which there may be much */
+#define LONG_CHUNK (256u * 1024u)   /* the same for stored output, of which there may be much */
 #define INPUT_WINDOW (256u * 1024u) /* standard input that a peer may send before it gets more credit */
 
 enum kind {
