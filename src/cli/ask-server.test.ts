@@ -1,4 +1,4 @@
-// The message of a command that cannot ask the server of a data directory.
+// What a command says if it cannot ask the server of a data directory.
 import assert from 'node:assert/strict'
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,7 @@ import { askServer } from './ask-server.ts'
 import { key } from './key.ts'
 import { readStatus } from './status.ts'
 
-/** Calls `look` without root's rights, up to its first await. */
+/** Calls `look` without root's rights. Root's rights return at its first await. */
 const asNobody = <Answer>(look: () => Answer): Answer => {
   process.seteuid?.(65534)
   try {
@@ -32,7 +32,7 @@ suite('a command without an answer says why', { skip: process.getuid?.() === 0 ?
     rmSync(scratch, { recursive: true, force: true })
     rmSync(data.runtime, { recursive: true, force: true })
   })
-  /** This process takes the place of `up`; nothing answers at its port. */
+  /** Writes the state of a running `up` with these programs. This process stands for `up`, and nothing answers at its port. */
   const runs = (...names: string[]) => writeState(names, identityOf(process.pid))
   const ran = (...names: string[]) => writeState(names, { pid: 0, startTime: '' })
   const writeState = (names: string[], up: ProcessIdentity) =>
@@ -43,7 +43,7 @@ suite('a command without an answer says why', { skip: process.getuid?.() === 0 ?
     })
   const ask = () => askServer(data.path, 'GET', '/runners')
 
-  test('without root: the message says that only root may read the key, not that there is none', async () => {
+  test('without root, the message says that only root may read the key, not that there is none', async () => {
     runs('postgres', 'control')
     writeFileSync(join(data.secrets, 'admin.key'), 'dtn_key\n', { mode: 0o600 })
     const forRoot = complains(/^only root may read the key; use sudo$/)
@@ -53,13 +53,13 @@ suite('a command without an answer says why', { skip: process.getuid?.() === 0 ?
     assert.deepEqual([running, sandboxes, sandboxesUnknown], [true, undefined, 'only root may read the key; use sudo'])
   })
 
-  test('without root, below a closed directory: the message does not say that nothing is there', () => {
+  test('without root, in an inaccessible directory, the message does not say that nothing exists', () => {
     chmodSync(scratch, 0o700)
     assert.throws(() => asNobody(() => key(data.path)), complains(/^only root may look at .*; use sudo$/))
     chmodSync(scratch, 0o755)
   })
 
-  test('the data directory of a joined runner: the server is elsewhere', async () => {
+  test('in the data directory of a joined runner, the message says where the server is', async () => {
     rmSync(join(data.secrets, 'admin.key'))
     runs('runner')
     const elsewhere = complains(/is of a runner only.* http:\/\/127\.0\.0\.1:1/)
@@ -69,13 +69,13 @@ suite('a command without an answer says why', { skip: process.getuid?.() === 0 ?
     assert.equal(sandboxesUnknown, 'this is a runner of the server at http://127.0.0.1:1')
   })
 
-  test('the data directory of a joined runner that has ended: there will be no key here', () => {
+  test('in the data directory of an ended joined runner, the message says that keys are made at the server', () => {
     ran('runner')
     const elsewhere = complains(/is of a runner only, which joined http:\/\/127\.0\.0\.1:1; keys are made there$/)
     assert.throws(() => key(data.path), elsewhere)
   })
 
-  test('no call is made with a key that has been removed', async () => {
+  test('no call is made if the key’s file was removed', async () => {
     runs('control')
     await assert.rejects(ask, complains(/^the key of the server is not in .*admin\.key any more$/))
     assert.throws(() => key(data.path), complains(/has no key yet/))

@@ -18,7 +18,7 @@ export const serverOf = (directory: string): { url: string; key: string } => {
   return { url: `http://${host}:${up.port}`, key }
 }
 
-/** Throws a Complaint with the server's refusal, or with the reason why it cannot be asked. */
+/** Asks the server. Throws a Complaint with the server's refusal, or with the reason why it cannot be asked. */
 export const askServer = async <Answer>(
   directory: string,
   method: string,

@@ -37,13 +37,13 @@ suite('a call of a command', () => {
     assert.deepEqual(await call(204, ''), {})
   })
 
-  test('a refusal is reported by its sentence, and a refusal that is not JSON by its status', async () => {
+  test('a refusal is reported by its sentence; a refusal that is not JSON is reported by its status', async () => {
     await assert.rejects(call(409, '{"message":"There is one."}'), complaint(/^There is one\.$/))
     await assert.rejects(call(502, '<html>Bad Gateway</html>'), complaint(/ answered 502$/))
     await assert.rejects(call(200, '<html>Welcome</html>'), complaint(/ is no Alcove server$/))
   })
 
-  test('an unreachable server is reported without a stack, in alcove sandboxes too', async () => {
+  test('an unreachable server is reported without a stack, also by alcove sandboxes', async () => {
     const away = complaint(/^the server at http:\/\/127\.0\.0\.1:1 does not answer: /)
     await assert.rejects(callServer('http://127.0.0.1:1/api/x', {}), away)
     const file = join(scratch, 'session.json')

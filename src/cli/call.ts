@@ -1,4 +1,4 @@
-// Calls a server's API for the commands. An error becomes a sentence.
+// Calls a server's API for the commands. An error becomes a sentence for the user.
 import { Complaint } from '#src/up/complaint.ts'
 
 const patienceMs = 30_000
@@ -8,7 +8,7 @@ const sentenceOf = (answer: unknown): string | undefined => {
   return typeof message === 'string' ? message : undefined
 }
 
-/** Reads an empty answer as `{}`, and an answer that is not JSON as undefined. */
+/** Parses an answer. An empty answer becomes `{}`, and an answer that is not JSON becomes undefined. */
 const readAnswer = (text: string): unknown => {
   try {
     return text === '' ? {} : JSON.parse(text)
@@ -17,7 +17,9 @@ const readAnswer = (text: string): unknown => {
   }
 }
 
-/** Throws a Complaint if there is no answer within 30 s, if the server refuses, or if the other side is not Alcove. */
+/**
+ * Calls a server. Throws a Complaint if there is no answer within 30 s, if the server refuses, or if it is not an Alcove server.
+ */
 export const callServer = async <Answer>(url: string, init: RequestInit): Promise<Answer> => {
   const { origin } = new URL(url)
   const { reply, text } = await fetch(url, { ...init, signal: AbortSignal.timeout(patienceMs) })

@@ -1,4 +1,4 @@
-// Options and arguments reach the right command.
+// Tests that options and arguments reach the right command.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { after, suite, test } from 'node:test'
 const scratch = mkdtempSync(join(tmpdir(), 'alcove-cli-'))
 after(() => rmSync(scratch, { recursive: true, force: true }))
 const program = resolve(import.meta.dirname, '../../bin/alcove.ts')
-/** Runs in an empty directory, in case a command creates files there by mistake. */
+/** Runs the command in an empty directory, in case it creates files by mistake. */
 const runWith = (env: NodeJS.ProcessEnv, ...words: string[]) =>
   spawnSync(process.execPath, [program, ...words], { encoding: 'utf8', timeout: 60_000, cwd: scratch, env })
 const run = (...words: string[]) => runWith(process.env, ...words)
@@ -28,7 +28,7 @@ suite('the command line', () => {
       assert.deepEqual(said(...words, '--data', '/nowhere'), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('--data before a subcommand counts for it; a later --data wins', () => {
+  test('--data before a subcommand counts for the subcommand; a later --data overrides it', () => {
     for (const words of [
       ['--data', '/nowhere', 'list'],
       ['--data', '/nowhere', 'remove', '--force', 'second'],
@@ -37,7 +37,7 @@ suite('the command line', () => {
       assert.deepEqual(said('runner', ...words), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('an option that a subcommand does not have is refused before and after its name', () => {
+  test('an option that a subcommand does not have is refused before and after the subcommand’s name', () => {
     for (const option of ['--join', '--token']) {
       const { status, stderr } = run('runner', option, 'http://127.0.0.1:9', 'list', '--data', '/nowhere')
       assert.equal(status, 1)
@@ -45,7 +45,7 @@ suite('the command line', () => {
     }
   })
 
-  test('every command of a server accepts --data, at any place, with the same meaning', () => {
+  test('every command of a server accepts --data, in any position, with the same meaning', () => {
     for (const words of [
       ['user', 'add', 'ada@example.com'],
       ['user', 'password', 'ada@example.com'],

@@ -11,7 +11,9 @@ const portNumber = (text: string): number => {
   return port
 }
 
-/** Refuses an empty name, such as that of an unset shell variable: it would mean the working directory. */
+/**
+ * Reads a directory's name. Refuses an empty name, such as that of an unset shell variable: it would mean the working directory.
+ */
 const directoryName = (text: string): string => {
   if (text === '') throw new InvalidArgumentError('it must not be empty')
   return text
@@ -19,7 +21,7 @@ const directoryName = (text: string): string => {
 
 const dataOption = () => namedData('the data directory of the server').default(defaultDataDirectory)
 
-/** The option has no default: only an explicit directory selects the server of this machine. */
+/** An option `--data` without default: only an explicit directory selects the server of this machine. */
 const namedData = (meaning: string) => new Option('--data <dir>', meaning).argParser(directoryName)
 
 /** Passes options before a subcommand on to it. Options that the subcommand does not have are refused. */

@@ -3,6 +3,6 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 
 export const readCliConfig = (env: NodeJS.ProcessEnv): { configDirectory: string } => ({
-  // XDG Base Directory Specification: a relative path is ignored.
+  // A relative path is ignored, as the XDG Base Directory Specification says.
   configDirectory: env['XDG_CONFIG_HOME']?.startsWith('/') ? env['XDG_CONFIG_HOME'] : join(homedir(), '.config'),
 })

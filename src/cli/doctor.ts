@@ -2,7 +2,7 @@
 import { inspectHost } from '#src/doctor/inspect.ts'
 import { renderFindings } from '#src/doctor/render.ts'
 
-/** The exit code is 1 if sandboxes cannot run here. */
+/** Prints the findings. The exit code is 1 if sandboxes cannot run on this host. */
 export const doctor = async (dataDir: string): Promise<void> => {
   const findings = await inspectHost({ dataDir })
   process.stdout.write(renderFindings(findings))

@@ -1,4 +1,4 @@
-// `alcove images renew`: asks the runner of a data directory to build the default image anew, and shows how it goes.
+// `alcove images renew`: asks the runner of a data directory to build the default image again, and shows the progress.
 import { setTimeout as delay } from 'node:timers/promises'
 import { lackOfDefault } from '#src/runner/images/lack.ts'
 import { RenewalFiles } from '#src/runner/images/renewal-files.ts'
@@ -9,7 +9,7 @@ import { findRunningUp } from '#src/up/state-file.ts'
 
 const lookEveryMs = 300
 
-/** Such as `unpacking the base system: 14 %`. */
+/** Returns a text such as `unpacking the base system: 14 %`. */
 export const progressOf = ({ step, percent }: { step?: string; percent?: number }) =>
   step === undefined ? 'begins' : `${step}${percent === undefined ? '' : `: ${percent} %`}`
 
@@ -47,7 +47,7 @@ export const renewImages = async (directory: string): Promise<void> => {
   console.log('New sandboxes have the new image. Those that are there keep theirs.')
 }
 
-/** Says in one sentence how old the default image is, and how its renewal goes. Undefined where only root may know. */
+/** Says in one sentence how old the default image is, and how its renewal goes. Undefined if only root may know. */
 export const describeDefaultImage = (runnerDirectory: string): string | undefined => {
   try {
     const { madeAt, renewal } = new RenewalFiles(runnerDirectory).read()

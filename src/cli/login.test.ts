@@ -15,7 +15,7 @@ import { login, logout } from './login.ts'
 import { sandboxes } from './sandboxes.ts'
 import { readSession, sessionFile, writeSession } from './session.ts'
 
-/** The issuer's address must be known before it serves. */
+/** Finds a free port, because the issuer's address must be known before it serves. */
 const findFreePort = async (): Promise<number> => {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -81,7 +81,7 @@ suite('alcove login', () => {
     const before = readSession(file)!
     writeSession(file, { ...before, accessToken: 'ended', endsAt: 0 })
     assert.match((await list()).join('\n'), /\tnotebook-/)
-    // Several calls at once renew the session only once. The second round shows that none of them ended it.
+    // Several calls at once renew the session only once. The second round shows that no call ended the session.
     for (const _ of ['once', 'again']) {
       writeSession(file, { ...readSession(file)!, endsAt: 0 })
       for (const lines of await Promise.all([list(), list(), list()])) assert.match(lines.join('\n'), /\tnotebook-/)
@@ -90,7 +90,8 @@ suite('alcove login', () => {
     assert.notEqual(renewed.refreshToken, before.refreshToken)
     await assert.rejects(sandboxes({ file, organization: organizations.theirs, say: () => {} }), /does not reach/)
 
-    // Logout waits for a command that is renewing the session. That command would otherwise write the file again.
+    // Holds the lock as a command that renews the session does. Logout must wait for it, because the command would write the file
+    // again.
     const renewing = tryLock(`${file}.lock`)!
     const signedOut = logout({ file, say: () => {} })
     assert.ok(existsSync(file))
@@ -98,12 +99,12 @@ suite('alcove login', () => {
     await signedOut
     assert.ok(!existsSync(file))
     await assert.rejects(sandboxes({ file, say: () => {} }), /not signed in/)
-    // The token from the file was revoked too.
+    // A session with the token from the file: the issuer must have revoked that token too.
     writeSession(file, { ...renewed, endsAt: 0 })
     await assert.rejects(sandboxes({ file, say: () => {} }), /could not be renewed/)
   })
 
-  test('a wrong address, and a session file that is not ours, are reported in a sentence', async () => {
+  test('a wrong address, and a session file that is not ours, are each reported in a sentence', async () => {
     await assert.rejects(login({ url: 'nonsense', file, say: () => {} }), /not a URL/)
     await assert.rejects(login({ url: 'http://127.0.0.1:1', file, say: () => {} }), /no Alcove server/)
     writeFileSync(file, '{')

@@ -34,7 +34,7 @@ export const login = async ({ url, file, say }: LoginParts): Promise<void> => {
   say('You are signed in.')
 }
 
-/** Removes the session file in any case. If the issuer can be reached, the token is revoked there too. */
+/** Signs the user out: removes the session file in any case. If the issuer can be reached, the token is revoked there too. */
 export const logout = async ({ file, say }: Omit<LoginParts, 'url'>): Promise<void> => {
   const session = await takeSession(file)
   if (session?.refreshToken !== undefined) {

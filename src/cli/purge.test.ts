@@ -1,4 +1,4 @@
-// What purge removes and what it leaves. No server runs here: the test only makes and marks directories and opens their
+// Tests what purge removes and what it leaves. No server runs: the test only makes and marks data directories and opens their
 // networks.
 import assert from 'node:assert/strict'
 import { spawn, spawnSync } from 'node:child_process'
@@ -22,7 +22,7 @@ const purge = (path: string) => {
   return { status, text: stdout, steps: stderr }
 }
 
-/** Every range of 10.0.0.0/8 that a server on this host has claimed. */
+/** Lists every range of 10.0.0.0/8 that a server on this host has claimed. */
 const claimed = () =>
   spawnSync('ip', ['-4', 'route', 'show', 'type', 'blackhole'], { encoding: 'utf8' })
     .stdout.split('\n')
@@ -63,7 +63,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.match(purge(path).text, /There is nothing of Alcove/)
   })
 
-  test('purge frees the address range of its network, and not that of another server', async (t) => {
+  test('purge frees the address range of its own network, and not that of another server', async (t) => {
     const ours = prepareDataDirectory(join(scratch, 'networked'))
     const theirs = prepareDataDirectory(join(scratch, 'neighbour'))
     const takeRange = async ({ instance }: { instance: string }) => {
@@ -85,7 +85,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual(held(), [false, false])
   })
 
-  /** A pool like the runner's: a file system in a file, on a loop device. Its size does not matter here. */
+  /** Makes a pool like the runner's: a file system in a file, on a loop device. Its size does not matter in this test. */
   const makePool = (runner: string) => {
     const [file, at] = [join(runner, 'pool.img'), join(runner, 'pool')]
     mkdirSync(at)
@@ -99,7 +99,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     writeFileSync(join(at, 'disk'), 'of a sandbox')
   }
 
-  /** A process that holds the current mounts, like a container or service of others. */
+  /** Starts a process that holds the current mounts, like a container or a service of another program. */
   const holdMounts = async (t: TestContext) => {
     const script = 'echo held; exec sleep 4713'
     const holder = spawn('unshare', ['--mount', '--propagation', 'private', 'sh', '-c', script], {

@@ -18,7 +18,7 @@ const confirm = async (data: DataDirectory): Promise<boolean> => {
   return answer.trim() === data.path
 }
 
-/** Whether other servers have run on this host since it booted. */
+/** Whether other servers have run on this host since the host booted. */
 const servesOthers = ({ runtime }: DataDirectory): boolean =>
   readdirSync(dirname(runtime)).some((name) => name.startsWith('alcove-') && name !== basename(runtime))
 
@@ -43,8 +43,8 @@ export const purge = async (data: DataDirectory, say: (step: string) => void = (
   say('Removing keys, the database and logs …')
   const secrets = await allSteps([() => removeSecrets(data)])
   say('Ending sandboxes, and removing their networks and mounts …')
-  // Resources shared with other instances (the address range, chains of other firewalls) are recorded by the runner in the
-  // runtime directory. So that directory stays until the network is removed. Traces left before are listed again after it.
+  // The runner records resources shared with other instances (the address range, chains of other firewalls) in the runtime
+  // directory. So that directory stays until the network is removed. Traces left before are listed again after it.
   const network = await allSteps([
     () => removeTraces(data, { keepsRuntime: true }).then(() => []),
     () => removeNetwork(data.instance),
@@ -63,7 +63,7 @@ export const purgeCommand = async (directory: string, { yes }: { yes: boolean })
     console.log(`There is nothing of Alcove in ${directory}.`)
     return
   }
-  // The directory is missing if the first start was interrupted early.
+  // Make the directory of the lock, which is missing if the first start was interrupted early.
   mkdirSync(dirname(data.lockFile), { recursive: true })
   using lock = tryLock(data.lockFile)
   if (lock === undefined)

@@ -12,7 +12,7 @@ type Session = {
   clientId: string
   accessToken: string
   refreshToken?: string | undefined
-  /** Milliseconds since 1970. */
+  /** Time when the access token expires, in milliseconds since 1970. */
   endsAt: number
 }
 
@@ -20,7 +20,10 @@ const earlyMilliseconds = 60_000
 
 export const sessionFile = (configDirectory: string): string => join(configDirectory, 'alcove', 'session.json')
 
-/** Writes a draft that only its owner may read, and renames it over the file, so that the file is always complete. */
+/**
+ * Writes the session. It goes into a draft that only its owner may read, and is renamed over the file, so that the file is always
+ * complete.
+ */
 export const writeSession = (file: string, session: Session): void => {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
   const draft = `${file}.${process.pid}`
@@ -38,7 +41,7 @@ export const readSession = (file: string): Session | undefined => {
   }
 }
 
-/** Allows plain http, because private servers often use it and the user chose the server. */
+/** Finds the issuer's endpoints. Allows plain http, because private servers often use it and the user chose the server. */
 export const discover = (issuer: string, clientId: string): Promise<Configuration> =>
   discovery(new URL(issuer), clientId, undefined, None(), {
     execute: issuer.startsWith('http://') ? [allowInsecureRequests] : [],
@@ -57,7 +60,7 @@ export const asSession = (
   endsAt: Date.now() + (tokens.expires_in ?? 300) * 1000,
 })
 
-/** How long to wait for the lock: longer than any renewal of a session. */
+/** How long to wait for the lock, in ms: longer than any renewal of a session. */
 const lockMilliseconds = 60_000
 
 /** Locks the session. A refresh token used twice ends the session, so only one command at a time may use it. */

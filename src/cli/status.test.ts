@@ -16,7 +16,7 @@ suite('alcove status', () => {
     assert.deepEqual(sandboxesIn(text), { started: 2, stopped: 1 })
   })
 
-  test('one line shows what images take of a runner’s disk; an older runner has none', async () => {
+  test('a line per runner shows how much disk its images use; an older runner has no line', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     await app.as('admin').post('/runners', { id: 'silent' })

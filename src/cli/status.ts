@@ -8,18 +8,18 @@ import { describeDefaultImage, progressOf } from './images.ts'
 
 type Status = {
   running: boolean
-  /** Why nothing runs, if that is known. */
+  /** The reason why nothing runs, if it is known. */
   ended?: string
   url?: string
   pid?: number
   programs: (ProgramState & { alive: boolean })[]
-  /** Number of sandboxes in each state. Absent if it is unknown. */
+  /** Number of sandboxes in each state. Absent if the numbers are unknown. */
   sandboxes?: Record<string, number>
-  /** Bytes by runner and kind. Runners that have not said them are left out. Absent if it is unknown. */
+  /** Bytes of images by runner and kind. Runners that have not reported them are left out. Absent if they are unknown. */
   imageBytes?: Record<string, Record<string, number>>
-  /** Age of the default image, and its renewal. Absent for anybody but root. */
+  /** Age of the default image, and its renewal. Absent if the user is not root. */
   defaultImage?: string
-  /** Why the number is unknown. */
+  /** The reason why the number of sandboxes is unknown. */
   sandboxesUnknown?: string
 }
 
@@ -31,7 +31,7 @@ export const sandboxesIn = (metrics: string): Record<string, number> =>
       .filter(([, count]) => count > 0),
   )
 
-/** Bytes of images by runner and kind, from control's metrics. */
+/** Reads the bytes of images by runner and kind from control's metrics. */
 export const imageBytesIn = (metrics: string): Record<string, Record<string, number>> => {
   const found: Record<string, Record<string, number>> = {}
   const lines = metrics.matchAll(/^alcove_runner_image_bytes\{runner="([^"]*)",kind="(\w+)"\} (\S+)$/gm)
@@ -49,7 +49,7 @@ const askMetrics = async ({ host, port }: UpState, key: string): Promise<string>
   return await reply.text()
 }
 
-/** Reads what control's metrics say, which needs root and an answer of control. The rest of the status needs neither. */
+/** Reads control's metrics, which needs root and a running control. The rest of the status needs neither. */
 const findInMetrics = async (
   data: DataDirectory,
   up: UpState,
@@ -92,7 +92,7 @@ export const readStatus = async (directory: string): Promise<Status> => {
 
 const kindWords: Record<string, string> = { images: 'images', layers: 'kept layers', lines: 'build lines' }
 
-/** A line for each runner, such as `disk of local: images 3.1 GiB, kept layers 0.8 GiB, build lines 0.2 GiB`. */
+/** Returns a line for each runner, such as `disk of local: images 3.1 GiB, kept layers 0.8 GiB, build lines 0.2 GiB`. */
 export const imageLines = (imageBytes: Record<string, Record<string, number>>): string[] =>
   Object.entries(imageBytes).map(([runner, kinds]) => {
     const parts = Object.entries(kinds).map(([kind, bytes]) => `${kindWords[kind] ?? kind} ${asSize(bytes)}`)
@@ -116,7 +116,7 @@ const describe = ({ name, pid, state, since, restarts, lastEnd }: ProgramState) 
   return `${line.join(' ')}${restarts > 0 ? `   restarts ${restarts}, last: ${lastEnd}` : ''}`
 }
 
-/** The exit code is 3 if nothing runs, as service managers define it. */
+/** Prints the status. The exit code is 3 if nothing runs, as service managers define it. */
 export const status = async (directory: string, { json }: { json: boolean }): Promise<void> => {
   const found = await readStatus(directory)
   if (!found.running) process.exitCode = 3

@@ -21,7 +21,7 @@ export const asRoot = (name: string, run: Probe['run']): Probe => ({
       : { name, status: 'warn', found: 'not probed', costs: 'unknown', remedy: 'run the doctor as root' },
 })
 
-/** The last line of a failed command's output, which usually has the reason. */
+/** Returns the last line of a failed command's output, which usually has the reason. */
 export const reasonOf = (error: unknown): string => {
   const text = error instanceof Error ? error.message : String(error)
   return text.trim().split('\n').at(-1) ?? text

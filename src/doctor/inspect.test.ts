@@ -33,7 +33,7 @@ suite('inspecting the host', () => {
     assert.deepEqual(unfinished, [])
   })
 
-  test('each missing feature says what the user loses', () => {
+  test('the finding of each missing feature says what the user loses', () => {
     for (const { name, status, costs } of findings) assert.ok(status === 'ok' || costs !== undefined, name)
   })
 
@@ -66,7 +66,7 @@ suite('which cgroups a host has', () => {
     const found = cgroupModeIn([cpu, pids, unified].join('\n'), 'hugetlb\n')
     assert.deepEqual(found, { mode: 'hybrid', controllers: ['cpu', 'pids', 'hugetlb'] })
   })
-  test('the cgroup mode of a host with v1', () =>
+  test('the cgroup mode of a host with v1 only', () =>
     assert.deepEqual(cgroupModeIn(`${cpu}\n${pids}\n`, ''), { mode: 'v1', controllers: ['cpu', 'pids'] }))
   test('the cgroup mode of a host without cgroups', () =>
     assert.deepEqual(cgroupModeIn('1 1 0:1 / / rw - ext4 /dev/sda rw', ''), { mode: 'none', controllers: [] }))
@@ -77,7 +77,7 @@ suite('required packages', () => {
     assert.equal(new Set(requiredPackages.map(({ name }) => name)).size, requiredPackages.length)
     for (const { name, why } of requiredPackages) assert.ok(why.length > 10, name)
   })
-  test('a command or file that does not exist is missing, an existing one is not', () => {
+  test('a command or file that does not exist counts as missing, an existing one does not', () => {
     const shell = { name: 'dash', command: 'sh', why: 'it is everywhere' }
     const nothing = { name: 'nothing', command: 'alcove-no-such-command', why: 'it is nowhere' }
     const file = { name: 'file', command: '/no/such/file', why: 'it is nowhere' }
@@ -93,7 +93,7 @@ test('an age is shown in years, or in months below one year', () => {
   assert.equal(ageOf(new Date('2027-01-01'), now), '0 months')
 })
 
-test('lines of /etc/subuid that overlap with ids of sandboxes are found, both of disks and of running ones', () => {
+test('lines of /etc/subuid are found that overlap with the ids of disks or of running sandboxes', () => {
   assert.deepEqual(linesWithOurIds('ann:100000:65536\nalcove:165536:65536\nlxd:1000000000:1000000\n'), [])
   assert.deepEqual(linesWithOurIds('bob:165536:65536\neve:1500000000:1\n'), ['bob:165536:65536', 'eve:1500000000:1'])
 })

@@ -129,7 +129,7 @@ const cgroups = asRoot('cgroups', async (): Promise<Finding> => {
   return { name, status: 'ok', found, costs: 'starts are some milliseconds slower than with v2' }
 })
 
-/** Lines of /etc/subuid of other programs that overlap with the ids of sandboxes. */
+/** Lines of other programs in /etc/subuid that overlap with the ids of sandboxes. */
 export const linesWithOurIds = (text: string): string[] => {
   const ranges = [
     diskIds,

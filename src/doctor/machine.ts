@@ -1,4 +1,4 @@
-// The machine itself: kernel, processor, memory, disk, limits and devices.
+// Probes of the machine: kernel, processor, memory, disk, limits and devices.
 import { access, constants, open, readFile, statfs } from 'node:fs/promises'
 import { arch, freemem, release, totalmem } from 'node:os'
 import { freeBytes } from '#src/kit/file-system.ts'
@@ -15,7 +15,7 @@ const kernel: Probe = {
     const found = release()
     const [major = 0, minor = 0] = found.split('.').map((part) => Number.parseInt(part, 10))
     const isAtLeast = (wanted: number) => major > 5 || (major === 5 && minor >= wanted)
-    // Linux 5.14 added cgroup.kill; 5.19 added overlays over id-mapped mounts.
+    // Linux 5.14 added cgroup.kill; Linux 5.19 added overlays over id-mapped mounts.
     if (isAtLeast(19)) return { name: 'kernel', status: 'ok', found }
     if (isAtLeast(14))
       return {

@@ -1,4 +1,4 @@
-// Checks whether sandboxes can have their own networks. The test runs in a private network namespace.
+// Checks whether sandboxes can have their own networks. The probe runs in a private network namespace.
 import { readFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 import { asRoot, type Probe, reasonOf } from './finding.ts'
@@ -21,7 +21,7 @@ const links = asRoot('network namespaces', async () => {
   }
 })
 
-/** Rules of each kind that Alcove uses. */
+/** A firewall ruleset with a rule of each kind that Alcove uses. */
 const ruleset = `
 table inet probe {
   map slots { type ifname . ipv4_addr : verdict; }

@@ -1,4 +1,5 @@
-// System packages that Alcove needs, by Debian name. Each has a command that shows that it is installed, and the reason.
+// System packages that Alcove needs, by Debian name. Each package has a command that shows that it is installed, and the reason
+// why it is needed.
 import { accessSync, constants } from 'node:fs'
 import { join } from 'node:path'
 
@@ -36,11 +37,11 @@ const isThere = (path: string, mode: number) => {
   }
 }
 
-/** The full path of a system command, searched only in the system's own directories. */
+/** Finds the full path of a system command. Searches only the system's own directories. */
 export const findCommand = (command: string): string | undefined =>
   searched.map((directory) => join(directory, command)).find((path) => isThere(path, constants.X_OK))
 
-/** Packages whose command (or file, where `command` is a path) is missing. */
+/** Lists the packages whose command (or file, if `command` is a path) is missing. */
 export const missingCommands = (packages: readonly RequiredPackage[] = requiredPackages): RequiredPackage[] =>
   packages.filter(({ command }) =>
     command.startsWith('/') ? !isThere(command, constants.R_OK) : findCommand(command) === undefined,

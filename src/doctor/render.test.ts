@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { renderFindings } from './render.ts'
 
-test('a table with aligned columns, and a verdict', () => {
+test('findings become a table with aligned columns, and a verdict', () => {
   const text = renderFindings([
     { name: 'kernel', status: 'ok', found: '6.18' },
     {

@@ -1,4 +1,4 @@
-// The container runtimes of the host and their age. The age is that of the installed file: the date when the distribution
+// Finds the container runtimes of the host and their age. The age is that of the installed file: the date when the distribution
 // built it, including its fixes.
 import { realpath, stat } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'

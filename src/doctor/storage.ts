@@ -41,7 +41,8 @@ const diskLimit = asRoot('disk limits', async ({ scratch }) => {
   }
 })
 
-// The last two lines of its output say how many milliseconds 4 MiB took at a limit of 2 MiB a second: synced, and written back by the kernel.
+// The last two lines of the script's output are the milliseconds that 4 MiB took at a limit of 2 MiB a second: first synced, then
+// written back by the kernel.
 const speedScript = `
 cd "$0"
 truncate -s 160M speed.img

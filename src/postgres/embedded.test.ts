@@ -62,7 +62,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     await assert.rejects(ask(wrong.href, 'select 1'), { code: '28P01' })
   })
 
-  test('stop ends it and may be called twice, and committed data is there after the next start', async () => {
+  test('stop ends the server and may be called twice, and committed data is still there at the next start', async () => {
     assert.ok(running)
     await ask(running.url, 'create table kept (word text); insert into kept values ($$here$$)')
     await Promise.all([running.stop(), running.stop()])
@@ -84,7 +84,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.equal(row?.count, '2')
   })
 
-  test('after kill -9 the server starts even if its old pid now belongs to another process of the same uid', async () => {
+  test('after kill -9 the server starts even if another process of the same uid has its old pid', async () => {
     assert.ok(running)
     process.kill(running.pid, 'SIGKILL')
     await running.exited

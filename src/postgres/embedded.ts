@@ -17,30 +17,30 @@ import { installPrograms } from './programs.ts'
 import { connectionFrom } from './url.ts'
 
 type PostgresParts = {
-  /** A directory for us alone: the programs, the cluster and the password. */
+  /** A directory that only we use, for the programs, the cluster and the password. */
   directory: string
-  /** Created if it is missing, and owned by `uid`. */
+  /** Directory of the unix socket. It is created if missing, and owned by `uid`. */
   socketDirectory: string
-  /** Required if we are root, because PostgreSQL refuses to run as root. Otherwise ignored. */
+  /** The uid that PostgreSQL runs as. Required if we are root, because PostgreSQL refuses to run as root. Otherwise ignored. */
   uid: number
   gid: number
   log: Logger
 }
 
 export type Postgres = {
-  /** Contains the password, so it must not be logged. */
+  /** URL of the database. It contains the password, so it must not be logged. */
   url: string
   pid: number
   /** Resolves when the server has ended for any reason. */
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
-  /** Ends sessions and writes a checkpoint, within 10 s. May be called twice. */
+  /** Stops the server within 10 s: ends sessions and writes a checkpoint. May be called twice. */
   stop: () => Promise<void>
 }
 
 const role = 'alcove'
 const readySeconds = 60
 
-// Small on purpose: the database of one machine has a few megabytes, and it shares the machine with sandboxes.
+// These values are small on purpose: the database of one machine has a few megabytes, and it shares the machine with sandboxes.
 const settings = {
   listen_addresses: '',
   unix_socket_permissions: '0777',
@@ -60,7 +60,7 @@ const settings = {
   fsync: 'on',
   full_page_writes: 'on',
   synchronous_commit: 'on',
-  log_line_prefix: '%e ', // the SQLSTATE
+  log_line_prefix: '%e ', // starts each line with the SQLSTATE
   log_checkpoints: 'off',
   timezone: 'UTC',
   log_timezone: 'UTC',
@@ -107,7 +107,7 @@ const give = async (path: string, { uid, gid }: Identity) => {
   if (uid !== undefined && gid !== undefined) await lchown(path, uid, gid)
 }
 
-/** Makes the command line that starts one of PostgreSQL's programs. */
+/** A function that returns the command line for one of PostgreSQL's programs. */
 type CommandOf = (program: string, args: readonly string[]) => string[]
 
 type Making = { commandOf: CommandOf; directory: string; cluster: string; identity: Identity; log: Logger }
@@ -123,7 +123,7 @@ const makeCluster = async ({ commandOf, directory, cluster, identity, log }: Mak
   await run(commandOf('initdb', initdbArguments(unfinished, passwordFile)), log)
   if (identity.uid !== undefined) await chown(passwordFile, 0, 0)
   await syncPath(passwordFile)
-  // The cluster is complete from here on. After an earlier failure, the next start makes it again.
+  // From here on the cluster is complete. If the start failed before, the next start makes the cluster again.
   await rename(unfinished, cluster)
   await syncPath(directory)
 }
@@ -141,15 +141,16 @@ const initdbArguments = (cluster: string, passwordFile: string) => [
   '--no-instructions',
 ]
 
-// Our environment is not passed on: it may hold secrets, and PG* variables would change the programs' behaviour.
+// The environment of PostgreSQL's programs. Ours is not passed on: it may hold secrets, and PG* variables would change their
+// behaviour.
 const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 
-/** Passes a child's output to the log, and keeps its last lines for a possible error. */
+/** Writes a child's output to the log, and remembers its last lines for a possible error. */
 const tellLines = (stream: Readable, log: Logger) => {
   const said: string[] = []
   createInterface({ input: stream }).on('line', (line) => {
     if (said.push(line) > 20) said.shift()
-    // 57P…: sessions refused during start or stop, which is normal and no warning.
+    // SQLSTATEs with 57P mean sessions refused during start or stop, which is normal and needs no warning.
     if (/^(?!57P)\w{5} (FATAL|PANIC)/.test(line)) log.warn(line)
     else log.debug(line)
   })
@@ -179,7 +180,7 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
     cwd: '/',
     env: environment,
     stdio: ['ignore', 'ignore', 'pipe'],
-    // A separate session: Ctrl-C in a terminal reaches only `up`, which then stops the programs in order.
+    // Starts a separate session: Ctrl-C in a terminal reaches only `up`, which then stops the programs in order.
     detached: true,
   })
   const said = tellLines(child.stderr, log)
@@ -193,7 +194,7 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
     () => (isRunning = false),
   )
   const stop = async () => {
-    // INT: end every session, checkpoint, exit. QUIT: exit at once; the log is replayed on the next start.
+    // SIGINT: end every session, write a checkpoint, exit. SIGQUIT: exit at once; the next start replays the log.
     for (const [name, seconds] of [['SIGINT', 6] as const, ['SIGQUIT', 2] as const, ['SIGKILL', 2] as const]) {
       if (!isRunning) return
       child.kill(name)
@@ -212,7 +213,7 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
   return { url, pid: child.pid!, exited, stop }
 }
 
-/** Waits until the server answers a query in our database. The first start must create that database. */
+/** Waits until the server answers a query in our database. The first start creates that database. */
 const waitUntilReady = async (url: string, isRunning: () => boolean, exited: Promise<unknown>) => {
   const { url: address, connection } = connectionFrom(url)
   const ask = async () => {

@@ -1,12 +1,12 @@
-// Ends the remains of an earlier postmaster. If its supervisor was killed, it still runs. If it was killed itself, its
-// children may live a moment longer. Two servers on one cluster destroy it, so no old process may be left. A process is
-// recognized by its name and working directory, never by a pid alone, because pids are reused.
+// Ends the remains of an earlier postmaster. If its supervisor was killed, the postmaster still runs. If the postmaster was
+// killed, its children may live a moment longer. Two servers on one cluster destroy it, so no old process may be left. A process
+// is recognized by its name and working directory, never by a pid alone, because pids are reused.
 import { readdir, readFile, readlink, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 
-/** Path of the socket. Beside it PostgreSQL keeps a lock file with the pid that listens there. */
+/** Returns the path of the socket. Beside the socket, PostgreSQL has a lock file with the pid of the process that listens. */
 export const socketPath = (socketDirectory: string): string => join(socketDirectory, '.s.PGSQL.5432')
 
 const readPid = async (cluster: string) => {
@@ -24,7 +24,7 @@ const belongsTo = async (pid: number, cluster: string) => {
   }
 }
 
-/** Every PostgreSQL process of this cluster: the postmaster and its children. */
+/** Lists every PostgreSQL process of this cluster: the postmaster and its children. */
 export const listServerProcesses = async (directory: string): Promise<number[]> => {
   const cluster = await realpath(directory).catch(() => directory)
   const pids = (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry)).map(Number)
@@ -62,7 +62,7 @@ export const endPrevious = async (cluster: string, socketDirectory: string, log:
       if (!(await isCleared(cluster, 5))) throw new Error(`PostgreSQL processes in ${cluster} do not end.`)
     }
   }
-  // The pid in the file may belong to another process by now, which PostgreSQL would take for a running server.
+  // Remove the pid files: the pid in them may belong to another process by now, which PostgreSQL would take for a running server.
   for (const note of [join(cluster, 'postmaster.pid'), `${socketPath(socketDirectory)}.lock`]) {
     await rm(note, { force: true })
   }

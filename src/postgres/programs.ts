@@ -33,7 +33,7 @@ export const installPrograms = async (directory: string): Promise<{ root: string
     filter: (path) => !path.endsWith('.a') && basename(path) !== 'pkgconfig',
   })
   await linkLibraries(unfinished)
-  // Only a finished copy gets the final name, even if we are killed meanwhile.
+  // Rename only a finished copy to the final name, so that a copy that was interrupted is never used.
   await rename(unfinished, root).catch(async (error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
     await rm(unfinished, { recursive: true, force: true })

@@ -12,7 +12,7 @@ export const connectionFrom = (databaseUrl: string): { url: string; connection: 
   return { url: url.href, connection: { host: socketDirectory, port: Number(url.port || 5432) } }
 }
 
-/** URL of another database on the same server. */
+/** Returns the URL of another database on the same server. */
 export const withDatabase = (databaseUrl: string, database: string): string => {
   const url = new URL(databaseUrl)
   url.pathname = `/${encodeURIComponent(database)}`

@@ -1,4 +1,4 @@
-// Reads the source code for walls.test.ts: which file imports which, and which file writes which table.
+// Reads the source code for walls.test.ts: the imports of each file, and the tables that each file writes.
 import { globSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 
@@ -8,7 +8,7 @@ export type Import = { file: string; target: string }
 
 export const textOf = (file: string): string => readFileSync(join(root, file), 'utf8')
 
-/** The source file that an import names. Undefined for packages and Node's own modules. */
+/** Finds the source file that an import names. Undefined for packages and Node's own modules. */
 const targetOf = (file: string, specifier: string): string | undefined => {
   if (specifier.startsWith('#')) return specifier.slice(1)
   if (specifier.startsWith('.')) return relative(root, resolve(root, dirname(file), specifier))
@@ -40,7 +40,7 @@ export const say = ({ file, target }: Import): string => `${file} → ${target}`
 
 const migrations = 'src/control/storage/migrations'
 
-/** The tables that exist after all migrations. */
+/** Finds the tables that exist after all migrations. */
 export const tables = (): Set<string> => {
   const found = new Set(['migrations'])
   for (const file of globSync(`${migrations}/*.sql`, { cwd: root }).sort()) {
@@ -62,7 +62,7 @@ const statements =
 /** Two functions of storage delete old rows of the table in their argument. */
 const deletions = /\bdelete(?:Old|Beyond)\(\s*\w+,\s*'([a-z_]+)'/g
 
-/** The tables that the SQL of a source file writes. A table named by a variable is listed as `${`. */
+/** Lists the tables that the SQL of a source file writes. A table named by a variable is listed as `${`. */
 export const tablesWrittenBy = (file: string, known: ReadonlySet<string>): string[] => {
   const text = withoutComments(textOf(file))
   const named = [...text.matchAll(statements), ...text.matchAll(deletions)].map(([, name]) => name!.replace('"', ''))

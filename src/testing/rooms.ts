@@ -6,7 +6,7 @@
  */
 export const rooms: Record<string, readonly string[]> = {
   'src/control': [
-    // Rooms that import no other room.
+    // Files that import no other room.
     'build-info.ts',
     'cursor.ts',
     'display-text.ts',
@@ -28,7 +28,7 @@ export const rooms: Record<string, readonly string[]> = {
     'roles',
     'members',
     'invitations',
-    // The record of a sandbox, and the parts that all verbs need.
+    // The record of a sandbox, and what all verbs need.
     'sandboxes/record',
     'snapshots/lifecycle.ts',
     'sandboxes/service.ts',
@@ -45,7 +45,7 @@ export const rooms: Record<string, readonly string[]> = {
     'sso',
     'access',
     'configuration',
-    // The parts of sandboxes, and the verbs.
+    // Quotas, regions and other rooms that sandboxes need, and then the verbs.
     'quotas',
     'snapshots',
     'object-storage',
@@ -63,7 +63,7 @@ export const rooms: Record<string, readonly string[]> = {
     'webhooks',
     'bootstrap.ts',
     'runner-link',
-    // The program.
+    // The program itself.
     'endpoints.ts',
     'sweep.ts',
     'open-running.ts',
@@ -152,7 +152,7 @@ export const rooms: Record<string, readonly string[]> = {
   ],
 }
 
-/** The only room of `src/control` that writes each table. Other rooms must call it. */
+/** For each table, the only room of `src/control` that writes it. Other rooms must call that room. */
 export const writers: Record<string, string> = {
   api_keys: 'api-keys',
   audit_log: 'audit',

@@ -4,7 +4,7 @@ import { addressesOf } from './address.ts'
 import { Complaint } from './complaint.ts'
 
 suite('addresses', () => {
-  test('on a specific host all addresses use that host, and the gate uses the next port', () => {
+  test('with a specific host, all addresses use that host, and the gate uses the next port', () => {
     assert.deepEqual(addressesOf('127.0.0.1', 4600), {
       control: '127.0.0.1:4600',
       gate: '127.0.0.1:4601',
@@ -14,7 +14,7 @@ suite('addresses', () => {
     })
   })
 
-  test('if we listen on all addresses, our programs use loopback and clients the public name', () => {
+  test('if we listen on all addresses, our own programs use loopback, and clients use the public name', () => {
     const { control, controlUrl, publicUrl, publicProxyUrl } = addressesOf('0.0.0.0', 80, 'box.example')
     assert.deepEqual(
       [control, controlUrl, publicUrl, publicProxyUrl],

@@ -35,12 +35,12 @@ const findOrigin = (text: string): string | undefined => {
   return url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/` ? url.origin : undefined
 }
 
-/** Returns `undefined` if no URL is set, and an error text as a string if they are wrong. */
+/** Reads the public URLs of a reverse proxy. Returns `undefined` if none is set, and an error text if they are wrong. */
 export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | undefined => {
   const names = ['ALCOVE_PUBLIC_URL', 'ALCOVE_PROXY_URL'] as const
   const told = names.map((name) => env[name] || undefined)
   if (told.every((text) => text === undefined)) return undefined
-  // With only one set, clients would get one URL with TLS and one without.
+  // If only one URL were set, clients would get one URL with TLS and one without.
   if (told.includes(undefined)) return `${names.join(' and ')} are set together, or neither`
   const [publicUrl, publicProxyUrl] = told.map((text) => findOrigin(text ?? ''))
   if (publicUrl !== undefined && publicProxyUrl !== undefined) return { publicUrl, publicProxyUrl }
@@ -49,8 +49,8 @@ export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | un
 }
 
 /**
- * `publicHost` is the name under which clients reach this machine. Without it, an address is guessed that works at least on
- * this machine. `publicUrls` override both. Throws a Complaint if a value is not a host.
+ * Returns the addresses of a server. `publicHost` is the name under which clients reach this machine. Without it, an address is
+ * guessed that works at least on this machine. `publicUrls` override both. Throws a Complaint if a value is not a host.
  */
 export const addressesOf = (
   host: string,

@@ -9,7 +9,7 @@ suite('a bounded log', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-log-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 
-  test('the newest lines are in one file of bounded size, and the lines before in a second', () => {
+  test('the newest lines are in one file of bounded size, and the lines before them in a second file', () => {
     const path = join(directory, 'a.log')
     const log = new BoundedLog(path, 100)
     for (let n = 0; n < 50; n += 1) log.write(`line ${String(n).padStart(3, '0')}\n`)
@@ -31,7 +31,7 @@ suite('a bounded log', () => {
     assert.equal(readFileSync(`${path}.1`, 'utf8'), 'first\nsecond\nthird\n')
   })
 
-  test('the log keeps writing if no new file can be opened, and rotates as soon as one can be', () => {
+  test('the log goes on writing if no new file can be opened, and rotates as soon as one can be opened', () => {
     const gone = join(directory, 'gone')
     mkdirSync(gone)
     const path = join(gone, 'a.log')

@@ -9,7 +9,7 @@ export class BoundedLog {
   #bytes: number
   readonly #maxBytes: number
 
-  /** Appends to the existing file, so that repeated starts do not lose the log of the first failure. */
+  /** Opens the log. Appends to an existing file, so that repeated starts do not lose the log of the first failure. */
   constructor(path: string, maxBytes = maxLogBytes) {
     this.path = path
     this.#maxBytes = maxBytes
@@ -21,7 +21,7 @@ export class BoundedLog {
     return openSync(this.path, 'a', 0o600)
   }
 
-  /** Renames the file to `<path>.1`. The old file is closed only after the new one is open. */
+  /** Renames the log file to `<path>.1` and opens a new one. The old file is closed only after the new one is open. */
   #rotate() {
     const old = this.#file
     if (existsSync(this.path)) renameSync(this.path, `${this.path}.1`)
@@ -36,7 +36,7 @@ export class BoundedLog {
       if (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes) this.#rotate()
       this.#bytes += writeSync(this.#file, bytes)
     } catch {
-      // A full disk or a missing directory must not end the supervisor. The line is lost.
+      // A full disk or a missing directory must not end the supervisor, so the line is lost.
     }
   }
 

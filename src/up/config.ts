@@ -1,4 +1,4 @@
-// The settings of `up` that come from its environment. All others are flags.
+// Reads the settings of `up` from its environment. All its other settings are command-line flags.
 import { readFileSync } from 'node:fs'
 import { openNetworksMeaning, readIpv4Network, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
@@ -27,7 +27,7 @@ export type UpConfig = {
   logLevel: string
   /** Most warm sandboxes for each snapshot. */
   mostWarm: number
-  /** Overcommit factors for cpu, memory and disk of the machine. Control parses them. */
+  /** Overcommit factors for cpu, memory and disk of the machine, as text. Control parses it. */
   overcommit: string
   path: string
 }
@@ -73,12 +73,12 @@ const controlSettingNames = [
 ] as const
 const webhookProviders = ['embedded', 'svix', 'none']
 const defaultMostWarm = 8
-/** High, because idle sandboxes use almost no cpu, memory or disk. */
+/** Default overcommit factors for cpu, memory and disk. They are high, because idle sandboxes use almost nothing of these. */
 const defaultOvercommit = '64,8,8'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
-/** Throws one Complaint that lists all errors. */
+/** Reads the settings. Throws one Complaint that lists all errors. */
 export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   const complaints: string[] = []
   const databaseUrl = env['DATABASE_URL'] || undefined
@@ -167,7 +167,10 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   }
 }
 
-/** Checks the registry credentials at the start. Otherwise every pull would fail later, without a reason for its caller. */
+/**
+ * Checks the file with registry credentials at the start. Otherwise every pull would fail later, and its caller would not learn
+ * why.
+ */
 const whatIsWrongWithAuth = (path: string): string | undefined => {
   try {
     const auth: unknown = JSON.parse(readFileSync(path, 'utf8'))
@@ -180,16 +183,16 @@ const whatIsWrongWithAuth = (path: string): string | undefined => {
   return `must be a file as containers-auth.json(5) describes; ${path} is no JSON object`
 }
 
-/** Variables that are set but not used by any program, such as a misspelled name. */
+/** Lists variables that are set but not used by any program, such as a misspelled name. */
 export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
   // Only a runner that joins reads this setting.
   const read = new Set(['ALCOVE_RUNNER_KEY'])
-  // Reading an empty environment touches every known name and raises no complaint.
+  // Reading an empty environment asks for every known name and raises no complaint.
   readUpConfig(new Proxy({}, { get: (_, name) => void read.add(String(name)) }))
   return Object.keys(env).filter((name) => name.startsWith('ALCOVE_') && !read.has(name))
 }
 
-/** Parses the archive store as the runner will, so that errors show before anything starts. */
+/** Parses the archive store's settings as the runner will, so that errors are reported before anything starts. */
 const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<string, string> => {
   const names = ['ALCOVE_ARCHIVE_STORE', 'ALCOVE_ARCHIVE_S3_KEY', 'ALCOVE_ARCHIVE_S3_SECRET'] as const
   const [address, accessKey, secret] = names.map((name) => env[name] || undefined)
@@ -200,5 +203,5 @@ const readArchive = (env: NodeJS.ProcessEnv, complaints: string[]): Record<strin
   return Object.fromEntries(told.map((name) => [name, env[name] ?? '']))
 }
 
-/** The key of a runner that joins. It is not a flag, because every process of the host can read command lines. */
+/** Reads the key of a runner that joins. The key is not a flag, because every process of the host can read command lines. */
 export const readRunnerToken = (env: NodeJS.ProcessEnv): string | undefined => env['ALCOVE_RUNNER_KEY'] || undefined

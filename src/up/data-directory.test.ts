@@ -48,12 +48,12 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.match(data.instance, /^[0-9a-f]{6}$/)
   })
 
-  test('secrets and logs are closed to other users, and unprivileged programs can pass through', () => {
+  test('secrets and logs are closed to other users, but unprivileged programs may enter the data directory', () => {
     const mode = (path: string) => statSync(path).mode & 0o777
     assert.deepEqual([data.path, data.secrets, data.log].map(mode), [0o711, 0o700, 0o700])
   })
 
-  test('a secret is made once, kept in a 0600 file, and leaves no draft behind', () => {
+  test('a secret is created once, in a 0600 file, and leaves no draft behind', () => {
     assert.equal(findAdminKey(data), undefined)
     const first = readSecret(data, 'admin.key', newApiKey)
     const second = readSecret(data, 'admin.key', () => assert.fail('made a second key'))
@@ -82,7 +82,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     )
   })
 
-  test('an encryption key that is moved to the older keys is still read, and a new key is made', () => {
+  test('an encryption key that an operator moved to the older keys is still read, and a new key is created', () => {
     const other = prepareDataDirectory(join(scratch, 'replaced'))
     const first = readSecret(other, 'encryption.key', newEncryptionKey).value
     assert.equal(Buffer.from(first, 'base64').length, 32)
@@ -106,7 +106,7 @@ suite('the data directory', { skip: needsRoot }, () => {
   }
   const forget = (path: string) => rmSync(prepareDataDirectory(path).runtime, { recursive: true, force: true })
 
-  test('a directory with other files is refused and not changed, and does not count as ours', () => {
+  test('a directory with other files is refused and not changed, and is not recognized as ours', () => {
     const others = nested('others', 'run', 'secrets', 'precious')
     chmodSync(others, 0o1777)
     assert.throws(() => prepareDataDirectory(others), Complaint)
@@ -115,7 +115,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(findDataDirectory(others), undefined)
   })
 
-  test('an empty directory is accepted, also with names that a disk or an operator puts there first', () => {
+  test('an empty directory is accepted, and so is one with files that a disk or an operator puts there first', () => {
     const disk = nested('disk', 'lost+found', 'images')
     assert.equal(findDataDirectory(disk), undefined)
     forget(disk)
@@ -153,7 +153,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.throws(() => prepareDataDirectory(within), complains(/within\/runner belongs to user 65534/))
   })
 
-  test('a directory that others could rename is refused and not made; below a sticky one it is accepted', () => {
+  test('a directory that others could rename is refused and not created; below a sticky one it is accepted', () => {
     for (const [mode, gid] of [
       [0o777, 0],
       [0o775, 65534],

@@ -34,8 +34,8 @@ import { checkOwner, checkPlace } from './ownership.ts'
 export const defaultDataDirectory = '/var/lib/alcove'
 
 /**
- * The sockets of all runners of this host, including those that join a server of another data directory. It must hold
- * nothing else, because every gate sees all of it.
+ * Directory for the sockets of all runners of this host, including those that join a server of another data directory. It must
+ * hold nothing else, because every gate sees all of it.
  */
 export const runnerSockets = '/run/alcove/runners'
 
@@ -62,7 +62,7 @@ export const dataDirectoryAt = (directory: string) => {
   }
 }
 
-/** Everything that Alcove makes in a data directory besides the mark. `images` belongs to the operator. */
+/** Names of everything that Alcove makes in a data directory besides the mark file. `images` belongs to the operator. */
 export const ownNames = ['secrets', 'postgres', 'runner', 'archive', 'log', 'run'] as const
 
 /** Names that may exist before the first start: a file system or the operator puts them there. */
@@ -74,7 +74,7 @@ const markText = 'A data directory of Alcove. "alcove purge" removes what Alcove
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
-/** Throws a Complaint if only root may look there. */
+/** Whether the path exists. Throws a Complaint if only root may find out. */
 const isThere = (path: string): boolean => {
   try {
     statSync(path)
@@ -85,25 +85,31 @@ const isThere = (path: string): boolean => {
   }
 }
 
-/** Writes the mark. A directory without the mark is neither used nor removed. */
+/** Writes the mark file. A directory without this file is neither used nor removed. */
 export const markAsOurs = (path: string): void => {
   if (!existsSync(markOf(path))) writeFileSync(markOf(path), markText, { mode: 0o644 })
 }
 
 const isDirectory = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-/** Versions without the mark made all of these names first, also for a joined runner. */
+/**
+ * Whether a directory was made by a version without the mark file. Such versions made all of these names first, also for a joined
+ * runner.
+ */
 const isOfOlderVersion = (path: string) =>
   isThere(join(path, 'run', 'up.lock')) &&
   ['secrets', 'postgres', 'runner', 'log'].every((name) => isDirectory(join(path, name)))
 
 const isOurs = (path: string) => isThere(markOf(path)) || isOfOlderVersion(path)
 
-/** Returns undefined if the directory is not recognizably ours. Throws a Complaint if only root may look there. */
+/** Returns the data directory, or undefined if it is not recognizably ours. Throws a Complaint if only root may find out. */
 export const findDataDirectory = (directory: string): DataDirectory | undefined =>
   isOurs(directory) ? dataDirectoryAt(directory) : undefined
 
-/** Used instead of `recursive`, which reports ENOENT on a read-only file system and for an exceeded quota. */
+/**
+ * Makes a directory and its parents. It is used instead of `recursive`, which reports ENOENT on a read-only file system and for
+ * an exceeded quota.
+ */
 const makeWithParents = (path: string): void => {
   if (!existsSync(dirname(path))) makeWithParents(dirname(path))
   try {
@@ -116,12 +122,14 @@ const makeWithParents = (path: string): void => {
 const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: number }) => {
   makeWithParents(path)
   if (!owner) checkOwner(path)
-  // The umask reduces the mode of mkdir, and the directory may already exist.
+  // Set the mode again: the umask reduces the mode of mkdir, and the directory may already exist.
   chmodSync(path, mode)
   if (owner) chownSync(path, owner.uid, owner.gid)
 }
 
-/** Throws a Complaint and changes nothing if the directory holds other files, or if another user could replace it. */
+/**
+ * Makes the directory ours. Throws a Complaint and changes nothing if it holds other files, or if another user could replace it.
+ */
 const takeDirectory = (path: string) => {
   checkPlace(path)
   try {
@@ -130,7 +138,7 @@ const takeDirectory = (path: string) => {
     if (codeOf(error) !== 'EEXIST') throw error
     throw new Complaint(`${path} is not a directory`, { cause: error })
   }
-  // Checked again: below a directory such as /tmp, another user may have created it in between.
+  // Check again: below a directory such as /tmp, another user may have created this directory in between.
   checkPlace(path)
   if (!isOurs(path) && readdirSync(path).some((name) => !namesBefore.includes(name))) {
     throw new Complaint(
@@ -159,7 +167,7 @@ export const prepareDataDirectory = (directory: string): DataDirectory => {
   return data
 }
 
-/** Reads or creates a secret. Two callers at once get the same one: a secret file appears complete or not at all. */
+/** Reads or creates a secret. Two callers at once get the same secret: its file appears complete or not at all. */
 export const readSecret = (
   data: DataDirectory,
   name: string,
@@ -178,19 +186,19 @@ export const readSecret = (
     } finally {
       unlinkSync(draft)
     }
-    // Synced before the secret is used: data encrypted with it may go to a database on another machine.
+    // Sync before the secret is used: data encrypted with it may go to a database on another machine.
     for (const directory of [data.secrets, dirname(data.secrets)]) syncPathNow(directory)
   }
   return { value: readFileSync(path, 'utf8').trim(), isNew }
 }
 
 export const newServiceKey = () => randomBytes(32).toString('hex')
-/** 32 bytes as base64. Without this key, all secrets that control has encrypted are lost. */
+/** Makes a key of 32 bytes, as base64. If this key is lost, all secrets that control has encrypted are lost. */
 export const newEncryptionKey = () => randomBytes(32).toString('base64')
 
 /**
- * To replace the key, an operator moves `encryption.key` to a line of `encryption.older.keys` and restarts. Data that an
- * older key encrypted stays readable.
+ * Reads former encryption keys. To replace the key, an operator moves `encryption.key` to a line of `encryption.older.keys` and
+ * restarts. Data that an older key encrypted stays readable.
  */
 export const readOlderEncryptionKeys = (data: DataDirectory): string => {
   const path = join(data.secrets, 'encryption.older.keys')
@@ -200,7 +208,7 @@ export const readOlderEncryptionKeys = (data: DataDirectory): string => {
 /** Makes a new API key. */
 export const newApiKey = () => `dtn_${randomBytes(32).toString('hex')}`
 
-/** The admin's key for the CLI. Undefined before the first `up`. Throws a Complaint if only root may read it. */
+/** Finds the admin's key for the CLI. Undefined before the first `up`. Throws a Complaint if only root may read it. */
 export const findAdminKey = (data: DataDirectory): string | undefined => {
   try {
     return readFileSync(join(data.secrets, 'admin.key'), 'utf8').trim()

@@ -1,4 +1,5 @@
-// Turns an error of a full or read-only disk into a sentence, because the operator must fix it and it is not our bug.
+// Turns an error of a full or read-only disk into a sentence, because the operator must fix the disk and the error is not our
+// bug.
 import { resolve } from 'node:path'
 import { Complaint } from './complaint.ts'
 

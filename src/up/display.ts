@@ -9,12 +9,12 @@ export type Display = {
   endProgress: () => void
 }
 
-/** In a log, a step that takes long is told again after this time. */
+/** In a log, a step that takes long is reported again after this time, in ms. */
 const tellAgainMs = 30_000
 
 type Output = { write: (text: string) => unknown; isTTY?: boolean }
 
-/** Everything goes to standard error, except the final result that scripts may read. */
+/** Creates the output. Everything goes to standard error, except the final result, which scripts may read. */
 export const createDisplay = (output: Output & NodeJS.WritableStream = process.stderr): Display => {
   // A full disk or a closed pipe must not end the supervisor.
   for (const stream of new Set<NodeJS.WritableStream>([output, process.stdout])) stream.on('error', () => {})
@@ -79,7 +79,7 @@ type Welcome = {
   seconds: number
 }
 
-/** The text printed when everything serves. It shows the key itself only at the first `up`. */
+/** Returns the text that is printed when everything serves. It shows the key itself only at the first `up`. */
 export const welcome = ({ url, proxyUrl, key, keyIsNew, keyCommand, passwordCommand, seconds }: Welcome): string => `
 Alcove is ready after ${seconds.toFixed(1)} s.
 

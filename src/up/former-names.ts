@@ -2,7 +2,7 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Safe to run again. Called while no program of this data directory runs. */
+/** Renames the files. Safe to run again. Must be called while no program of this data directory runs. */
 export const takeOverFormerNames = (log: string, cacheDirectory: string): void => {
   for (const end of ['', '.1']) {
     const [former, now] = [join(log, `proxy.log${end}`), join(log, `gate.log${end}`)]

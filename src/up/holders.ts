@@ -1,9 +1,9 @@
-// Finds the processes that keep one of our file systems busy, so that an operator can end them. It asks only the kernel.
+// Finds the processes that keep one of our file systems busy, so that an operator can end them. The kernel is the only source.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 export type Holder = { pid: number; command: string }
 
-/** A file in /proc that cannot be read belongs to a process that has just ended. */
+/** Returns undefined for a file in /proc that cannot be read: its process has just ended. */
 const orNothing = <T>(ask: () => T): T | undefined => {
   try {
     return ask()
@@ -20,7 +20,7 @@ const pids = (): number[] =>
 const commandOf = (pid: number): string => {
   const line = orNothing(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8')) ?? ''
   const words = line.split('\0').join(' ').trim() || (orNothing(() => readFileSync(`/proc/${pid}/comm`, 'utf8')) ?? '?')
-  // The name of a process is untrusted, and this text goes to a terminal.
+  // The command line of a process is untrusted, and this text goes to a terminal.
   return words
     .trim()
     .replace(/[^\x20-\x7e]/g, '?')
@@ -29,7 +29,7 @@ const commandOf = (pid: number): string => {
 
 const described = (pid: number): Holder => ({ pid, command: commandOf(pid) })
 
-/** Processes in whose mount namespace the device is mounted. */
+/** Finds processes in whose mount namespace the device is mounted. */
 export const mountHolders = (device: string): Holder[] => {
   const needle = ` ${device} `
   /** Results by mount namespace, because many processes share one. */
@@ -48,7 +48,10 @@ export const mountHolders = (device: string): Holder[] => {
     .map(described)
 }
 
-/** Processes with their working directory or an open file there. Works only while it is mounted in our namespace. */
+/**
+ * Finds processes with their working directory or an open file below `directory`. Works only while it is mounted in our
+ * namespace.
+ */
 export const fileHolders = (directory: string): Holder[] => {
   const isBelow = (path: string | undefined) => path === directory || path?.startsWith(`${directory}/`) === true
   const link = (path: string) => orNothing(() => readlinkSync(path))

@@ -1,4 +1,4 @@
-// How a joined runner ends. A program that does nothing replaces the runner.
+// Tests how a joined runner ends. A program that does nothing replaces the runner.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     rmSync(data.runtime, { recursive: true, force: true })
   })
 
-  /** The status after this process, which acts as the supervisor, has ended. */
+  /** Returns the status as it is after this process, which acts as the supervisor, has ended. */
   const statusLater = async () => {
     const left = findUpState(data.stateFile)
     assert.ok(left)
@@ -30,7 +30,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return await readStatus(data.path)
   }
 
-  /** `then` is done once the program serves. */
+  /** Starts the runner. `then` is done once the program serves. */
   const start = (then: { refuse?: true; stop?: true }) => {
     const said: string[] = []
     let starts = 0
@@ -67,7 +67,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return { ended, stop, kill: () => kill(), serves, isThere: () => existsSync(`/proc/${pid}`), said }
   }
 
-  test('a runner that control refuses ends with the reason and what to do; status shows why nothing runs', async () => {
+  test('a runner that control refuses ends with the reason and a remedy; status shows why nothing runs', async () => {
     const { ended, isThere } = start({ refuse: true })
     await assert.rejects(
       ended,
@@ -85,7 +85,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     })
   })
 
-  test('a runner killed while the disk is full is started again, and the full disk is reported once', async () => {
+  test('a runner killed while the disk is full is restarted, and the full disk is reported once', async () => {
     symlinkSync('/dev/full', `${data.stateFile}.new`)
     await assert.rejects(start({}).ended, { code: 'ENOSPC' })
     unlinkSync(`${data.stateFile}.new`)

@@ -62,10 +62,10 @@ type JoinedParts = {
   stopAsked: Promise<string>
 }
 
-/** Runs until it is asked to stop. Throws a Complaint once the server refuses the runner. Sandboxes keep running. */
+/** Runs the runner until it is asked to stop. Throws a Complaint once the server refuses the runner. Sandboxes keep running. */
 export const keepJoined = async ({ data, controlUrl, runner, program, display, stopAsked }: JoinedParts) => {
   const refused = Promise.withResolvers<never>()
-  // The state file stays after the end: other subcommands see from it that the directory belongs to a joined runner.
+  // The state file stays after the end, because other subcommands learn from it that the directory belongs to a joined runner.
   const current = () => ({
     ...identityOf(process.pid),
     ...{ host: controlUrl.hostname, port: Number(controlUrl.port || 80), url: controlUrl.origin },
@@ -85,7 +85,7 @@ export const keepJoined = async ({ data, controlUrl, runner, program, display, s
       refused.reject(new Complaint(`${why}. Sandboxes run on. ${what}`))
     }
   })
-  // Written before the start: if this file cannot be written, the runner is not started.
+  // Write the state before the start: if this file cannot be written, the runner is not started.
   writeUpState(data.stateFile, current())
   supervised.begin()
   try {
@@ -107,7 +107,10 @@ const readUrl = (text: string): URL => {
   throw new Complaint(`--join ${text} is not the address of a server, such as http://127.0.0.1:4600`)
 }
 
-/** The gate reaches a runner through a unix socket, so nobody could use the sandboxes of a runner on another machine. */
+/**
+ * Throws if the server is on another machine. The gate reaches a runner through a unix socket, so the runner would be
+ * unreachable.
+ */
 const checkIsHere = async ({ hostname }: URL): Promise<void> => {
   const addresses = await lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }).catch(() => [])
   if (addresses.length === 0) throw new Complaint(`the name ${hostname} is not known`)
@@ -116,7 +119,10 @@ const checkIsHere = async ({ hostname }: URL): Promise<void> => {
   throw new Complaint(`${hostname} is another machine; a runner can join a server on its own machine only, so far`)
 }
 
-/** Asks the server before anything is created here, so that a wrong token is reported at once. */
+/**
+ * Asks the server whether it accepts the token. This comes before anything is created on this host, so that a wrong token is
+ * reported at once.
+ */
 const introduce = async (controlUrl: URL, token: string): Promise<{ id: string; regionId: string }> => {
   const reply = await fetch(new URL('/api/runners/current', controlUrl), {
     headers: { authorization: `Bearer ${token}` },

@@ -1,4 +1,4 @@
-// How far the default image is at the first start, for the terminal of `up` and for `alcove status`.
+// The progress of the default image at the first start, for the terminal of `up` and for `alcove status`.
 import type { Progress } from '#src/wire/runner-link.ts'
 
 export class MakingImage {
@@ -18,7 +18,7 @@ export class MakingImage {
     if (before?.step !== this.#progress?.step || before?.percent !== this.#progress?.percent) this.#onChange()
   }
 
-  /** What the state file says of it. */
+  /** The part of the state file about this image. */
   get state(): { makingImage?: Progress } {
     return this.#progress === undefined ? {} : { makingImage: this.#progress }
   }

@@ -1,4 +1,4 @@
-// Builds the C programs (agent, launcher) on this machine. make(1) does nothing if their sources have not changed.
+// Builds the C programs (agent, launcher) on this machine. make(1) does nothing if their source files have not changed.
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'

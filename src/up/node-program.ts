@@ -22,11 +22,11 @@ export const startNodeProgram = async ({ name, command, env, log, onProgress, on
     cwd: '/',
     env,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    // A separate session, so that Ctrl-C in a terminal reaches only `up`, which then stops all programs in order.
+    // Starts a separate session, so that Ctrl-C in a terminal reaches only `up`, which then stops all programs in order.
     detached: true,
   })
   for (const stream of [child.stdout, child.stderr]) new ProgramLines(name, log).read(stream)
-  /** The reason, as the program itself reported it. */
+  /** The reason why the program ended, as the program itself reported it. */
   let why: string | undefined
   const ended = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message))

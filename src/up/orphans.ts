@@ -1,4 +1,4 @@
-// Programs of an `up` that was killed. They may still run, and would block the new programs.
+// Ends programs of an `up` that was killed. They may still run, and would block the new programs.
 import { isAlive, signalProcess, waitUntilGone } from '#src/kit/process-identity.ts'
 import type { DataDirectory } from './data-directory.ts'
 import { findUpState } from './state-file.ts'

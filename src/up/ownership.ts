@@ -11,7 +11,10 @@ const parentsOf = (path: string): string[] => {
   return parent === path ? [] : [parent, ...parentsOf(parent)]
 }
 
-/** False for a sticky directory such as /tmp: other users may add files there, but rename or remove only their own. */
+/**
+ * Whether other users may replace files in a directory. False for a sticky directory such as /tmp: other users may add files to
+ * it, but rename or remove only their own.
+ */
 const mayOthersReplaceIn = (directory: string): boolean => {
   const { mode, gid } = statSync(directory)
   return (mode & 0o1000) === 0 && ((mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== 0))

@@ -1,12 +1,12 @@
-// Turns the output of a program into lines of its log. A structured line passes unchanged; other text becomes one.
+// Turns the output of a program into lines of its log. A structured line passes unchanged; other text becomes a structured line.
 import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { createLog, type Logger } from '#src/kit/log.ts'
 import type { BoundedLog } from './bounded-log.ts'
 
-/** Longer lines are cut here. Our own lines are far shorter. */
+/** Maximum length of a line. Our own lines are far shorter; a longer line is cut. */
 const mostLine = 256 * 1024
-/** Longest line of text that is not structured. */
+/** Maximum length of text that is not structured. */
 const mostText = 8192
 
 const isStructured = (line: string): boolean => {
@@ -24,7 +24,7 @@ export class ProgramLines {
   readonly #wrap: Logger
   readonly #decoder = new StringDecoder('utf8')
   #rest = ''
-  /** The line was cut, and its end has not come yet. */
+  /** True if the current line was cut and its end has not come yet. */
   #isCut = false
 
   constructor(program: string, log: Pick<BoundedLog, 'write'>) {
@@ -37,7 +37,7 @@ export class ProgramLines {
     stream?.once('close', () => this.end())
   }
 
-  /** Unstructured lines that come in one chunk, such as a stack trace, become one log line. */
+  /** Adds output. Unstructured lines that come in one chunk, such as a stack trace, become one log line. */
   write(chunk: Buffer): void {
     const lines = (this.#rest + this.#decoder.write(chunk)).split('\n')
     this.#rest = lines.pop() ?? ''

@@ -19,7 +19,7 @@ type Secrets = {
   runnerKey: string
   firstKey: string
   encryptionKey: string
-  /** Separated by commas. Empty unless an operator has replaced the key. */
+  /** Former encryption keys, separated by commas. Empty unless an operator has replaced the key. */
   olderEncryptionKeys: string
 }
 
@@ -34,10 +34,10 @@ type ProgramParts = {
   onProgress: (progress: Progress) => void
 }
 
-/** The kernel sends SIGTERM to the program when `up` ends, even if `up` is killed. */
+/** Start of a command line: the kernel sends SIGTERM to the program when `up` ends, even if `up` is killed. */
 const endWithUp = ['setpriv', '--pdeathsig', 'TERM']
 
-/** Certificate files that the telemetry settings name. */
+/** Lists the certificate files that the telemetry settings name. */
 const telemetryFiles = ({ telemetry }: UpConfig): Shown[] =>
   Object.entries(telemetry)
     .filter(([name, path]) => /_(CERTIFICATE|CLIENT_KEY)$/.test(name) && isAbsolute(path) && existsSync(path))
@@ -59,7 +59,7 @@ const unprivileged = (name: 'control' | 'gate', parts: ProgramParts, own: readon
     endsWith: 'SIGTERM',
   })
 
-/** The directory of the database's socket. Empty if the database is reached over the network. */
+/** The directory of the database's socket. The list is empty if the database is reached over the network. */
 const databaseSocket = (url: string): Shown[] => {
   const directory = new URL(url).searchParams.get('host') ?? ''
   return isAbsolute(directory) ? [{ from: directory }] : []
@@ -150,7 +150,7 @@ export const gateProgram = (parts: ProgramParts): Program => {
   }
 }
 
-/** The parts that a runner needs without the other programs. Its control may run elsewhere. */
+/** What a runner needs without the other programs. Its control may run on another machine. */
 type RunnerProgramParts = Pick<ProgramParts, 'data' | 'config' | 'onProgress'> & {
   addresses: Pick<Addresses, 'controlUrl'>
   secrets: Pick<Secrets, 'runnerKey'>
@@ -164,7 +164,7 @@ export const runnerProgram = (parts: RunnerProgramParts): Program => {
     start: (onRefused) =>
       startNodeProgram({
         name: 'runner',
-        // Stream buffers become garbage at once. By default Node lets tens of MB of it accumulate before it collects.
+        // Buffers of streams become garbage at once. By default Node lets tens of MB of garbage accumulate before it collects.
         command: [...endWithUp, ...nodeCommand('bin/runner.ts', '--max-semi-space-size=8')],
         log,
         onProgress: parts.onProgress,

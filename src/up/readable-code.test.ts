@@ -34,7 +34,7 @@ suite('the code', () => {
     checkCodeIsReadable(clone, join(clone, node))
   })
 
-  test('the code is checked in all places that an update may have changed', () => {
+  test('the code is checked in all directories that an update may have changed', () => {
     for (const name of ['bin', 'src/control/main.ts', 'node_modules', 'node_modules/pino', dirname(node)]) {
       const path = join(clone, name)
       chmodSync(path, 0o700)

@@ -6,13 +6,13 @@ import { Complaint } from './complaint.ts'
 
 const mayOthersRead = (path: string): boolean => {
   const status = statSync(path, { throwIfNoEntry: false })
-  // A dangling link, such as the lock of an editor.
+  // Ignore a dangling link, such as the lock file of an editor.
   if (status === undefined) return true
   const needed = status.isDirectory() ? 0o005 : 0o004
   return (status.mode & needed) === needed
 }
 
-/** Lists a directory before its contents. */
+/** Lists a directory and everything below it, each directory before its contents. */
 const allIn = (directory: string): string[] => [
   directory,
   ...readdirSync(directory, { withFileTypes: true, recursive: true }).map((each) => join(each.parentPath, each.name)),

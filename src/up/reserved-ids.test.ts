@@ -12,7 +12,7 @@ suite('the ids of sandboxes in /etc/subuid', () => {
   const write = (text: string) => writeFileSync(file, text, { mode: 0o644 })
   const text = () => readFileSync(file, 'utf8')
 
-  test('the ids are reserved in one line beside other lines, only once, and released again', () => {
+  test('the ids are reserved once, in one line beside other lines, and released again', () => {
     write('ann:100000:65536\n')
     reserveIds([file])
     reserveIds([file])
@@ -37,7 +37,7 @@ suite('the ids of sandboxes in /etc/subuid', () => {
     assert.deepEqual(readdirSync(directory), ['subuid'])
   })
 
-  test('a line overlaps if it has at least one of the ids', () => {
+  test('a line overlaps the ids if it contains at least one of them', () => {
     assert.deepEqual(
       ['a:100000:65536', 'a:100000:65537', 'a:231071:1', 'a:231072:65536', '', '# a comment'].map(overlapsDiskIds),
       [false, true, true, false, false, false],

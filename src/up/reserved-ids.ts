@@ -1,5 +1,5 @@
-// Reserves the ids of sandboxes' disks in /etc/subuid and /etc/subgid, so that `useradd` does not allocate them. The lock
-// file is that of the shadow package's programs.
+// Reserves the ids of sandboxes' disks in /etc/subuid and /etc/subgid, so that `useradd` does not allocate them. The lock file is
+// the one that the programs of the shadow package use.
 import { chmodSync, existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { diskIds } from '#src/kit/sandbox-ids.ts'
 
@@ -13,7 +13,7 @@ export const overlapsDiskIds = (line: string): boolean => {
 }
 
 const changing = (file: string, change: (lines: readonly string[]) => readonly string[]): void => {
-  // Without the file, no program allocates ids from it.
+  // If the file is missing, no program allocates ids from it.
   if (!existsSync(file)) return
   const lock = `${file}.lock`
   try {
@@ -35,7 +35,7 @@ const changing = (file: string, change: (lines: readonly string[]) => readonly s
   }
 }
 
-/** Does nothing if a line already overlaps these ids. `doctor` reports that. */
+/** Reserves the ids. Does nothing if a line already overlaps them; `doctor` reports that. */
 export const reserveIds = (places: readonly string[] = files): void => {
   for (const file of places) changing(file, (lines) => (lines.some(overlapsDiskIds) ? lines : [...lines, ours]))
 }

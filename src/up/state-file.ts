@@ -1,4 +1,4 @@
-// `<data>/run/up.json`: the process that serves this data directory, and the state of each program. Only `up` writes it, by
+// `<data>/run/up.json`: the process that serves this data directory, and the state of each program. Only `up` writes the file, by
 // atomic rename; other subcommands read it. It is valid only while that process lives.
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { isAlive, type ProcessIdentity } from '#src/kit/process-identity.ts'
@@ -6,7 +6,7 @@ import type { Progress } from '#src/wire/runner-link.ts'
 
 export type ProgramState = ProcessIdentity & {
   name: string
-  /** `refused`: the program runs, but control refuses its key. */
+  /** State of the program. `refused`: it runs, but control refuses its key. */
   state: 'starting' | 'ready' | 'refused' | 'waiting'
   /** When the program entered this state. */
   since: string
@@ -20,7 +20,7 @@ export type UpState = ProcessIdentity & {
   port: number
   url: string
   programs: ProgramState[]
-  /** How far the default image is, while it is made for the first time. */
+  /** Progress of the default image, while it is made for the first time. */
   makingImage?: Progress
 }
 
@@ -46,7 +46,7 @@ export const upStateWriter = (path: string, say: (line: string) => void): ((stat
   }
 }
 
-/** The last state written, whether or not its process still lives. */
+/** Finds the last state that was written, whether or not its process still lives. */
 export const findUpState = (path: string): UpState | undefined => {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as UpState

@@ -14,7 +14,7 @@ const startSleeper = async (): Promise<Running> => {
   return { pid: child.pid as number, ready: Promise.resolve(), ended, stop: () => void child.kill('SIGTERM') }
 }
 
-/** Collects the changes and lets a test wait for the first that matches. */
+/** Collects the state changes, and lets a test wait for the first that matches. */
 const observe = () => {
   const seen: ProgramState[] = []
   const waiting: (() => void)[] = []
@@ -35,7 +35,7 @@ const observe = () => {
 }
 
 suite('a supervised program', () => {
-  test('a program killed by SIGKILL is started again as another process, and the reason is kept', async () => {
+  test('a program killed by SIGKILL is started again as another process, and the reason is recorded', async () => {
     const { note, until } = observe()
     const program = new Supervised({ name: 'sleeper', start: startSleeper }, note, quick)
     program.begin()
@@ -47,7 +47,7 @@ suite('a supervised program', () => {
     assert.equal(second.lastEnd, 'killed by SIGKILL')
   })
 
-  test('a program that control refuses has the state refused until it is accepted, and keeps running', async () => {
+  test('a program that control refuses has the state refused until control accepts it, and keeps running', async () => {
     const { seen, note, until } = observe()
     const told = Promise.withResolvers<(isRefused: boolean) => void>()
     const start = (onRefused: (isRefused: boolean) => void) => {
@@ -111,7 +111,7 @@ suite('a supervised program', () => {
     assert.equal(third.lastEnd, 'no such program')
   })
 
-  test('restarts are delayed more and more if the program fails at once, not if it has served a while', () => {
+  test('restarts are delayed more and more if the program fails at once, but not if it served for a while', () => {
     const delays = (served: number[]) => {
       let delay = 0
       return served.map((ms) => {
@@ -125,7 +125,7 @@ suite('a supervised program', () => {
     assert.deepEqual(delays([...Array(7).fill(0), 49_000, 50_000]).slice(-2), [5000, 100])
   })
 
-  test('a program is restarted and can be stopped even if the listener of its changes always throws', async (t) => {
+  test('a program is restarted and can be stopped even if the listener of its state changes always throws', async (t) => {
     t.mock.method(console, 'error', () => {})
     const { seen, note, until } = observe()
     const failing = (changed: Supervised) => {

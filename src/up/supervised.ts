@@ -23,15 +23,16 @@ export const patience: Backoff = { firstMs: 100, maxMs: 5000 }
 const isWellAfter = 10
 
 /**
- * The next delay, from the last delay (0: none yet) and the time that the program then served. A program that fails as soon
- * as it serves is restarted less and less often. One that is killed repeatedly is down at most about a tenth of the time.
+ * The next delay in ms. `beforeMs` is the last delay (0: none yet), `servedMs` the time that the program then served. A program
+ * that fails as soon as it serves is restarted less and less often. A program that is killed repeatedly is down at most about a
+ * tenth of the time.
  */
 export const delayAfter = (beforeMs: number, servedMs: number, { firstMs, maxMs }: Backoff): number =>
   servedMs >= beforeMs * isWellAfter ? firstMs : Math.min(beforeMs * 2, maxMs)
 
 export type Program = {
   name: string
-  /** `onRefused` is called when control refuses the program's key, and when it accepts the key again. */
+  /** Starts the program. `onRefused` is called when control refuses the program's key, and when control accepts the key again. */
   start: (onRefused: (isRefused: boolean) => void) => Promise<Running>
 }
 
@@ -87,7 +88,7 @@ export class Supervised {
     try {
       if (this.#running) process.kill(this.#running.pid, 'SIGKILL')
     } catch {
-      // The process ended at this moment.
+      // The process has ended at this moment.
     }
   }
 
@@ -114,7 +115,7 @@ export class Supervised {
     }
   }
 
-  /** Returns how long the program served, in milliseconds. */
+  /** Runs the program once. Returns how long it served, in milliseconds. */
   async #runOnce(): Promise<number> {
     let readyAt: number | undefined
     let isOver = false

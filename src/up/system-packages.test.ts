@@ -54,7 +54,7 @@ suite('system packages', () => {
     )
   })
 
-  test('on other systems nothing is installed, and the complaint has the exact list', () => {
+  test('on other systems nothing is installed, and the complaint has the exact list of packages', () => {
     const { host, asked } = hostWith({ isDebian: false })
     assert.throws(
       () => ensurePackages(() => {}, host),

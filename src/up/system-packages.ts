@@ -6,7 +6,7 @@ import { Complaint } from './complaint.ts'
 
 type SystemPackage = { name: string; why: string }
 
-/** The host's operations. Tests provide their own. */
+/** What this file does on the host. Tests pass their own functions. */
 export type PackageHost = {
   isDebian: boolean
   missing: () => readonly SystemPackage[]
@@ -17,14 +17,14 @@ export type PackageHost = {
 
 const lists = '/var/lib/apt/lists'
 
-/** The real host, for the given packages. */
+/** The functions for a real host that needs these packages. */
 export const hostNeeding = (packages: readonly RequiredPackage[]): PackageHost => ({
   isDebian: existsSync('/etc/debian_version') && existsSync('/usr/bin/apt-get'),
   missing: () => missingCommands(packages),
   hasPackageLists: () => existsSync(lists) && readdirSync(lists).some((name) => name.includes('_Packages')),
   apt: (...args) => {
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-    // Output of apt goes to standard error for the waiting person; standard output is for our own results.
+    // Send apt's output to standard error, for the waiting person; standard output is for our own results.
     return spawnSync('apt-get', args, { env, stdio: ['ignore', 2, 2] }).status === 0
   },
 })
@@ -50,7 +50,7 @@ export const ensurePackages = (
   const names = missing.map(({ name }) => name)
   const install = () => host.apt('install', '-yq', '--no-install-recommends', ...names)
   const update = () => host.apt('update', '-q')
-  // The package lists may be missing, or so old that the mirror does not have their files any more.
+  // Update the lists if they are missing, or if the install fails: old lists name files that the mirror no longer has.
   const succeeded = ((host.hasPackageLists() || update()) && install()) || (update() && install())
   const still = host.missing()
   if (succeeded && still.length === 0) return

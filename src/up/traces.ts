@@ -1,5 +1,5 @@
-// Finds and removes everything that one server may leave on its host outside its data directory, by its instance name. It
-// runs after the programs have ended, so it asks the kernel and trusts no record.
+// Finds and removes everything that one server may leave on its host outside its data directory, by its instance name. It runs
+// after the programs have ended. The kernel is the only source, because records may be wrong.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ type Kind = {
   what: string
   list: (data: DataDirectory) => string[]
   remove: (data: DataDirectory, name: string) => void
-  /** Processes that prevent the removal, if they can be found. */
+  /** Finds the processes that prevent the removal, if that is possible. */
   holders?: (name: string) => Holder[]
 }
 
@@ -35,10 +35,10 @@ const directoriesIn = (path: string): string[] => {
   }
 }
 
-/** Lists children before parents, because only an empty cgroup can be removed. */
+/** Lists a cgroup and those below it, children before parents, because only an empty cgroup can be removed. */
 export const cgroupTree = (path: string): string[] => [...directoriesIn(path).flatMap(cgroupTree), path]
 
-/** cgroup v1 has a hierarchy per controller, v2 has one; hybrid hosts have both. */
+/** Lists the cgroups of an instance. cgroup v1 has a hierarchy per controller, v2 has one; hybrid hosts have both. */
 export const instanceCgroups = ({ instance }: DataDirectory): string[] =>
   [cgroupRoot, ...directoriesIn(cgroupRoot)]
     .map((hierarchy) => join(hierarchy, `alcove-${instance}`))
@@ -87,7 +87,7 @@ const kill = (pid: string) => {
   }
 }
 
-// mountinfo escapes spaces and similar characters as octal.
+// Decodes a path: mountinfo escapes spaces and similar characters as octal.
 const unescaped = (text: string) =>
   text.replace(/\\([0-7]{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)))
 
@@ -132,7 +132,7 @@ const removeCgroup = (path: string) => {
     try {
       rmdirSync(below)
     } catch {
-      // A cgroup stays busy for some milliseconds after its last process. The caller retries.
+      // The cgroup is still busy, which takes some milliseconds after its last process. The caller retries.
     }
   }
 }
@@ -140,7 +140,7 @@ const removeCgroup = (path: string) => {
 const runtimeDirectory: Kind = {
   what: 'runtime directory',
   list: ({ runtime }) => (existsSync(runtime) ? [runtime] : []),
-  // Never removes through a mount, because the mounted data may belong to others.
+  // Remove nothing below a mount, because the mounted data may belong to others.
   remove: (data, path) => {
     if (mounts(data).length === 0) rmSync(path, { recursive: true, force: true })
   },
@@ -174,7 +174,7 @@ const deviceHolders = (device: string): Holder[] => {
   return [...new Map(all.map((holder) => [holder.pid, holder])).values()]
 }
 
-/** All kinds, in the order of removal. */
+/** All kinds of traces, in the order of removal. */
 const kinds: readonly Kind[] = [
   {
     what: 'program',
@@ -215,7 +215,7 @@ const kinds: readonly Kind[] = [
   runtimeDirectory,
 ]
 
-/** Runs a step and returns its error message, so that the other steps go on. */
+/** Runs a step. Returns its error message instead of throwing, so that the other steps go on. */
 const attempt = (step: () => void): string | undefined => {
   try {
     step()
@@ -224,7 +224,7 @@ const attempt = (step: () => void): string | undefined => {
   }
 }
 
-/** Returns a line for each thing that still exists. */
+/** Returns a line for each trace that still exists. */
 const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyMap<string, string>): string[] =>
   some.flatMap(({ what, list, holders }) =>
     list(data).map((name) => {
@@ -234,7 +234,7 @@ const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyM
     }),
   )
 
-/** True if only held loop devices are left. Waiting longer then has no use. */
+/** True if the only traces left are loop devices that other processes hold. Waiting longer does not help then. */
 const isOnlyHeld = (some: readonly Kind[], data: DataDirectory): boolean =>
   some.every(({ list, holders }) => list(data).every((name) => holders !== undefined && holders(name).length > 0))
 
@@ -264,19 +264,19 @@ export const removeTraces = async (
 
 const heldForMs = 3000
 
-/** Directories with credentials or users' data. They are removed first, before a step that may fail. */
+/** Names of directories with credentials or users' data. They are removed first, before any step that may fail. */
 const secretNames = ['secrets', 'postgres', 'log'] as const
 
-/** Removes the secret parts of the data, even if other parts stay. Returns what could not be removed. */
+/** Removes the secret parts of the data, even if other parts cannot be removed. Returns what could not be removed. */
 export const removeSecrets = (data: DataDirectory): Promise<string[]> => removeNames(data, secretNames)
 
-/** Never removes through a mount, because the mounted data may belong to others. */
+/** Removes these names from the data directory, but nothing below a mount, because the mounted data may belong to others. */
 const removeNames = async (data: DataDirectory, names: readonly string[]): Promise<string[]> => {
   const left: string[] = []
   for (const name of names) {
     const path = join(data.path, name)
     if (mounts(data).some((target) => isBelow(target, path))) left.push(`${path}, as something is mounted there`)
-    // Retries, because a process that is ending may still write there.
+    // `rmSync` retries, because a process that is ending may still write to the directory.
     else
       await removeTree(path, { tries: 10 }).catch((error: Error) => {
         left.push(`${path}: ${error.message}`)
@@ -286,8 +286,8 @@ const removeNames = async (data: DataDirectory, names: readonly string[]): Promi
 }
 
 /**
- * Removes our files in the data directory, and the directory itself if it is empty and not a mount point. Returns what could
- * not be removed. The mark is removed last, only when nothing else of ours is left, so that a purge can be repeated.
+ * Removes our files in the data directory, and the directory itself if it is empty and not a mount point. Returns what could not
+ * be removed. The mark file is removed last, only if nothing else of ours is left, so that a purge can be repeated.
  */
 export const removeData = async (data: DataDirectory, { keepsMark = false } = {}): Promise<string[]> => {
   ignoring(['ENOSPC', 'EDQUOT'], () => markAsOurs(data.path))

@@ -31,7 +31,7 @@ import { Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
 
 type UpOptions = {
-  /** What the default image lacks, from the runner's directory. */
+  /** Finds what the default image lacks, by the runner's directory. */
   lackOfImage: (runnerDirectory: string) => string | undefined
   data: string
   host: string
@@ -39,10 +39,10 @@ type UpOptions = {
   publicHost?: string | undefined
 }
 
-/** Programs have this long to end by themselves. All together, `up` stops within 5 s. */
+/** Time in ms that programs have to end by themselves. With the other steps, `up` stops within 5 s. */
 const graceMs = 4000
 
-/** Resolves when everything has stopped again. Throws a Complaint if it cannot start. */
+/** Runs a server. Resolves when everything has stopped again. Throws a Complaint if the server cannot start. */
 export const runUp = (options: UpOptions, config: UpConfig): Promise<void> =>
   orDiskComplaint(options.data, () => runHouse(options, config))
 
@@ -111,7 +111,7 @@ const commandFor = (command: string, directory: string) => {
 
 type House = {
   ready: Promise<'ready'>
-  /** Rejects if a program never serves. */
+  /** Rejects if a program does not serve after several tries. */
   gaveUp: Promise<never>
   stop: () => Promise<void>
 }
@@ -125,7 +125,7 @@ type HouseParts = {
   firstKey: string
 }
 
-/** Tries of a program that always ends before it serves. After that, its log helps more than another try. */
+/** Number of tries of a program that always ends before it serves. After that, its log helps more than another try. */
 const triesBeforeFirstReady = 5
 
 const startPrograms = ({ data, config, options, display, addresses, firstKey }: HouseParts): House => {
@@ -175,18 +175,18 @@ const startPrograms = ({ data, config, options, display, addresses, firstKey }: 
   })
   const write = upStateWriter(data.stateFile, display.say)
   const save = () => write(current())
-  // Written before anything starts: if this file cannot be written, nothing is started.
+  // Write the state before anything starts: if this file cannot be written, nothing is started.
   writeUpState(data.stateFile, current())
   for (const program of all) program.begin()
 
   const stop = async () => {
     const ends = workers.map((program) => program.stop(graceMs))
-    // The database stops last, so that control can finish its writes, but early enough to shut down cleanly.
+    // Stop the database last, so that control can finish its writes, but early enough that the database shuts down cleanly.
     await Promise.race([Promise.all(ends), pause(graceMs - 1000, undefined, { ref: false })])
     await Promise.all([...ends, postgres?.stop(1500)])
     if (all.every((program) => program.state.pid === 0)) rmSync(data.stateFile, { force: true })
   }
-  gaveUp.promise.catch(() => {}) // it may reject after nobody waits for it any more
+  gaveUp.promise.catch(() => {}) // it may reject when nobody waits for it any more
   return {
     ready: Promise.all(all.map((program) => program.firstReady)).then(() => 'ready'),
     gaveUp: gaveUp.promise,
