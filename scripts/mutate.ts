@@ -18,11 +18,11 @@ const { values, positionals } = parseArgs({
   options: {
     count: { type: 'string', default: '25' },
     seed: { type: 'string', default: '1' },
-    /** Only tests of pure code, and the sources they import: seconds instead of minutes. */
+    /** Whether to run only tests of pure code, and mutate only the source files they import: seconds instead of minutes. */
     pure: { type: 'boolean', default: false },
-    /** Time limit of one test file. */
+    /** Time limit of one test file, in seconds. */
     seconds: { type: 'string', default: '120' },
-    /** Most test files for each change. */
+    /** Maximum of test files that run for each change. */
     files: { type: 'string', default: '6' },
   },
 })
@@ -36,7 +36,7 @@ if (!existsSync(room) || ![count, seed, seconds, mostFiles].every(Number.isSafeI
 const tests = globSync('{src,test}/**/*.test.ts')
   .filter((path) => !values.pure || needsOf(path).size === 0)
   .sort()
-/** Tests in this order: with the file's name, in its folder, those that import it, in the folders above. */
+/** Tests for a source file, nearest first: with the file's name, in its folder, those that import it, in the folders above. */
 const nearestTests = (source: string): string[] => {
   const [folder, name] = [dirname(source), basename(source, '.ts')]
   const beside = tests.filter((path) => dirname(path) === folder)
@@ -68,7 +68,7 @@ const choose = (): Change[] => {
   return chosen
 }
 
-/** Copies the checkout, because confined programs see only the one they are started from. Unchanged files are hard links. */
+/** Copies the checkout, because confined programs see only the checkout they are started from. Unchanged files are hard links. */
 const copyCheckout = (): string => {
   mkdirSync('.alcove', { recursive: true })
   const copy = mkdtempSync(join(root, '.alcove/mutants-'))
@@ -89,14 +89,14 @@ const where = ({ source, mutation }: Change): string => {
 
 const copy = copyCheckout()
 const remove = () => rmSync(copy, { recursive: true, force: true })
-/** Kills the running tests, which may never end after a change. Each leads its own process group. */
+/** Kills the running tests, which may never end after a mutation. Each test leads its own process group. */
 const endTests = () => {
   const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').split(' ').filter(Boolean)
   for (const pid of children) {
     try {
       process.kill(-pid, 'SIGKILL')
     } catch {
-      // The process leads no group, or has ended.
+      // The process leads no group, or has already ended.
     }
   }
 }
@@ -121,7 +121,7 @@ try {
   const env = { ...process.env, NODE_COMPILE_CACHE: join(scratch, 'compiled'), ALCOVE_TEST_DATABASE_URL: database?.url }
   const isRed = async (test: string): Promise<boolean> =>
     hasFailed(await runTestFile(test, { scratch, env, timeoutSeconds: seconds! }))
-  /** Whether a test file fails without any change. Its result then proves nothing. */
+  /** Whether a test file fails even without a change. Then its failures prove nothing. */
   const redAnyway = new Map<string, boolean>()
 
   const survivors: string[] = []

@@ -1,5 +1,5 @@
-// Finds single changes of a source file that should make a test fail. No parser is among our packages, so it searches the
-// formatted text. Types, comments, strings and regular expressions are blanked first; positions stay the same.
+// Finds single changes of a source file that should make a test fail. Our packages include no parser, so the formatted text is
+// searched. Types, comments, strings and regular expressions are blanked first; positions stay the same.
 import { stripTypeScriptTypes } from 'node:module'
 
 export type Mutation = { start: number; end: number; text: string; what: string }
@@ -81,7 +81,7 @@ export const mutationsOf = (source: string): Mutation[] => {
       return { start: index, end: index + found.length, text, what }
     }),
   )
-  /** A condition may contain `${…}` parts, so a query is searched from its first text to its last. */
+  /** Search a query from its first text to its last, because a condition may contain `${…}` parts. */
   const queries = templates.filter(([start, end]) => isQuery(source.slice(start, end)))
   const inQueries = queries.flatMap(([start]) => {
     const end = source.indexOf('`', start)
@@ -97,7 +97,7 @@ export const mutationsOf = (source: string): Mutation[] => {
 export const applied = (source: string, { start, end, text }: Mutation): string =>
   source.slice(0, start) + text + source.slice(end)
 
-/** Pseudo-random numbers between 0 and 1; the same seed gives the same numbers (mulberry32). */
+/** Returns a generator of pseudo-random numbers between 0 and 1; the same seed gives the same numbers (mulberry32). */
 export const randomOf = (seed: number) => () => {
   seed = (seed + 0x6d2b79f5) | 0
   let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed)

@@ -5,22 +5,22 @@ import { batchesOf } from './test-batches.ts'
 const needDatabases = ['regions', 'members', 'roles', 'meters'].map((noun) => `src/control/${noun}/routes.test.ts`)
 const pure = ['src/kit/log.test.ts', 'src/kit/rate.test.ts']
 const startsPrograms = 'scripts/test-file.test.ts'
-/** This file has a database and replaces the clock of the whole process. */
+/** This test file has a database and replaces the clock of the whole process. */
 const mocks = 'src/control/rate-limits/limits.test.ts'
 
 suite('the files of one process', () => {
-  test('need a database or are pure code; files that start programs have a process each', () => {
+  test('test files of one process need a database or are pure code; files that start programs are alone', () => {
     assert.deepEqual(batchesOf([...needDatabases, startsPrograms, ...pure], 1), [
       [...needDatabases, ...pure],
       [startsPrograms],
     ])
   })
 
-  test('files of one process do not replace anything in it', () => {
+  test('test files of one process do not replace anything in that process', () => {
     assert.deepEqual(batchesOf([mocks, ...needDatabases], 1), [[mocks], needDatabases])
   })
 
-  test('batches are so small that every lane has work', () => {
+  test('batches are so small that every lane has files to run', () => {
     const [first, second, third, fourth] = needDatabases
     assert.deepEqual(batchesOf(needDatabases, 3), [
       [first, second],

@@ -9,7 +9,10 @@ import { needsOf } from './test-needs.ts'
 /** Files that run in one process. */
 export type Batch = readonly string[]
 
-/** A mock replaces something for the whole process. So does a change of `process`, and its figures are of all files. */
+/**
+ * Marks of a test that affects its process. A mock or a change of `process` affects all files of the process, and measurements of
+ * the process include all files.
+ */
 const concernsProcess = /\bmock\b|\bprocess\.|syncBuiltinESMExports/
 
 const mayShare = (file: string): boolean => {
@@ -17,12 +20,12 @@ const mayShare = (file: string): boolean => {
   return (needs.has('database') || !needs.has('programs')) && !concernsProcess.test(readFileSync(file, 'utf8'))
 }
 
-/** More files than this in one process would leave one lane with much to do when the others have finished. */
+/** Maximum of files in one process. With more files, one lane would still be busy when the others have finished. */
 const mostFiles = 8
 
 export const eachAlone = (files: readonly string[]): Batch[] => files.map((file) => [file])
 
-/** Splits files into batches, in their order. Every one of `lanes` lanes gets a batch if there are enough files. */
+/** Splits files into batches, in order. Each of `lanes` lanes gets a batch if there are enough files. */
 export const batchesOf = (files: readonly string[], lanes: number): Batch[] => {
   const sharing = files.filter(mayShare)
   const size = Math.max(1, Math.min(mostFiles, Math.ceil(sharing.length / lanes)))

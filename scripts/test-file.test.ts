@@ -129,7 +129,7 @@ suite('running several test files in one process', () => {
 
   const passes = `suite('s', () => test('passes', () => {}))`
 
-  test('they share the process, and each result belongs to its file', async () => {
+  test('files of one process share it, and each result belongs to its file', async () => {
     const outcomes = await run({
       first: `globalThis.wasHere = true; ${passes}`,
       second: `test('sees the first', () => { if (!globalThis.wasHere) throw new Error() })`,

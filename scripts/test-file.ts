@@ -10,9 +10,9 @@ export type FileOutcome = {
   results: TestResult[]
   output: string
   seconds: number
-  /** Processor seconds of its processes. Processes that outlive their parent are not in it. */
+  /** Processor seconds used by the processes of the test. Processes that outlive their parent are not counted. */
   processorSeconds?: number
-  /** The command that runs it again. */
+  /** The command that runs the test file again. */
   again: string
 }
 
@@ -25,7 +25,7 @@ type Settings = {
 }
 
 const reporter = resolve(import.meta.dirname, 'test-reporter.ts')
-/** Only the end of a longer output is kept, because it is the most useful part. */
+/** Maximum of stored output in bytes. Of a longer output the end is stored, because it is the most useful part. */
 const maxOutput = 256 * 1024
 
 let nextReport = 0
@@ -36,14 +36,14 @@ const ticksPerSecond = 100
 /** Processor seconds of all child processes that have ended so far. It grows when the end of a child is noticed. */
 const childrenSeconds = (): number => {
   const stat = readFileSync('/proc/self/stat', 'utf8')
-  // The name of the program stands in parentheses and may hold spaces. Behind it, these are the fields cutime and cstime.
+  // The name of the program is in parentheses and may hold spaces. These are the fields cutime and cstime, after the parentheses.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[13]) + Number(fields[14])) / ticksPerSecond
 }
 
 let counted = childrenSeconds()
 
-/** Processor seconds since the last call. Called at each exit of a child, it says what this child has used. */
+/** Processor seconds since the last call. If it is called at each exit of a child, it returns what that child has used. */
 const secondsOfEnded = (): number => {
   const before = counted
   counted = childrenSeconds()
@@ -65,7 +65,7 @@ type ProcessEnd = {
   output: string
   seconds: number
   processorSeconds: number
-  /** Why the process as a whole failed, though perhaps no test did. */
+  /** The reason why the process as a whole failed, even if no test did. */
   trouble: string | undefined
 }
 
@@ -82,7 +82,7 @@ const runProcess = async (
     [
       `--test-reporter=${reporter}`,
       `--test-reporter-destination=${report}`,
-      // Less than the limit of a file, so that a hanging test is reported and the tests after it still run.
+      // This is less than the time limit of a file, so that a hanging test is reported and the tests after it still run.
       `--test-timeout=${timeoutSeconds * 750}`,
       ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
       ...args,
@@ -174,7 +174,7 @@ export const runTestFiles = async (files: readonly string[], settings: Settings)
       results: own.map(({ file: _file, seconds: _seconds, ...result }) => result),
       output,
       seconds,
-      // The share of the process that the file's share of the time suggests.
+      // An estimate: the file's part of the process's time.
       processorSeconds: allSeconds === 0 ? 0 : (processorSeconds * seconds) / allSeconds,
       again: commandFor(file),
     }

@@ -6,7 +6,7 @@ import { needsOf, reachableFrom } from './test-needs.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** Our source files that Node really loads for a file. */
+/** Lists our source files that Node really loads for a file. */
 const loadedBy = (file: string): string[] => {
   const script = `
     import { registerHooks } from 'node:module'
@@ -32,14 +32,14 @@ const loadedBy = (file: string): string[] => {
 }
 
 suite('what a test file needs', () => {
-  test('nothing for pure code; a database if it imports the fixture; programs if it can start them', () => {
+  test('pure code needs nothing; a test needs a database or programs if its imports can start them', () => {
     assert.deepEqual([...needsOf('src/kit/budget.test.ts')], [])
     assert.deepEqual([...needsOf('src/control/regions/routes.test.ts')].sort(), ['database', 'programs'])
     assert.deepEqual([...needsOf('scripts/test-file.test.ts')], ['programs'])
   })
 
   for (const file of ['src/kit/budget.test.ts', 'src/control/main.test.ts', 'src/gate/upgrade.test.ts']) {
-    test(`its imports are followed as far as Node follows them: ${file}`, () => {
+    test(`the imports of a file are followed as far as Node follows them: ${file}`, () => {
       const reached = reachableFrom(file)
       const loaded = loadedBy(file)
       assert.ok(loaded.includes(file))

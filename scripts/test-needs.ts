@@ -1,7 +1,4 @@
-// Finds what a test file needs before it can run, from its direct and indirect imports. There is no list to maintain.
-//   database   It imports the fixture that starts PostgreSQL. Imports of the fixture itself are not followed.
-//   programs   It imports a Node module that starts programs, so it may run system programs and our C programs.
-// A file with neither need is pure code.
+// Finds what a test file needs before it can run, from its direct and indirect imports. So there is no list to maintain.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, relative, resolve } from 'node:path'
 
@@ -34,7 +31,7 @@ const readImports = (file: string): string[] => {
 /** Every module that a file may load, including itself. Imports of the files in `ends` are not followed. */
 export const reachableFrom = (file: string, ends: readonly string[] = []): Set<string> => {
   const reached = new Set([file])
-  // The loop also visits modules that are added to the set meanwhile.
+  // The loop also visits modules that are added to the set during the loop.
   for (const module of reached) {
     if (!module.endsWith('.ts') || ends.includes(module) || !existsSync(resolve(root, module))) continue
     for (const next of readImports(module)) reached.add(next)

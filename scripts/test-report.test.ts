@@ -32,7 +32,7 @@ suite('the report of the test command', () => {
     assert.equal(lineOf(outcome('bound › refuses')), `FAIL ${file}  1 passed, 1 failed  (0.3 s, processor 0.1 s)`)
   })
 
-  test('the report has one line per failed test: the command that runs it again, and the reason', () => {
+  test('the report has a line per failed test, with the command that runs it again and the reason', () => {
     const [red] = redTests(outcome('bound › refuses'))
     assert.ok(red)
     assert.equal(
@@ -51,7 +51,7 @@ suite('the report of the test command', () => {
     assert.equal(red?.again, `./alcove test ${file}`)
   })
 
-  test('FAILED AT FIRST: passed when run alone; FAILED TWICE: failed again; FAILED: ran once', () => {
+  test('a test that passed when run again alone is FAILED AT FIRST; one that failed again is FAILED TWICE', () => {
     assert.deepEqual(verdicts(outcome('a')), [['FAILED', 'a']])
     assert.deepEqual(verdicts(outcome('b', 'c'), outcome('a', 'b')), [
       ['FAILED AT FIRST', 'a'],

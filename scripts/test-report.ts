@@ -17,7 +17,10 @@ export const lineOf = ({ file, results, seconds, processorSeconds }: FileOutcome
   return `${verdict} ${file}  ${counts.join(', ')}  (${seconds.toFixed(1)} s${processor})`
 }
 
-/** `FAILED AT FIRST`: the test passed in a second run alone, so it has a race. `FAILED`: it ran only once. */
+/**
+ * Heading of a failed test. `FAILED AT FIRST`: the test passed in a second run alone, so it has a race. `FAILED`: it ran only
+ * once.
+ */
 export type Verdict = 'FAILED' | 'FAILED TWICE' | 'FAILED AT FIRST'
 
 export type Red = { verdict: Verdict; file: string; name: string; detail: string; again: string }
@@ -48,7 +51,7 @@ const commandFor = ({ file, again }: FileOutcome, name: string): string => {
 
 const reasonLength = 160
 
-/** The reason of a failure as one line: the lines before the stack, without the name of the error's class. */
+/** Returns the reason of a failure as one line: the lines before the stack, without the name of the error's class. */
 const reasonOf = (detail: string): string => {
   const lines = detail.split('\n').map((line) => line.trim())
   const stack = lines.findIndex((line) => line.startsWith('at '))

@@ -9,7 +9,7 @@ export type TestResult = {
   detail?: string
 }
 
-/** A result as it stands in the report. */
+/** A result as the reporter writes it. */
 export type ReportedResult = TestResult & {
   /** Absolute path of the file that defines the test, or its outermost suite. */
   file: string

@@ -14,7 +14,7 @@ export const startSharedPlatform = async (data: string): Promise<{ stop: () => P
   const port = await freePorts(2)
   const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    // A short interval, so that no test waits a minute for the first meter samples.
+    // Use a short metering interval, so that no test waits a minute for the first samples.
     env: { ALCOVE_MOST_WARM: '0', ALCOVE_METER_SECONDS: '2', ...process.env },
   })
   const printed = new Promise<void>((resolve) => {

@@ -34,13 +34,13 @@ const isRoot = process.getuid?.() === 0
 const isWhole = filters.length === 0
 const outcomes: FileOutcome[] = []
 
-/** Directory of Node's compile cache, kept for the next run. */
+/** Directory of Node's compile cache, which the next run uses again. */
 const compiled = join(root, '.alcove/compiled-tests')
 
 const tell = (outcome: FileOutcome) => {
   outcomes.push(outcome)
   console.log(lineOf(outcome))
-  // Printed at once too, although a second run may follow and the final report repeats it.
+  // Print the failures at once, although a second run may follow and the final report repeats them.
   for (const red of redTests(outcome)) console.log(`     ${redLine(red)}`)
 }
 
@@ -82,7 +82,7 @@ const findFiles = (): string[] => {
   return all.filter((file) => isWhole || filters.some((filter) => file.includes(filter)))
 }
 
-/** Most files that are run a second time. If more fail, the load of the machine cannot be the reason. */
+/** Maximum of files that are run a second time. If more fail, the load of the machine cannot be the reason. */
 const mostSecondRuns = 3
 const firstRuns = new Map<string, FileOutcome>()
 
@@ -113,19 +113,19 @@ const sharesServer = (file: string) => /\bplatform\(\)/.test(readFileSync(file, 
 /** Whether a file must run alone, because it measures the whole machine or checks a time. */
 const runsAlone = (file: string) => ['busy', 'kernel-memory'].some((name) => file === `${sandboxTests}${name}.test.ts`)
 
-/** Heavy files run first, so that short ones fill the lanes at the end. */
+/** Weight of a file. Heavy files run first, so that short files fill the lanes at the end. */
 const weightOf = (file: string): number => {
   const needs = needsOf(file)
   return needs.has('database') ? 1 : needs.has('programs') ? 2 : 0
 }
 
 const runTests = async (files: readonly string[], scratch: string) => {
-  // There are two more lanes than processors, because lanes also wait: some tests for minutes of real time.
+  // Two more lanes than processors, because tests in lanes also wait, some of them for minutes of real time.
   const laneCount = availableParallelism() + 2
   const codeFiles = files
     .filter((file) => !file.startsWith(sandboxTests))
     .sort((one, other) => weightOf(other) - weightOf(one))
-  // Most files have no test of the given name, so they are not worth sharing.
+  // With a test name, run each file alone: most files have no test of that name, so sharing a process gains nothing.
   const code: Queue = values.name === undefined ? batchesOf(codeFiles, laneCount) : eachAlone(codeFiles)
   const withSandboxes = files.filter((file) => file.startsWith(sandboxTests))
   if (!isRoot) {
@@ -213,7 +213,7 @@ const sayRed = (): void => {
 const summarize = (): number => {
   const all = outcomes.flatMap(({ file, results }) => results.map((result) => ({ file, ...result })))
   const skipped = all.filter(({ outcome }) => outcome === 'skipped')
-  // In CI everything must be available, so a skipped test that needs root counts as failed.
+  // In CI everything must be available, so a test that was skipped because it needs root counts as failed.
   const refused = isCi ? skipped.filter(({ detail }) => /needs? root/i.test(detail ?? '')) : []
   if (skipped.length > 0) console.log(`\nSKIPPED ${skipped.length}:`)
   for (const { file, name, detail } of skipped) console.log(`  ${file}: ${name}: ${detail}`)
@@ -224,7 +224,7 @@ const summarize = (): number => {
   return failed
 }
 
-/** Checks, installs and builds what tests that start programs need. */
+/** Checks, installs and builds what is needed by tests that start programs. */
 const prepareSystem = async () => {
   const [packages, { testPackages }, { requiredPackages }, config, native] = await Promise.all([
     import('#src/up/system-packages.ts'),

@@ -3,7 +3,7 @@ import { planOf } from '#src/runner/images/definition/plan.ts'
 import { definitions } from '#src/runner/images/definition/testing/definitions.ts'
 import { code, page, table } from './markdown.ts'
 
-/** The instructions and flags that a definition has, each once, in their order; mounts by their type. */
+/** Lists the instructions and flags that a Dockerfile has, each once, in order of appearance; mounts by their type. */
 const featuresOf = (dockerfile: string): string[] => {
   const features = instructionsOf(dockerfile).instructions.flatMap(({ name, flags, documents }) => [
     name,
@@ -18,7 +18,7 @@ const featuresOf = (dockerfile: string): string[] => {
 const stagesIn = (dockerfile: string): number =>
   instructionsOf(dockerfile).instructions.filter(({ name }) => name === 'FROM').length
 
-/** Platform of the server, which is not the same everywhere. */
+/** Matches the server's platform, which differs between machines. */
 const platforms = /linux\/(?:amd64|arm64)/g
 
 const answerTo = (dockerfile: string): string => {

@@ -7,7 +7,8 @@ import { statesInUse } from './states-in-use.ts'
 /** Draws the moves as a diagram, without `delete`, which starts from every state and would hide the others. */
 export const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
-  // A claim ends as soon as it begins, and a sandbox that waits for its image continues with another move.
+  // Whether a drawn move starts from this state. Then the state gets no arrow to the end of its move, as for a claim or a sandbox
+  // that waits for its image.
   const isDrawnOn = (through: SandboxState) => drawn.some(([, from]) => from === through)
   const arrows = [
     ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),

@@ -10,13 +10,14 @@ export const meanings: Record<string, string> = {
   ALCOVE_RATE_LIMIT_SANDBOX_CREATE: `Limit of creates and forks, for each organization. ${rate}`,
   ALCOVE_RATE_LIMIT_SANDBOX_LIFECYCLE: `Limit of starts, stops, pauses, resizes, archives, recoveries and deletes, for each organization. ${rate}`,
   ALCOVE_TRUSTED_PROXIES:
-    'Number of reverse proxies in front of control. Each adds to X-Forwarded-For, and control tells callers apart by it. Default: 0, the header is ignored.',
+    'Number of reverse proxies in front of control. Each adds an address to X-Forwarded-For, by which control distinguishes callers. Default: 0, the header is ignored.',
   ALCOVE_PUBLIC_URL:
     'Public base URL of the API where a reverse proxy is in front of it, such as https://alcove.example.com. Set it together with ALCOVE_PROXY_URL.',
   ALCOVE_PROXY_URL:
     'Public base URL of toolboxes and previews, such as https://sandboxes.example.net. Previews use subdomains of it, so proxy *.sandboxes.example.net too.',
   ALCOVE_LOG_LEVEL: 'Lowest level that is logged: trace, debug, info, warn, error, fatal or silent. Default: info.',
-  ALCOVE_FIRST_KEY: 'API key of the first administrator. It is made only while there is no user. Default: none.',
+  ALCOVE_FIRST_KEY:
+    'API key of the first administrator. Control creates it only while there is no user. Default: none.',
   ALCOVE_OLDER_ENCRYPTION_KEYS:
     'Former values of ALCOVE_ENCRYPTION_KEY, separated by commas. They still decrypt; new secrets use the current key. Default: none.',
   ALCOVE_AUDIT_DAYS: 'Days that the audit log is kept. Default: 90.',
@@ -29,11 +30,11 @@ export const meanings: Record<string, string> = {
     'true: the default user of a sandbox may run commands as root with sudo. false: sandboxes have no sudo, from their next start on. Default: true.',
   ALCOVE_METER_SECONDS: 'Seconds between two usage samples of a sandbox (0-3600). Default: 60. 0 disables metering.',
   ALCOVE_COLLECTOR_KEY:
-    'Service key of a telemetry collector, which may read where telemetry of organizations goes. 32 characters or more. Default: none.',
+    'Service key of a telemetry collector. With it, the collector may read where each organization sends its telemetry. 32 characters or more. Default: none.',
   ALCOVE_DEFAULT_REGION_MAY_CHANGE:
     'true: an organization that has a default region may choose another one. Default: false.',
   ALCOVE_OIDC_ISSUER:
-    'OpenID issuers whose tokens are accepted, as URLs separated by commas. Clients are told the first. Default: the issuer of this server.',
+    'OpenID issuers whose tokens are accepted, as URLs separated by commas. Clients sign in at the first. Default: the issuer of this server.',
   ALCOVE_OIDC_AUDIENCE: 'Audience that a token must name. Default: alcove.',
   ALCOVE_OIDC_CLIENT_ID: 'Client id with which the dashboard and `alcove login` sign people in. Default: alcove.',
   ALCOVE_OIDC_CLOCK_SKEW_SECONDS:
@@ -44,28 +45,28 @@ export const meanings: Record<string, string> = {
   ALCOVE_REGISTRIES:
     'Registries that images may come from, as host or host:port separated by commas, such as docker.io,ghcr.io. Default: any.',
   ALCOVE_REGISTRY_MIRRORS:
-    'Mirrors that are asked before a registry, such as docker.io=mirror.corp:5000/hub, separated by commas. The registry is asked for what they do not have. Default: none.',
+    'Mirrors that are used before a registry, such as docker.io=mirror.corp:5000/hub, separated by commas. The registry is used for images that the mirror lacks. Default: none.',
   ALCOVE_PRIVATE_REGISTRIES:
-    'Registries that may be on this machine or at a private address. The runner speaks to them through the network of the host. Default: none.',
+    'Registries that may be on this machine or at a private address. The runner reaches them through the network of the host. Default: none.',
   ALCOVE_OPEN_NETWORKS:
     "Private networks, or networks that the host is attached to, that sandboxes may reach, as IPv4 addresses or networks separated by commas, such as 10.1.0.0/16. The host's own addresses stay closed. Default: none.",
   ALCOVE_PLAIN_REGISTRIES:
-    'Registries that are spoken to without TLS, as host:port separated by commas, wherever they are. Default: none.',
+    'Registries that the runner uses without TLS, at any address, as host:port separated by commas. Default: none.',
   ALCOVE_REGISTRY_AUTH:
     'File with credentials for registries, in the format of containers-auth.json(5). Pulls of every caller use it. Default: none.',
   ALCOVE_OVERCOMMIT:
     'How many times the cpu, memory and disk of the machine may be promised to sandboxes. Default: 64,8,8.',
   ALCOVE_DASHBOARD_URL:
-    'Page that browsers are sent to after a sign-in by an identity provider of an organization, successful or not. Default: none.',
+    'Page to which browsers are redirected after a sign-in at an identity provider of an organization, successful or not. Default: none.',
   ALCOVE_SSO_FOR_ALL:
     'true: every shared organization may use single sign-on. false: only those that an operator enables it for. Default: false.',
   ALCOVE_ALLOW_PRIVATE_TARGETS:
-    'Private addresses and networks at which identity providers and webhooks of organizations may be, separated by commas, such as 10.1.0.0/16. Default: none.',
+    'Private addresses and networks that identity providers and webhooks of organizations may have, separated by commas, such as 10.1.0.0/16. Default: none.',
   ALCOVE_WEBHOOK_PROVIDER: 'Sender of webhooks: embedded, svix or none. Default: embedded.',
   ALCOVE_SVIX_URL: 'Base URL of the Svix API, for ALCOVE_WEBHOOK_PROVIDER=svix. Default: https://api.svix.com.',
   ALCOVE_SVIX_TOKEN: 'Token for the Svix API. ALCOVE_WEBHOOK_PROVIDER=svix needs it.',
   ALCOVE_MOST_WARM:
-    'Largest number of sandboxes that are kept started ahead for each snapshot, as demand asks for them. Default: 8. 0 disables them.',
+    'Maximum number of warm (started ahead) sandboxes for each snapshot; demand decides how many there are. Default: 8. 0 disables them.',
   ALCOVE_RUNNER_SOCKET: 'Unix socket between gate and runner. Default: <data>/run/runner.sock.',
   ALCOVE_ARCHIVE_STORE:
     'Store for the disks of archived sandboxes: file:///absolute/path, or s3://bucket/prefix?endpoint=URL&region=NAME. Default: <data>/archive.',
@@ -74,6 +75,6 @@ export const meanings: Record<string, string> = {
   ALCOVE_SMTP_URL:
     'Mail server: smtp://name:password@host:587, or smtps:// for TLS from the first byte. A password is only sent through TLS. Default: mail is written to the log.',
   ALCOVE_MAIL_FROM: 'Sender of mail, as alcove@example.com or Alcove <alcove@example.com>. ALCOVE_SMTP_URL needs it.',
-  DATABASE_URL: 'A PostgreSQL of yours, in place of the one that `up` brings along.',
-  PATH: 'Where programs of the system are looked for.',
+  DATABASE_URL: 'URL of your own PostgreSQL database. Default: `up` starts a PostgreSQL of its own.',
+  PATH: 'Directories in which system programs are searched.',
 }
