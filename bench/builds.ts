@@ -1,7 +1,5 @@
-// Measures builds of Dockerfiles in the runner alone: cold, with everything cached, and with a changed last line, and what keeping
-// a line costs. Needs root. The images come from a registry on loopback.
-//
-//   node bench/builds.ts [ROUNDS]
+// Measures builds of Dockerfiles in the runner alone: cold, with everything cached, and with a changed last line. Also measures
+// what it costs to keep the result of a line. Needs root. The images come from a registry on loopback.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { standardLineLimits } from '../src/runner/building/line-cache.ts'
@@ -22,7 +20,7 @@ const opened = await openBuilding(box.instance, box.directory, registry.host, un
 box.use(opened)
 const { images } = opened
 
-/** Each line of work sleeps for two seconds and writes 32 MiB. */
+/** A line of the Dockerfile that works: it sleeps for two seconds and writes 32 MiB. */
 const work = (name: string) =>
   `RUN /bin/busybox sleep 2; /bin/busybox dd if=/dev/urandom of=/${name} bs=1M count=32 2>/dev/null`
 const oneStage = (last: string) => [`FROM ${from}`, work('a'), work('b'), work('c'), `RUN echo ${last} > /last`]

@@ -7,7 +7,7 @@ import { keep, type Samples, say, timed } from './samples.ts'
 
 const cycles = Number(process.argv[2] ?? 200)
 
-/** Makes files of all kinds. The fingerprint changes if any attribute of a file is lost. */
+/** Makes files of all kinds, and prints a fingerprint that changes if any attribute of a file is lost. */
 const plant = `
 set -e; mkdir -p ~/tree/deep/er && cd ~/tree
 head -c 3M /dev/urandom > random; head -c 100 /dev/urandom > small; : > empty

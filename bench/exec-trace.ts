@@ -1,5 +1,5 @@
-// Shows where the time of one exec goes. The same command runs through more and more layers, in turns so that noise affects
-// all equally. The difference is the cost of a layer. It also shows the processor time of each program.
+// Shows where the time of one exec goes. The same command runs through more and more layers, in turns, so that noise affects all
+// layers equally. The difference between two layers is the cost of a layer. It also shows the processor time of each program.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Pool } from 'undici'
@@ -45,7 +45,7 @@ export type ExecTrace = { wall: Record<Layer, Samples>; processor: Record<Spende
 type Layer = 'command' | 'agent' | 'runner' | 'gate'
 type Spender = 'agent' | 'runner' | 'gate' | 'client'
 
-/** `execute` is one complete round trip through the gate. `data` is the server's data directory. */
+/** Measures all layers. `execute` is one complete round trip through the gate. `data` is the server's data directory. */
 export const traceExec = async (
   { data, agentPid, turns }: { data: string; agentPid: number; turns: number },
   box: Box,

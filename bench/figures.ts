@@ -1,5 +1,5 @@
-// The measured figures of a server, and the floors of each (floors.ts). A figure takes a few samples at a time, so that two
-// servers and the floors can be measured in turns.
+// The measured figures of a server, and the floors (lower bounds) of each (floors.ts). A figure takes a few samples at a time, so
+// that two servers and the floors can be measured in turns.
 import { once } from 'node:events'
 import type { WebSocket } from 'ws'
 import { type Floors, plainServer, repeat } from './floors.ts'
@@ -8,9 +8,9 @@ import { type Samples, timed } from './samples.ts'
 import type { Sandbox, Served } from './served.ts'
 
 export type Taken = {
-  /** Our time of each attempt, in milliseconds. */
+  /** The measured times of our server, in milliseconds. */
   ours: Samples
-  /** Lists of samples. The sum of their medians is the floor. */
+  /** Samples of the lower bounds. The sum of their medians is the floor of the figure. */
   floors: Samples[]
 }
 

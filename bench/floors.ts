@@ -1,5 +1,5 @@
-// Lower bounds of the figures on this machine, measured at the same time with programs that are not ours:
-// (a) Node's HTTP server in another process answers 200 bytes, (b) a C client asks the agent, (c) PostgreSQL commits a row.
+// Floors: lower bounds of the figures on this machine, measured at the same time with programs that are not ours. (a) Node's HTTP
+// server in another process answers 200 bytes, (b) a C client asks the agent, (c) PostgreSQL commits a row.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,14 +17,16 @@ export const plainServer = (port: number): string =>
   `const s = require('node:http').createServer((q, r) => { q.resume(); q.on('end', () => r.end('x'.repeat(200))) });
    s.keepAliveTimeout = 90000; s.listen(${port}, '127.0.0.1', () => console.log(s.address().port))`
 
-/** A client inside a network namespace: prints the milliseconds of each of `rounds` calls. */
+/** A client that runs inside a network namespace, and prints the milliseconds of each of `rounds` calls. */
 const directClient = (port: number, rounds: number): string =>
   `const { Agent, get } = require('node:http'); const agent = new Agent({ keepAlive: true });
    const once = () => new Promise((done) => get({ agent, host: '127.0.0.1', port: ${port} }, (r) => r.resume().on('end', done)));
    (async () => { for (let n = -200; n < ${rounds}; n++) { const t = performance.now(); await once();
      if (n >= 0) console.log(performance.now() - t) } process.exit() })()`
 
-/** Two `cat`s in a sandbox with a unix socket between them. Prints milliseconds without and with a sync of the file. */
+/**
+ * A script for a sandbox: two `cat`s with a unix socket between them. Prints milliseconds without and with a sync of the file.
+ */
 const cats = `
 import os, socket, subprocess, sys, time
 one, other = socket.socketpair()
@@ -66,7 +68,7 @@ export class Floors {
     return floors
   }
 
-  /** Floor (a). */
+  /** Measures floor (a): an HTTP server answers 200 bytes. */
   async http(rounds: number): Promise<Samples> {
     const headers = { 'content-type': 'application/json', authorization: `Bearer ${'x'.repeat(68)}` }
     return await repeat(rounds, async () => {
@@ -75,13 +77,13 @@ export class Floors {
     })
   }
 
-  /** Floor (b). */
+  /** Measures floor (b): a C client asks the agent. */
   async agent(served: Served, sandbox: Sandbox, rounds: number, ...argv: string[]): Promise<Samples> {
     const client = join(this.#directory, 'agent-client')
     return numbers(await runCommand([client, served.agentSocket(sandbox), String(rounds), sandbox.user, ...argv]))
   }
 
-  /** Floor (c). */
+  /** Measures floor (c): PostgreSQL commits a row. */
   async row(rounds: number): Promise<Samples> {
     return await repeat(rounds, () => this.#sql`insert into bench_rows (text) values (${'x'.repeat(200)})`)
   }
@@ -98,7 +100,7 @@ export class Floors {
     return { ended: ended!, synced: synced! }
   }
 
-  /** A file to send. It is in memory, so that our side is never the slow one. */
+  /** Makes a file to send. The file is in memory, so that our side is never the slow one. */
   bigFile(megabytes: number): string {
     this.#sent ??= mkdtempSync('/dev/shm/alcove-bench-')
     const path = join(this.#sent, 'big')

@@ -1,4 +1,4 @@
-// The cost of idle sandboxes: memory of the host by holder, and processor time of our programs while nothing happens.
+// Measures the cost of idle sandboxes: memory of the host by program, and processor time of our programs while nothing happens.
 // `node bench/idle.ts [sandboxes] [seconds] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { createBox, until } from '#test/sandboxes/box.ts'
@@ -31,7 +31,7 @@ const http = openClient(alcove)
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
 
-/** Processor seconds of a program. For PostgreSQL, of all its processes. */
+/** Processor seconds that a program has used; for PostgreSQL, of all its processes. */
 const processorSeconds = async (program: Program) => {
   const pid = await alcove.pidOf(program)
   const all = program === 'postgres' ? [pid, ...childrenOf(pid)] : [pid]
@@ -41,7 +41,7 @@ const processorSeconds = async (program: Program) => {
   }, 0)
 }
 
-/** Processor time per minute, in milliseconds. */
+/** Measures processor time per minute, in milliseconds. */
 const idleCost = async () => {
   const before = await Promise.all(programs.map(processorSeconds))
   await pause(seconds * 1000)
@@ -99,7 +99,7 @@ try {
   console.log('processor time while idle, ms per minute:')
   for (const name of programs) console.log(`  ${name.padEnd(9)} ${cost[name]} (${emptyCost[name]} without any)`)
   console.log(compare('exec among them', exec))
-  // Saved before the sandboxes are removed, because that takes a while and may fail.
+  // Write the results before the sandboxes are removed, because the removal takes a while and may fail.
   const facts = { count, perSecond, agentMiB, kernel, resident, seconds, emptyCost, cost, empty, full, exec }
   console.log(keep('idle', facts))
   const removal = await timed(async () => {

@@ -1,5 +1,5 @@
-// Times of sandbox verbs through HTTP: warm creates, pause and resume, forks of disks of three sizes, a burst of creates.
-// `node bench/life-http.ts [rounds]`, as root. idle.ts measures a thousand idle sandboxes.
+// Measures times of sandbox verbs through HTTP: warm creates, pause and resume, forks of disks of three sizes, a burst of
+// creates. `node bench/life-http.ts [rounds]`, as root. idle.ts measures a thousand idle sandboxes.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createBox, until } from '#test/sandboxes/box.ts'
@@ -37,7 +37,7 @@ const raw = await (async () => {
   const hybrid = '/sys/fs/cgroup/unified'
   const rootfs = join(pool, 'images', 'default', 'rootfs')
   const { id } = box
-  // A server that has just started still compiles what it runs.
+  // Warm up: a server that has just started still compiles the code that it runs.
   for (let round = 0; round < 100; round++) await http.execute(box.record as Made)
   return await openRawCrun(
     join(runner, 'sandboxes', id),
@@ -68,7 +68,7 @@ const measureWarm = async () => {
   const warm: Samples = []
   const warmShell: Samples = []
   const cold: Samples = []
-  // The floor of two calls, one of which runs a command.
+  // The floor (lower bound): two calls, one of which runs a command.
   const floor: Samples = []
   // The first ten rounds are not counted, because the server still compiles the code of claims.
   for (let round = -10; round < rounds; round++) {
@@ -100,7 +100,7 @@ const measureWarm = async () => {
   facts['create'] = { warm, warmShell, cold, floor }
 }
 
-/** Claims all warm sandboxes in a row, without pauses in which caches cool down or the pool is refilled. */
+/** Measures claims of all warm sandboxes in a row, without pauses in which caches cool down or the pool is refilled. */
 const measureRow = async () => {
   const size = 24
   const pool = await openWarmPool(size)
@@ -134,7 +134,7 @@ const measureRow = async () => {
   facts['row'] = { row, floor }
 }
 
-/** Work of a paused sandbox: little, like most, or a busy loop, which also takes a processor from our programs. */
+/** What a paused sandbox was doing: little, like most, or a busy loop, which also takes a processor from our programs. */
 const doing = {
   '': 'exec 3<> <(:); while :; do read -rt 0.01 -u 3; n=$((n+1)); done',
   ' while it is busy': 'while :; do :; done',

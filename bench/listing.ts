@@ -186,7 +186,7 @@ try {
     await measure(name, [pathOf(question)])
     row(name, found(await ask(pathOf(question), keys.owner)))
   }
-  // Pages far into the listing, where an offset would have to skip everything before.
+  // Paths of pages far into the listing, where an offset would have to skip everything before them.
   const deep: string[] = []
   for (let cursor = ''; deep.length < 40; ) {
     const { nextCursor } = JSON.parse(await ask(`/api/sandbox?limit=200${cursor}`, keys.owner)) as {

@@ -1,11 +1,11 @@
 // Memory use of processes, read from the kernel.
 import { readdirSync, readFileSync } from 'node:fs'
 
-/** Proportional memory of a process (PSS): its private pages and its share of common pages. */
+/** Proportional memory of a process in bytes (PSS): its private pages, and its share of common pages. */
 export const proportionalBytes = (pid: number) =>
   Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0) * 1024
 
-/** PID 1 of every sandbox on this host. */
+/** Pids of the agents, which are PID 1 of every sandbox on this host. */
 export const agentPids = () =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -1,8 +1,8 @@
-// Podman as a peer, if it is installed: the same root file system, no network, same machine, same run.
+// Podman for comparison, if it is installed: the same root file system, no network, same machine, same run.
 import { runCommand } from '#src/kit/run-command.ts'
 
 export type Podman = {
-  /** `podman run --rm` of the command. */
+  /** Runs the command with `podman run --rm`. */
   runOnce: () => Promise<void>
   /** Starts the container that `exec` uses. */
   start: () => Promise<void>
@@ -12,9 +12,9 @@ export type Podman = {
 
 const name = 'alcove-bench'
 
-/** Returns `undefined` if podman is absent or cannot run a container here. */
+/** Prepares podman. Returns `undefined` if podman is absent or cannot run a container on this machine. */
 export const openPodman = async (rootfs: string, command: readonly string[]): Promise<Podman | undefined> => {
-  // Podman's defaults ask for more files and processes than some machines allow.
+  // Lower limits, because podman's defaults ask for more files and processes than some machines allow.
   const common = ['--runtime', 'crun', '--cgroup-manager', 'cgroupfs']
   const flags = [
     '--network',

@@ -1,5 +1,5 @@
-// Measures how long images that share layers take to be pulled, and what they take on the disk, beside `podman pull` in the same
-// run, from a registry on loopback. `node bench/pulls.ts [images] [MiB of the shared base]`, as root.
+// Measures how long it takes to pull images that share layers, and how much disk they use, compared with `podman pull` in the
+// same run, from a registry on loopback. `node bench/pulls.ts [images] [MiB of the shared base]`, as root.
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdtemp } from 'node:fs/promises'
@@ -18,7 +18,7 @@ const baseMebibytes = Number(process.argv[3] ?? 96)
 const MiB = 1024 ** 2
 const timeoutMs = 600_000
 
-/** Files of 64 KiB, half of which can be compressed away. */
+/** A layer of files of 64 KiB. Compression removes half of their size. */
 const layerOf = (name: string, mebibytes: number) =>
   tarOf(
     Array.from({ length: mebibytes * 16 }, (_, at) => ({
@@ -27,7 +27,7 @@ const layerOf = (name: string, mebibytes: number) =>
     })),
   )
 
-/** All have a base, four each share what is installed, and each has files of its own. */
+/** Makes the images. All share a base layer, each four share a second layer, and each has files of its own. */
 const makeImages = (): TestImage[] => {
   const base = layerOf('base', baseMebibytes)
   const installed = Array.from({ length: Math.ceil(count / 4) }, (_, at) =>

@@ -1,4 +1,4 @@
-// The floor: the same rootfs, namespaces, seccomp filter and limits with only `crun run -d` and `crun exec`.
+// The floor (lower bound): the same rootfs, namespaces, seccomp filter and limits with only `crun run -d` and `crun exec`.
 import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'

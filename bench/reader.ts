@@ -1,4 +1,4 @@
-// A WebSocket reader that costs as little as `cat` in the compared floor. It reads everything but checks only the last
+// A WebSocket reader that costs as little as `cat`, with which it is compared. It reads everything but checks only the last
 // bytes. It does not parse or answer frames, and is started before the measurement.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ print(count)
 `
 
 export type Reader = {
-  /** Returns the number of bytes until the end marker of the server. */
+  /** Reads to the end marker of the server. Returns the number of bytes. */
   readWhole: (url: URL, key: string) => Promise<number>
 }
 

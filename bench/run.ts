@@ -41,11 +41,11 @@ const add = (to: Taken | undefined, more: Taken): Taken => ({
   floors: more.floors.map((samples, index) => [...(to?.floors[index] ?? []), ...samples]),
 })
 
-/** Reverses the order in every second turn. */
+/** The order of the servers in a turn: reversed in every second turn. */
 const inTurn = (all: Candidate[], turn: number) => (turn % 2 === 0 ? all : all.toReversed())
 
 const measure = async (all: Candidate[]) => {
-  // The first turn is not counted: a server that has just started still compiles what it runs.
+  // Do not count the first turn: a server that has just started still compiles the code that it runs.
   for (let turn = -1; turn < turns; turn++) {
     for (const [index, { name }] of all[0]!.figures.entries()) {
       if (!name.includes(values.only)) continue

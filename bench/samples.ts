@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 
-/** Milliseconds of each attempt, in order. */
+/** Milliseconds of each measurement, in order. */
 export type Samples = number[]
 
 export const timed = async (work: () => Promise<unknown>): Promise<number> => {
@@ -20,11 +20,11 @@ export const percentile = (samples: Samples, share: number): number => {
 
 export const median = (samples: Samples): number => percentile(samples, 0.5)
 
-/** A text such as `12.3 ms (p95 15.0)`. */
+/** Returns a text such as `12.3 ms (p95 15.0)`. */
 export const say = (samples: Samples): string =>
   `${median(samples).toFixed(2)} ms (p95 ${percentile(samples, 0.95).toFixed(2)}, n=${samples.length})`
 
-/** A line of the table: a name, its samples, and the ratio to a peer measured in the same run. */
+/** Returns a line of the table: a name, its samples, and the ratio to a peer measured in the same run. */
 export const compare = (name: string, ours: Samples, peer?: { name: string; samples: Samples }): string =>
   `${name.padEnd(34)} ${say(ours).padEnd(36)}${
     peer === undefined ? '' : ` ${(median(ours) / median(peer.samples)).toFixed(2)} x ${peer.name}`

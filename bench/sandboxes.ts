@@ -1,5 +1,5 @@
-// Measures the time from a create to the first answer, the time of one command, the cost of an idle sandbox, and creates
-// per second. A peer does the same work in the same run. `node bench/sandboxes.ts [n]`, as root.
+// Measures the time from a create to the first answer, the time of one command, the cost of an idle sandbox, and creates per
+// second. For comparison, other programs (podman, crun) do the same work in the same run. `node bench/sandboxes.ts [n]`, as root.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -35,7 +35,7 @@ try {
 
   const cold: Record<'alcove' | 'crun' | 'podman', Samples> = { alcove: [], crun: [], podman: [] }
   for (let round = 0; round < rounds; round++) {
-    // A gap like that between real requests: back to back, the kernel's cgroup locks are unrealistically cheap.
+    // Pause as long as between real requests: back to back, the kernel's cgroup locks are unrealistically cheap.
     await pause(300)
     let made: { id: string; toolboxProxyUrl: string } | undefined
     cold.alcove.push(
@@ -65,14 +65,14 @@ try {
   }
   await raw.createAndExec('raw-exec')
   if (podman) await podman.start()
-  // Each peer runs its own series, because a peer that spawns a dozen processes leaves cold caches to the next.
+  // Run each program in its own series, because a program that spawns a dozen processes leaves cold caches to the next.
   const repeat = async (samples: Samples, times: number, work: () => Promise<unknown>) => {
     for (let round = 0; round < times; round++) samples.push(await timed(work))
   }
   const executeOnce = () => http.execute(first.record as { id: string; toolboxProxyUrl: string })
-  // A server that has just started still compiles what it runs.
+  // Warm up: a server that has just started still compiles the code that it runs.
   await repeat([], 1000, executeOnce)
-  // Measured before and after, so that a change of the machine's speed affects both.
+  // Measure before and after, so that a change of the machine's speed affects both.
   exec.inside.push(...(await commandAlone(first, 100)))
   await repeat(exec.alcove, rounds * 3, executeOnce)
   exec.inside.push(...(await commandAlone(first, 100)))

@@ -1,4 +1,5 @@
-// A server of a checkout for measurements, with a client that keeps its connections, and the programs' processor time.
+// Starts a server from a checkout for measurements, with a client that reuses its connections, and reads the programs' processor
+// time.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
@@ -21,7 +22,7 @@ const threadsMs = (pid: string): number =>
     .map((task) => Number(readFileSync(`/proc/${pid}/task/${task}/schedstat`, 'utf8').split(' ')[0]) / 1e6)
     .reduce((sum, ms) => sum + ms, 0)
 
-/** Processor time of a process and its living children, in milliseconds. A process that ends meanwhile counts as 0. */
+/** Returns the processor time of a process and its living children, in milliseconds. A process that has ended counts as 0. */
 export const processorMs = (pid: number): number => {
   try {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
@@ -86,7 +87,7 @@ export class Served {
     return (bytes.length === 0 ? undefined : JSON.parse(bytes.toString())) as T
   }
 
-  /** A call of a sandbox's toolbox that answers with bytes. */
+  /** Calls a sandbox's toolbox, and returns the bytes of the answer. */
   toolbox(method: 'GET' | 'POST' | 'DELETE', { id }: Sandbox, path: string, body?: object | Buffer): Promise<Buffer> {
     return Buffer.isBuffer(body)
       ? this.#ask(this.#toolboxes, method, `/toolbox/${id}${path}`, body, 'application/octet-stream')
@@ -125,7 +126,7 @@ export class Served {
     })
   }
 
-  /** The agent's socket. In checkouts without the gate it is elsewhere. */
+  /** Returns the path of the agent's socket. In checkouts without the gate the path is different. */
   agentSocket({ id }: Sandbox): string {
     const { instance } = dataDirectoryAt(realpathSync(this.#directory))
     const known = [agentSocketsOf(instance), join(runDirectoryOf(instance), 's')]
@@ -140,13 +141,13 @@ export class Served {
     return pid
   }
 
-  /** Pids of `up`'s programs, by name. */
+  /** Returns the pids of `up`'s programs, by name. */
   programs(): Record<string, number> {
     const up = findRunningUp(dataDirectoryAt(this.#directory).stateFile)
     return Object.fromEntries((up?.programs ?? []).map(({ name, pid }) => [name, pid]))
   }
 
-  /** The database URL of control. */
+  /** Returns the database URL of control. */
   databaseUrl(): string {
     const environment = readFileSync(`/proc/${this.programs()['control']}/environ`, 'utf8').split('\0')
     const variable = 'ALCOVE_DATABASE_URL='

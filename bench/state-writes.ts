@@ -1,5 +1,5 @@
-// The cost in PostgreSQL of one state change of one sandbox among 100,000: time on one connection, processor time of its
-// backend, and bytes and records of the write-ahead log. Commits do not wait for the disk, which would hide the rest.
+// Measures the cost in PostgreSQL of one state change of one sandbox among 100,000: time on one connection, processor time of its
+// backend, and bytes and records of the write-ahead log. Commits do not wait for the disk, because that wait would hide the rest.
 // `node bench/state-writes.ts [writes] [wait]`, as root.
 import { readFileSync } from 'node:fs'
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
@@ -74,7 +74,7 @@ try {
   }
 
   await whenAsked()
-  // A checkpoint first, because the first write of each page after it is logged as a whole page.
+  // Write a checkpoint first: after it, the first write to each page is logged as a whole page.
   await other.sql`checkpoint`
   const before = { ...(await logged()), processor: processorMs() }
   const samples = await cycleAll(sql, rows.slice(25))

@@ -1,5 +1,5 @@
-// Measures the echo delay of a keystroke, the cost that a session adds to a command, and the speed of logs and files. The
-// unit is two `cat`s with a unix socket between them in the same sandbox. `node bench/streams.ts [n]`, as root.
+// Measures the echo delay of a keystroke, the cost that a session adds to a command, and the speed of logs and files. They are
+// compared with two `cat`s with a unix socket between them in the same sandbox. `node bench/streams.ts [n]`, as root.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { WebSocket } from 'ws'
@@ -18,7 +18,7 @@ const commands = rounds * 60
 
 const alcove = await platform({ own: true })
 const http = openClient(alcove)
-// In memory, so that our side is never the slow one.
+// The files are in memory, so that our side is never the slow one.
 const directory = mkdtempSync('/dev/shm/alcove-bench-')
 try {
   const box = await createBox(alcove)
@@ -27,7 +27,7 @@ try {
   const open = (path: string) =>
     new WebSocket(`${toolbox.replace(/^http/, 'ws')}${path}`, { headers, perMessageDeflate: false })
 
-  /** Time from a key to its echo by the shell, one key after the other. */
+  /** Measures the time from a key to its echo by the shell, one key after the other. */
   const type = async (): Promise<Samples> => {
     const made = await box.toolbox('POST', '/process/pty', { id: 'typing', cols: 80, rows: 24 })
     if (made.status !== 201) throw new Error(JSON.stringify(made))
@@ -51,7 +51,7 @@ try {
     await hear('ready')
     const samples: Samples = []
     for (let index = 0; index < keystrokes; index++) {
-      // Keeps the line shorter than the terminal, because the shell would redraw a longer one.
+      // Clear the line (Ctrl-U) before it is as long as the terminal is wide, because the shell would redraw a longer line.
       const key = index % 40 === 39 ? '\x15' : 'x'
       heard = ''
       const echo = key === 'x' ? 'x' : '\x1b'
@@ -69,20 +69,22 @@ try {
   const executeInSession = () =>
     http.executeInSession(box.record as { id: string; toolboxProxyUrl: string }, 'exec', 'true')
 
-  /** `true` is a builtin of the shell and costs nothing, so all of the time is ours. */
+  /** Measures a command in a session. `true` is a builtin of the shell and costs nothing, so all of the time is ours. */
   const inSession = async (): Promise<Samples> => {
     const samples: Samples = []
     for (let index = 0; index < commands; index++) samples.push(await timed(executeInSession))
     return samples
   }
 
-  /** Time until the end of the log, and the bytes that arrived. The server drops bytes that this reader is too slow for. */
+  /**
+   * Measures the time until the end of the log, and the bytes that arrived. The server drops bytes if this reader is too slow.
+   */
   const followBusy = async (): Promise<{ milliseconds: number; arrivedBytes: number }> => {
     const { readWhole } = await openReader()
-    // Waits until Python has started, because its start would disturb the measurement.
+    // Wait until Python has started, because its start would disturb the measurement.
     await new Promise((resolve) => setTimeout(resolve, 200))
     const began = performance.now()
-    // This is the work of the first `cat` of the floor.
+    // This command does the same work as the first `cat` of the floor.
     const command = 'cat ~/whole'
     const { body } = await box.toolbox('POST', '/process/session/logs/exec', { command, runAsync: true })
     const arrivedBytes = await readWhole(
@@ -107,7 +109,7 @@ try {
 
   for (const id of ['exec', 'logs']) await box.toolbox('POST', '/process/session', { sessionId: id })
   for (const name of ['whole', 'half']) await upload(name, name)
-  // A server that has just started still compiles what it runs.
+  // Warm up: a server that has just started still compiles the code that it runs.
   for (let index = 0; index < 1000; index++) await executeInSession()
   await curl('-o', '/dev/null', at('download', 'whole'))
   await followBusy()
@@ -124,7 +126,7 @@ try {
     form: { disk: [] as Samples, memory: [] as Samples },
   }
   const arrived: number[] = []
-  // Files in memory count against the sandbox's limit, so they are half as large and removed at once.
+  // Measures with files in memory. They count against the sandbox's limit, so they are half as large and removed at once.
   const inMemory = async (samples: Samples, write: (path: string) => Promise<number>) => {
     samples.push(await write('/dev/shm/half'))
     await box.run('rm /dev/shm/half')
@@ -133,14 +135,14 @@ try {
     taken.floor.nothing.push(await floor.cat('whole', '/dev/null'))
     const { milliseconds, arrivedBytes } = await followBusy()
     arrived.push(arrivedBytes)
-    // Scales to the bytes that arrived: dropped bytes do not count.
+    // Scale to the bytes that arrived, because dropped bytes do not count.
     taken.follow.push((milliseconds * streamBytes) / arrivedBytes)
     taken.download.nothing.push(await curl('-o', '/dev/null', at('download', 'whole')))
     taken.download.disk.push(await curl('-o', file('saved'), at('download', 'whole')))
     await inMemory(taken.floor.memory, (path) => floor.cat('half', path))
     await inMemory(taken.upload.memory, (path) => upload('half', path))
     await inMemory(taken.form.memory, (path) => form('half', path))
-    // Syncs, so that the next measurement does not pay for unwritten data of this one.
+    // Sync, so that the next measurement does not pay for unwritten data of this one.
     await box.run('sync')
     taken.floor.disk.push(await floor.cat('whole', 'copy'))
     taken.upload.disk.push(await upload('whole', 'uploaded'))

@@ -1,4 +1,4 @@
-// The floor for streams: two `cat`s in the same sandbox with a unix socket between them.
+// The floor (lower bound) for streams: two `cat`s in the same sandbox with a unix socket between them.
 import type { Box } from '#test/sandboxes/box.ts'
 
 const program = `
@@ -16,7 +16,7 @@ print((time.perf_counter() - began) * 1000)
 `
 
 export type Floor = {
-  /** Milliseconds to copy the sandbox's file `source` to `target`, including the sync of a file. */
+  /** Copies the sandbox's file `source` to `target`. Returns milliseconds, including the sync of the file. */
   cat: (source: string, target: string) => Promise<number>
 }
 
