@@ -326,7 +326,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     return seen
   }
 
-  test('a killed packer leaves no process behind, and the next one continues from there', async () => {
+  test('a killed packer leaves no process behind, and the next packer continues its work', async () => {
     const program = join(import.meta.dirname, 'testing/killable-packer-program.ts')
     const child = spawn(process.execPath, [program, scratch.at('resumed'), scratch.at('disk')], {
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -12,7 +12,7 @@ const endingMask = 0xfff00000
 
 const wordsPerBlock = blockBytes / 4
 
-/** FNV-1a over words. A collision is harmless: an attacker would only cut their own disk badly. */
+/** Hashes a block with FNV-1a over words. A collision is harmless: an attacker would only cut their own disk badly. */
 const endsChunk = (words: Int32Array, block: number): boolean => {
   let hash = 0x811c9dc5
   for (let at = block * wordsPerBlock, end = at + wordsPerBlock; at < end; at += 1) {
@@ -21,7 +21,10 @@ const endsChunk = (words: Int32Array, block: number): boolean => {
   return (hash & endingMask) === 0
 }
 
-/** Each chunk is a separate copy. The input is handled piece by piece, so that other work is not delayed. */
+/**
+ * Cuts the input into chunks, each of which is a separate copy. The input is handled piece by piece, so that other work is not
+ * delayed.
+ */
 export async function* cutIntoChunks(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer<ArrayBuffer>> {
   const memory = new ArrayBuffer(maxChunkBytes)
   const buffer = Buffer.from(memory)

@@ -88,8 +88,8 @@ const describe = (content: Buffer, manifest: Manifest): Archive => ({
 })
 
 /**
- * Writes the manifest. If an earlier try wrote one for the same stream, that one stays, because control may know its hash
- * already.
+ * Writes the manifest. If an earlier try wrote a manifest for the same stream, that manifest stays, because control may know its
+ * hash already.
  */
 const keepManifest = async (store: ObjectStore, manifest: Manifest, signal: AbortSignal | undefined) => {
   const key = manifestKey(manifest.sandboxId, manifest.archiveId)

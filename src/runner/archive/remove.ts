@@ -17,7 +17,7 @@ type RemoveParts = {
 const atOnce = 8
 const batchSize = 256
 
-/** Safe to repeat, also after it was killed. */
+/** Removes the archives of a sandbox, except `keep`. Safe to repeat, also after it was killed. */
 export const removeArchives = async ({ store, sandboxId, keep, signal }: RemoveParts): Promise<void> => {
   const needed = keep === undefined ? new Set<string>() : await keysOf(store, sandboxId, keep, signal)
   const places =

@@ -11,7 +11,7 @@ export type StoredObject = { key: string; bytes: number }
 export interface ObjectStore {
   /** Stores an object, replacing any earlier one. Atomic; once this resolves, the object survives a power cut. */
   put(key: string, content: Uint8Array, signal?: AbortSignal): Promise<void>
-  /** Undefined if the object does not exist. An object of more than `limit` bytes is not read and counts as damaged. */
+  /** Reads an object. Undefined if it does not exist. An object of more than `limit` bytes is not read and counts as damaged. */
   get(key: string, limit: number, signal?: AbortSignal): Promise<Buffer | undefined>
   /**
    * Lists all objects whose key begins with the prefix, which must end in a slash. After store errors an object may be listed
@@ -23,6 +23,6 @@ export interface ObjectStore {
   close(): Promise<void>
 }
 
-/** Does not contact the store: a runner can start while its store is down. `keepFreeBytes` applies to a directory. */
+/** Opens a store without contacting it: a runner can start while its store is down. `keepFreeBytes` applies to a directory. */
 export const openStore = (address: StoreAddress, keepFreeBytes = 0): ObjectStore =>
   patient(address.kind === 'directory' ? new DirectoryStore(address.path, keepFreeBytes) : new S3Store(address))

@@ -21,7 +21,7 @@ export type DiskParts = { upper: string; etc: string }
  * ends tar.
  */
 const tarBytes = 1024 ** 3
-/** Records of 64 KiB in both directions, and tar reads the last one to its end. */
+/** Records of 64 KiB in both directions. tar reads the last record to its end. */
 const records = ['--blocking-factor=128', '--read-full-records']
 /** Attributes that a sandbox or its overlay can set itself. tar is root and would restore others too, which only root may set. */
 const attributes = ['user.*', 'security.capability', 'trusted.overlay.*'].map((names) => `--xattrs-include=${names}`)

@@ -72,7 +72,9 @@ const refuseToOverwrite = async ({ upper, etc }: DiskParts) => {
   }
 }
 
-/** Checked before anything is written, because all disks share the free space of the pool. */
+/**
+ * Throws if the pool has no room for the disk. Called before anything is written, because all disks share the pool's free space.
+ */
 const refuseWithoutRoom = async (holder: string, { bytes }: Manifest) => {
   const free = await freeBytes(holder)
   if (bytes <= free) return
