@@ -63,7 +63,7 @@ suite('ADD of a repository', { skip }, () => {
     git('--git-dir', bare, 'config', 'uploadpack.allowAnySHA1InWant', 'true')
   }
 
-  /** What git-upload-pack says over http (gitprotocol-http(5)). */
+  /** Answers a git client over HTTP, as git-upload-pack does (gitprotocol-http(5)). */
   const serveGit = async (path: string, request: IncomingMessage) => {
     if (path === '/tool.git/info/refs?service=git-upload-pack') {
       const refs = execFileSync('git', ['upload-pack', '--stateless-rpc', '--advertise-refs', bare])

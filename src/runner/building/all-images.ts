@@ -133,7 +133,7 @@ export class AllImages {
     if (template === undefined) {
       if (this.#brought.rootfsOf(image) === undefined) return undefined
       const config = this.#brought.configOf(image)
-      // The default image may have no record of its own; its configuration is enough.
+      // The built-in image has no record, only a configuration. An unfinished image has neither.
       return this.#brought.find(image) ?? (config && { config })
     }
     const { base, sizeBytes } = template
@@ -175,7 +175,7 @@ export class AllImages {
       return true
     }
     if (template !== undefined) {
-      // Sandboxes made from a template have disks of their own, so they do not need it.
+      // Sandboxes made from a template have disks of their own, so they do not need the template.
       await this.#removeTemplate(image, template)
       return true
     }

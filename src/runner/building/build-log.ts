@@ -33,7 +33,7 @@ export class BuildLog implements Disposable {
 
   #addToEnd(text: string) {
     this.#end += text
-    // Not after each piece, because each cut copies the text.
+    // The end is not shortened after each piece, because each cut copies the text.
     if (this.#end.length > 2 * endCharacters) this.#shortenEnd()
   }
 

@@ -23,7 +23,7 @@ type Performing = {
   sourceOf: (origin: Origin | undefined) => CopySource
 }
 
-/** Returns the digests of the line's downloads. */
+/** Carries out a line. Returns the digests of its downloads. */
 export const perform = async (place: Workplace, step: BuildStep, performing: Performing): Promise<string[]> => {
   try {
     if ('argv' in step) await run(place, step, performing)
