@@ -11,7 +11,7 @@ const v1 = ['cpu', 'cpuacct', 'cpuset', 'memory', 'pids', 'freezer'].map((name) 
 )
 
 suite('the layout of cgroups', () => {
-  test('a host with v2 alone', () => {
+  test('the layout of a host with only v2 is found', () => {
     const layout = parseLayout(`${line('/', 'ext4', 'x')}\n${line('/sys/fs/cgroup', 'cgroup2', 'nsdelegate')}\n`)
     assert.deepEqual(layout, { version: 2, root: '/sys/fs/cgroup' })
     assert.deepEqual(mountsToHide(layout), [])
@@ -24,7 +24,7 @@ suite('the layout of cgroups', () => {
     assert.ok(actual === undefined || readFileSync(actual, 'utf8').split('\n').includes(String(process.pid)))
   })
 
-  test('a host with v1 alone, with two controllers in one hierarchy', () => {
+  test('the layout of a host with only v1 is found, also if two controllers share a hierarchy', () => {
     const layout = parseLayout(
       [
         line('/cg/cpu,cpuacct', 'cgroup', 'cpu,cpuacct'),

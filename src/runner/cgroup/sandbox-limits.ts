@@ -57,5 +57,7 @@ export const resourceLimits = (own = parseHardLimits(readFileSync('/proc/self/li
 /** Limit of files and directories on each in-memory file system: kernel data attached to a file may be charged to nobody. */
 export const memoryFiles = { dev: 4096, shm: 16_384 } as const
 
-/** Half of the memory, as on an ordinary machine. Browsers need much shared memory. It counts against the memory limit. */
+/**
+ * Half of the memory, as on an ordinary machine. Browsers need much shared memory. Shared memory counts against the memory limit.
+ */
 export const sharedMemoryBytes = (memoryGiB: number) => Math.max(1, Math.floor(memoryGiB * 512)) * 1024 * 1024
