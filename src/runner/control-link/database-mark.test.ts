@@ -7,7 +7,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { cutEverywhere } from '#test/power-cut/cut-everywhere.ts'
 import { isOurDatabase } from './database-mark.ts'
 
-suite('the database that sandboxes of a host are in', () => {
+suite('the database of a host’s sandboxes', () => {
   test('the first database that this host served is its database; any other is rejected', () => {
     const scratch = mkdtempSync(join(tmpdir(), 'alcove-mark-'))
     try {

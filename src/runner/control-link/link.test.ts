@@ -169,7 +169,7 @@ suite('the link to control', () => {
   })
 })
 
-suite('plain calls to control', () => {
+suite('HTTP calls to control', () => {
   test('an incomplete or damaged list is an error', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
@@ -242,7 +242,7 @@ suite('plain calls to control', () => {
     await assert.rejects(client.list(), /500/)
   })
 
-  test('a report is accepted, refused for good, or failed', async () => {
+  test('a report is accepted, refused permanently, or failed', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const report = { sandboxId: 'box', generation: 3, state: 'error', errorReason: 'why' } as const
