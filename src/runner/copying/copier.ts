@@ -24,7 +24,7 @@ export type Fetched = { name: string; size: number; modifiedSeconds: number; pie
 
 const bytesOf = (text: string) => Buffer.from(text, 'latin1')
 
-/** Returns a short summary of what was copied. */
+/** Copies the selected files. Returns a short summary of what was copied. */
 export const copyFiles = async (copy: CopyStep['copy'], copying: Copying): Promise<string> => {
   const { source, files, fetched = [], ...bounds } = copying
   const { sources, documents, destination, owner, group } = copy

@@ -54,7 +54,7 @@ export class Patterns {
     this.hasExceptions = this.#patterns.some(({ isException }) => isException)
   }
 
-  /** `path` is relative, with slashes. */
+  /** Whether to leave out the file or directory at `path`, which is relative. */
   leaveOut(path: string): boolean {
     if (this.#patterns.length === 0) return false
     const names = path.split('/')

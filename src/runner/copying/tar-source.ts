@@ -1,4 +1,4 @@
-// Files of a tar that lies on this host and is whole, such as that of a repository.
+// A source of files for ADD: a complete tar file on this host, such as that of a repository.
 import { EventLoopTurns } from '#src/kit/yield.ts'
 import type { WantedFiles } from './selection.ts'
 import type { Contents, CopySource } from './source.ts'
