@@ -122,7 +122,7 @@ const serve = async (parts: GateParts, socket: Socket): Promise<void> => {
   }
 }
 
-/** Replaces a socket that an earlier runner may have left. */
+/** Answers gates on the socket at `path`. Replaces a socket that an earlier runner may have left. */
 export const serveGates = async (parts: GateParts, path: string, gid: number): Promise<AsyncDisposable> => {
   const open = new Set<Socket>()
   const served = new Set<Promise<void>>()

@@ -76,8 +76,8 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
       await new Promise<void>((resolve) => {
         wake = resolve
       })
-      // Control is told first, because callers wait for control's answer. A gate waits for this report if control's news came
-      // earlier.
+      // Control gets its report first, because callers wait for control's answer. A gate that hears of the change from control
+      // waits for this message.
       await new Promise(setImmediate)
     }
   } finally {
