@@ -112,12 +112,12 @@ export class BlobsOfOrigin {
     return layers.filter((_, at) => !found[at])
   }
 
-  /** Moves a layer from the layers of another origin to these. No error if the layer is missing there. */
+  /** Moves a layer of `other` to this origin. No error if `other` does not have the layer. */
   async moveFrom(other: BlobsOfOrigin, digest: string): Promise<void> {
     await ignoring(['ENOENT'], rename(other.#path(digest), this.#path(digest)))
   }
 
-  /** Adds a hard link to a layer of another origin. No error if the layer is missing there or present here. */
+  /** Links a layer of `other` into this origin. No error if `other` does not have the layer, or if it is here already. */
   async linkFrom(other: BlobsOfOrigin, digest: string): Promise<void> {
     await ignoring(['ENOENT', 'EEXIST'], link(other.#path(digest), this.#path(digest)))
   }
@@ -136,7 +136,10 @@ export class BlobsOfOrigin {
     }
   }
 
-  /** Moves a file here that a finished program left in `from`. Throws if the file does not match the digest. */
+  /**
+   * Moves a file from `from`, where a finished program left it, to the stored layers. Throws if the file does not match the
+   * digest.
+   */
   async take(digest: string, from: string): Promise<void> {
     const kept = this.#path(digest)
     if ((await lstat(kept).catch(() => undefined)) !== undefined) return

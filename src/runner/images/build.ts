@@ -37,7 +37,7 @@ const indexOfHost = async (): Promise<Record<string, string>> => {
   return url === undefined ? {} : { PIP_INDEX_URL: url }
 }
 
-/** The proxy that apt uses on this host, as environment variables for apt, so that the image contains no file about it. */
+/** Finds the proxy that apt uses on this host. Returned as environment variables, so that the image contains no file about it. */
 const proxyEnvironment = async (): Promise<Record<string, string>> => {
   const ask = (scheme: string) =>
     runCommand(['apt-config', 'dump', '--format', '%v', `Acquire::${scheme}::Proxy`]).catch(() => '')

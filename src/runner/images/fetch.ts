@@ -22,7 +22,7 @@ export type Resolved = {
   described: Described
 }
 
-/** An image whose parts are all stored in the blobs. */
+/** An image whose configuration and layers are all stored. */
 export type Fetched = { manifest: Descriptor; parts: Descriptor[]; described: Described }
 
 export type Fetching = {

@@ -29,8 +29,8 @@ export class ImageFailed extends Error {
 }
 
 /**
- * A registry that could not be reached. The error must not show whether a name exists in the operator's network. So every such
- * error has the same sentence, and the caller must not get it before `notBefore` (a `performance.now()` time).
+ * Thrown if a registry could not be reached. The error must not show whether a name exists in the operator's network. So every
+ * such error has the same sentence, and the caller must not get it before `notBefore` (a `performance.now()` time).
  */
 export class Unreached extends ImageFailed {
   readonly notBefore: number

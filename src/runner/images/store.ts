@@ -51,7 +51,7 @@ export type ImageStore = {
   sizeOf(image: string): number | undefined
   /** Fetches an image. Throws `ImageFailed`, whose message is for the caller. May be called twice, also concurrently. */
   bring(request: BringRequest): Promise<Brought>
-  /** Fetches the base of a definition. It is not listed until it is complete. */
+  /** Fetches the base image of a definition. The image is not listed until it is complete. */
   bringBase(request: BringRequest): Promise<Base>
   withWebFile: Library['withWebFile']
   withRepository: Library['withRepository']
@@ -63,9 +63,9 @@ export type ImageStore = {
   stored: Library['stored']
   /** Must be called every few seconds: removes kept layers if the host's disk fills or if they are too old. */
   relieve: Library['relieve']
-  /** Completes a base after its definition was built. */
+  /** Marks a base image as complete, after its definition was built. */
   complete(image: string, config: ContainerConfig): Promise<void>
-  /** Removes a fetched image. No error if it is gone. No sandbox may use it as base any more. */
+  /** Removes a fetched image. No error if it is gone. No sandbox may use it as base image any more. */
   remove(image: string): Promise<void>
 }
 
@@ -148,7 +148,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
   }
 
   const sizes = new Map<string, number>()
-  /** Not awaited: until it is measured, the default image counts 0 in the size of images made from it. */
+  /** Not awaited: until the default image is measured, it counts as 0 in the size of images made from it. */
   const measureDefault = async () => {
     try {
       for (const image of generations.list())

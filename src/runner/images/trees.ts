@@ -28,7 +28,7 @@ export class Trees {
     this.#directory = directory
   }
 
-  /** Owners of files may be users of this host (oci/ids.ts), so only root passes through the directory. */
+  /** Makes the directory. Owners of files may be users of this host (oci/ids.ts), so only root may pass through it. */
   async open(): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 })
     await chmod(this.#directory, 0o700)
@@ -102,7 +102,7 @@ export class Trees {
     return bytes
   }
 
-  /** Removes what a killed process left. */
+  /** Removes half-written and half-removed trees of a killed process. */
   removeTorn(): Promise<void> {
     return this.#removeNamed('.')
   }

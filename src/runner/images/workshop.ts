@@ -130,7 +130,7 @@ const heard = (from: Readable, keep: 'first' | 'last') => {
   return () => text
 }
 
-/** `scratch` is a directory that belongs to root, on any file system. */
+/** Runs the job and returns how it ended. `scratch` is a directory that belongs to root, on any file system. */
 export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
   const system = systemDirectories()
   const views = [...system.views, { from: filterProgram, at: filterAt }, ...job.views]
