@@ -83,7 +83,10 @@ export class Keeper implements Disposable {
     host.onExit((sandboxId, cause) => this.#onExit(sandboxId, cause))
   }
 
-  /** Takes an assignment. Generations older than the newest known are ignored; an equal generation is accepted. */
+  /**
+   * Takes an assignment. An assignment with an older generation than the newest known is ignored; an equal generation is
+   * accepted.
+   */
   take(assignment: Assignment): void {
     const entry = this.#entryFor(assignment)
     if (entry.settled) this.#report(entry.settled)

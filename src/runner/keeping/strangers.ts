@@ -1,5 +1,6 @@
-// Sandboxes on this host that control does not list. A control whose database was restored from a backup lists too few, and its
-// operator needs time to notice. So a stranger is removed only after it was missing from every list for a long time.
+// Sandboxes on this host that control does not list ("strangers"). If control's database was restored from a backup, its list
+// lacks sandboxes, and the operator needs time to notice. So a stranger is removed only after it was missing from every list for
+// a long time.
 import type { Logger } from '#src/kit/log.ts'
 
 export class Strangers {
@@ -12,7 +13,7 @@ export class Strangers {
     this.#log = log
   }
 
-  /** Takes all sandboxes that the current list lacks. Returns those whose grace period is over. */
+  /** Takes the ids of all sandboxes that the current list lacks. Returns the ids whose grace period is over. */
   due(missing: ReadonlySet<string>, now: number): string[] {
     for (const id of this.#since.keys()) if (!missing.has(id)) this.#since.delete(id)
     const due: string[] = []
