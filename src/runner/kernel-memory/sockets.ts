@@ -25,7 +25,9 @@ export const parseNetlinkBytes = (line: string): number => {
   return (Number(received) || 0) + (Number(sent) || 0)
 }
 
-/** Number of TCP and UDP sockets of one network namespace, from `net/sockstat` or `net/sockstat6`. Cheap to read. */
+/**
+ * Number of TCP and UDP sockets of one network namespace, from `net/sockstat` or `net/sockstat6`. These files are cheap to read.
+ */
 export const parseSocketCount = (sockstat: string): number =>
   [...sockstat.matchAll(/^(?:TCP|UDP)6?: inuse (\d+)/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
 

@@ -14,7 +14,7 @@ export type TrialParts = ExperimentParts & {
   random?: () => number
 }
 
-/** After this time the kernel has freed, and counted, what it frees and counts late. */
+/** Pause after which the kernel has freed, and counted, memory that it frees late. */
 const settleMs = 150
 /** Most suspects that are frozen at once. If there are more, each bout picks a random selection. */
 const mostHeld = 64
@@ -26,7 +26,7 @@ const boutsForAll = 12
 const boutsAlone = 30
 /** A sandbox is guilty if it causes at least this part of the growth. */
 const leastShare = 1 / 3
-/** Growth above the expected growth by this factor has another cause on the host and is ignored. */
+/** Growth of more than this many times the expected growth has another cause on the host and is ignored. */
 const mostTimesExpected = 8
 
 /** Measured differences in bytes: how much more memory grew with the suspects running than without. */
