@@ -145,7 +145,10 @@ export const capabilitiesOf = ({ pool, runtime }: Machine): RunnerCapabilities =
   fork: 'disk',
 })
 
-/** Returns /dev/null to root. Old runners let crun give the host's own /dev/null to a sandbox's or the resolver's user. */
+/**
+ * Makes root the owner of /dev/null again. Old runners let crun give the host's own /dev/null to the user of a sandbox or of the
+ * resolver.
+ */
 const takeBackNull = async (): Promise<void> => {
   const { uid } = await stat('/dev/null')
   if (uid !== uidBase && uid !== users.resolver) return
