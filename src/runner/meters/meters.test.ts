@@ -11,7 +11,7 @@ import { TestHost } from '../testing/test-host.ts'
 
 const MiB = 1024 * 1024
 
-suite('what a sandbox uses', { skip: needsRoot }, () => {
+suite('measurements of what a sandbox uses', { skip: needsRoot }, () => {
   let box: TestHost
   let assignment: Assignment
   before(async () => {

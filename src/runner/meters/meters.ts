@@ -15,7 +15,7 @@ const atOnce = 50
 
 export class Meters {
   readonly #machine: Machine
-  /** The counters of each sandbox at the last measurement of all. */
+  /** The counters of each sandbox at the last call of `measureAll`. */
   readonly #marks = new Map<string, Mark>()
   readonly #measuring = new Map<string, Promise<MeterReading | undefined>>()
 
@@ -23,7 +23,7 @@ export class Meters {
     this.#machine = machine
   }
 
-  /** Starts counting processor time, so that a reading is possible before the first measurement of all. */
+  /** Starts counting processor time, so that a reading is possible before the first call of `measureAll`. */
   begin(sandboxId: string) {
     const now = this.#marks.has(sandboxId) ? undefined : this.#mark(sandboxId)
     if (now) this.#marks.set(sandboxId, now)
