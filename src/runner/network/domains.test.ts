@@ -97,7 +97,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('every DNS question goes to our resolver; no other one can be reached', async () => {
+    test('every DNS question goes to our resolver; no other resolver can be reached', async () => {
       const slot = await slotWith(named('api.example.com'))
       assert.equal(await ask(slot.name, otherDns, 'other.test'), 'ENOTFOUND')
       assert.deepEqual(await ask(slot.name, otherDns, 'api.example.com'), [web.api])
@@ -259,7 +259,8 @@ if (!isPrivateHost) {
       await isOpen(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'other.test'), [web.other])
       await isOpen(slot, web.other)
-      // Which name opened api's address was lost with the first process, so a shorter list closes it until it is asked for again.
+      // The first process knew which name opened api's address. Its successor does not, so a shorter list closes the address
+      // until the name is asked for again.
       await pool.apply(slot, named('other.test'))
       await isOpen(slot, web.other)
       await isClosed(slot, web.api)

@@ -211,8 +211,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     }
   }
 
-  // Addresses that arrive during a change are opened together afterwards. If that fails, each is opened separately, so that one
-  // slot with a full set does not affect the others.
+  // Addresses that arrive during a change are opened together afterwards. If that fails, each address is opened separately, so
+  // that a slot with a full set does not affect other slots.
   const waiting: { opening: Opening; opened: PromiseWithResolvers<void> }[] = []
   const openWaiting = async () => {
     const batch = waiting.splice(0)
@@ -287,7 +287,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
 
 export const removeFirewall = (instance: string) => load(removalText(instance))
 
-/** Whether a slot's DNS questions go to our resolver. If all is blocked, our resolver refuses each at once. */
+/** Whether a slot's DNS questions go to our resolver. If all is blocked, our resolver refuses each question at once. */
 const asksOurs = ({ verdict }: Rule) => verdict === 'named' || verdict === 'drop'
 
 /** A number that stands for an organization in the kernel's table. Never 0, because 0 means none. */

@@ -64,7 +64,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a slot counts for an organization once its policy is applied, even if another one was guessed', async () => {
+    test('a slot counts for an organization once its policy is applied, even if another was guessed', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()
@@ -113,7 +113,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('sweep keeps the slots that it is told to keep', async () => {
+    test('sweep keeps the slots that are named in `keep`', async () => {
       const first = await openPool()
       const kept = await first.acquire()
       await first.close()

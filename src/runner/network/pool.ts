@@ -261,7 +261,7 @@ class SlotPool implements NetworkPool {
     this.#used.delete(n)
   }
 
-  /** Takes numbers in turn, so that a used number rests as long as possible. */
+  /** Takes slot numbers in turn, so that a used number is not used again for as long as possible. */
   #freeNumbers(count: number): number[] {
     const taken = new Set([...this.#found, ...this.#used, ...this.#spare, ...this.#beingMade])
     const free: number[] = []

@@ -111,7 +111,7 @@ if (!isPrivateHost) {
       assert.equal(await tcp(sibling, web.listed), 'ECONNREFUSED')
     })
 
-    test('IPv6 does not exist, and fails at once', async () => {
+    test('a sandbox has no IPv6, and attempts to use it fail at once', async () => {
       const slot = await slotWith(everything)
       assert.match(await tcp(slot, '2001:4860:4860::8888'), /^E(NETUNREACH|ADDRNOTAVAIL|HOSTUNREACH)$/)
     })
@@ -144,7 +144,7 @@ if (!isPrivateHost) {
         await runCommand(['ip', ...change.split(' ')])
         await soon(to, 'ECONNREFUSED')
       }
-      // A VPN: a device other than the way out, with a gateway behind it.
+      // A VPN: a device without a default route, with a gateway behind it.
       await runCommand(['ip', '-batch', '-'], {
         input:
           'link add vpn0 type veth peer name vpn1\nlink set vpn1 up\naddr add 10.99.0.2/24 dev vpn0\nlink set vpn0 up\nroute add 9.30.0.0/24 via 10.99.0.1 dev vpn0\n',
@@ -166,7 +166,7 @@ if (!isPrivateHost) {
       await runCommand(['ip', 'addr', 'del', `${web.listed}/32`, 'dev', 'lo'])
     })
 
-    test('our own resolver reaches nothing of the host except other resolvers', async () => {
+    test('our own resolver can reach other resolvers, but nothing else of the host', async () => {
       await using _listening = await listenIn(undefined, [8080])
       const from = (uid: number, to: string, port: number) =>
         runCommand([

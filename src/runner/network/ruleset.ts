@@ -43,7 +43,7 @@ export const connectionBounds = (tableSize: number): ConnectionBounds => {
 
 /**
  * Limit of packet fragments. They wait in memory that the host and all sandboxes share (4 MiB, for 30 seconds). Packets of
- * sandboxes fit the MTU of the way out, so programs hardly ever send fragments.
+ * sandboxes fit the MTU of the default route, so programs hardly ever send fragments.
  */
 const fragments = 'limit rate over 10/second burst 64 packets'
 
@@ -153,7 +153,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...tooMany,
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
-    // A sandbox with a list of domains always reaches our resolver, whichever address it asks. If ours is down, it reaches none.
+    // A sandbox with a list of domains always reaches our resolver, whichever resolver it asks. If ours is down, the sandbox
+    // reaches none.
     ...chainOf('ask', '{ type nat hook prerouting priority dstnat - 1; policy accept; }', [
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,
@@ -257,7 +258,7 @@ export const openingText = (instance: string, slot: number, addresses: readonly 
   ].join('\n')
 }
 
-/** Commands that remove the table and everything in it. They succeed even if there is none. */
+/** Commands that remove the table and everything in it. They succeed even if there is no table. */
 export const removalText = (instance: string): string =>
   ['inet', 'arp']
     .flatMap((family) => [`add table ${family} ${tableOf(instance)}`, `delete table ${family} ${tableOf(instance)}`])

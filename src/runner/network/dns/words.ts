@@ -2,7 +2,7 @@
 
 export type ToResolver =
   | { type: 'serve'; address: string; upstreams: readonly string[] }
-  /** Sets the domains that the sandbox with this address may ask for. `null`: it gets no more answers. */
+  /** Sets the domains that the sandbox with this address may ask for. `null`: the sandbox gets no more answers. */
   | { type: 'sandbox'; sandbox: string; domains: readonly string[] | null }
   /**
    * The addresses that were opened, out of those requested. The answer to the sandbox contains only these. `null`: opening
