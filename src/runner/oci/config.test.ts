@@ -79,7 +79,7 @@ suite('the configuration of the runtime', () => {
     for (const bind of binds.slice(0, 5)) assert.ok(bind.options.includes('ro'))
   })
 
-  test('the cgroup directory is made read-only where the runtime does not do so', () => {
+  test('the cgroup directory is read-only, even if the runtime itself leaves it writable', () => {
     const cgroups = (version: 1 | 2) =>
       makeConfig({ ...sandbox, cgroupVersion: version })
         .mounts.filter(({ destination }) => destination === '/sys/fs/cgroup')

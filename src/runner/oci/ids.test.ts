@@ -15,7 +15,7 @@ suite('ids of sandboxes on the host', () => {
         .sort((a, b) => a.outside - b.outside)
       for (const [at, { outside, count }] of ranges.entries())
         assert.ok(outside + count <= (ranges[at + 1]?.outside ?? 2 ** 32 - 2))
-      // useradd and LXD hand out ids below this one.
+      // useradd and LXD give out ids below 1,001,000,000.
       assert.ok(Math.min(...ranges.map(({ outside }) => outside)) >= 1_001_000_000)
     }
   })
@@ -59,7 +59,7 @@ suite('ids of sandboxes on the host', () => {
     assert.deepEqual(groupLargeIds([0, 95_607]), [])
   })
 
-  test('the kernel takes the longest map, and in each of them root’s own ids stay as they are', () => {
+  test('the kernel accepts the longest map, and every map leaves root’s own ids unchanged', () => {
     assert.equal(mapToOwn(sharedIds), '0 0 1\n165536 165536 65536\n')
     assert.match(mapToOwn(ownIds('10.0.0.2', full)), /^0 0 1\n165536 \d+ 65536\n231072 \d+ 135168\n366240 \d+ 4096\n$/)
     const longest = groupLargeIds(Array.from({ length: 128 }, (_, at) => 4_200_000_000 + at * 70_000))

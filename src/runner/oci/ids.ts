@@ -17,7 +17,7 @@ export const mostIds = 2 ** 32 - 1 - uidBase
 /** A range of inside ids that is contiguous on the host. */
 export type IdRange = { inside: number; outside: number; count: number }
 
-/** The end of a sandbox's second range is reserved for ids of its image above the common ids. */
+/** The last ids of a sandbox's second range are reserved for ids of its image above the common ids. */
 const largeCount = 4096
 /** Every sandbox has all ids below this number. */
 export const commonIds = uidCount + moreRunningIds.count - largeCount
@@ -90,7 +90,7 @@ export const idsIn = (user: string): number[] =>
 
 const mostNamed = 100
 
-/** Large numbers in a definition: it may make files of such users, or set one as the user. */
+/** Large numbers in a definition: the definition may make files of such users, or set such a user as its USER. */
 export const idsNamedIn = (definition: string): number[] =>
   [...new Set([...definition.matchAll(/(?<![\w.])\d{6,10}(?![\w.])/g)].map(([text]) => Number(text)))]
     .filter((id) => id >= commonIds && id < mostIds)

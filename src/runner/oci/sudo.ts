@@ -22,7 +22,7 @@ const layers = [
 
 const standardPath = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin']
 
-/** Existing layers stay unchanged, because running sandboxes use them. */
+/** Makes the layers of links to the agent. Existing layers stay unchanged, because running sandboxes use them. */
 export const makeSudoLayers = async (place: string): Promise<string> => {
   for (const { name, directories } of layers) {
     for (const directory of directories) {
@@ -41,7 +41,10 @@ const kindOf = (path: string) => {
   return found === undefined ? 'nothing' : found.isDirectory() ? 'directory' : 'something else'
 }
 
-/** Looks at `roots` like an overlay, the uppermost first. Follows no link, because a link could lead to files of the host. */
+/**
+ * Whether `directory` exists in an overlay of `roots`, the uppermost first. Follows no link, because a link could lead to files
+ * of the host.
+ */
 const isDirectoryIn = (roots: readonly string[], directory: string): boolean => {
   let merged = roots
   for (const name of directory.split('/')) {
@@ -53,7 +56,7 @@ const isDirectoryIn = (roots: readonly string[], directory: string): boolean => 
   return true
 }
 
-/** The layer for a sandbox with these roots (its own files and those of its image). Undefined if they look like no system. */
+/** The layer for a sandbox with these roots (its own files and those of its image). Undefined if no layer fits the roots. */
 export const sudoLayerFor = (place: string, roots: readonly string[]): string | undefined => {
   const layer = layers.find(({ directories }) => directories.every((directory) => isDirectoryIn(roots, directory)))
   return layer && join(place, layer.name)

@@ -166,7 +166,10 @@ export const reasons: readonly Reason[] = [
 
 export const forbiddenArguments: readonly Forbidden[] = reasons.flatMap(({ forbidden }) => forbidden)
 
-/** The numbers of the calls above: x86-64, and arm64 as all newer architectures, which lack some older calls. */
+/**
+ * The numbers of the calls above on x86-64, and on arm64, whose table is that of all newer architectures and lacks some older
+ * calls.
+ */
 export const numbers: Record<string, { x64: number; arm64?: number }> = {
   fsetxattr: { x64: 190, arm64: 7 },
   ioprio_set: { x64: 251, arm64: 30 },

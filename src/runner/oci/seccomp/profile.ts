@@ -29,7 +29,7 @@ const errnos = { EPERM: 1, ENOSYS: 38, EPROTONOSUPPORT: 93, EAFNOSUPPORT: 97 } a
 /** `CLONE_NEW…` of `linux/sched.h`: time, mount, cgroup, uts, ipc, user, pid and network namespaces. */
 export const namespaceFlags = [0x80, 0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x20000000, 0x40000000]
 
-/** In `clone`, the bit of the time namespace belongs to the exit signal. */
+/** Namespace flags that `clone` knows. The bit of the time namespace is missing: in `clone` it belongs to the exit signal. */
 export const cloneFlags = namespaceFlags.filter((flag) => flag > 0xff)
 
 const sum = (flags: readonly number[]) => flags.reduce((all, flag) => all + flag, 0)
@@ -50,7 +50,7 @@ const withoutFlags = (name: string, flags: readonly number[]): Rule[] => [
   ),
 ]
 
-/** Unix, IPv4 and IPv6: no virtual-machine sockets to the host, no kernel crypto, no raw packets. */
+/** Address families: unix, IPv4 and IPv6. Refused: virtual-machine sockets to the host, kernel crypto and raw packets. */
 export const addressFamilies = [1, 2, 10]
 
 export const netlink = 16
@@ -61,7 +61,9 @@ export const netlink = 16
  */
 export const netlinkProtocols = [0, 4]
 
-/** Programs such as `useradd` continue if the kernel has no auditing, but give up if it is not permitted. */
+/**
+ * Rules for netlink. Programs such as `useradd` continue if the kernel has no auditing, but give up if auditing is not permitted.
+ */
 const withNetlink = (): Rule[] => {
   const rule = (protocol: number, op: Argument['op'], decision: Pick<Rule, 'action' | 'errnoRet'>): Rule => ({
     names: ['socket'],

@@ -66,7 +66,7 @@ const shmget = 23
 
 /**
  * Calls that combine several calls. The arguments of `socketcall` (family, protocol, options) are in memory, so it is refused.
- * 32-bit programs of glibc and Go make sockets that way, so they have none. musl calls `socket` itself.
+ * 32-bit programs of glibc and Go make sockets only that way, so they get no sockets. musl calls `socket` itself.
  */
 const multiplexed: readonly Forbidden[] = [
   ...Object.values(socketCalls).map(

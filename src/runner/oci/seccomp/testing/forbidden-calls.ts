@@ -1,5 +1,5 @@
-// Calls that the argument filter must answer, with the answers. The list is separate from `reasons`, so that tests find a row of
-// `reasons` that no call covers, and a lost row that lets a call through.
+// Calls that the argument filter must answer, with the expected answers. This list is separate from `reasons`. So tests notice a
+// row of `reasons` that no call covers, and a missing row that would let a call through.
 import { constants } from 'node:os'
 
 const { EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSPC } = constants.errno
