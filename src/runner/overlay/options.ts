@@ -4,8 +4,8 @@
 const escaped = (path: string) => path.replace(/[\\:,]/g, '\\$&')
 
 /**
- * Directories of the image can be renamed: the overlay then notes on the upper layer where their files are. It follows such a note to a
- * directory of the image only. Notes that let a file show the content of another one stay off (docs/adr/0032).
+ * Directories of the image can be renamed: the overlay then records in the upper layer where their files are. It follows such a
+ * record only to a directory of the image. Records that let a file show the content of another file stay off (docs/adr/0032).
  */
 const renames = 'redirect_dir=on,metacopy=off'
 

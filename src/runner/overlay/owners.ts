@@ -3,7 +3,9 @@ import type { Logger } from '#src/kit/log.ts'
 import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { groupLargeIds, type IdRange, mapToOwn, ownIds, sharedIds } from '../oci/ids.ts'
 
-/** Mounts directories so that their files belong to these ids. Where all sandboxes share one range, nothing is mapped. */
+/**
+ * Steps that mount directories so that their files belong to these ids. Where all sandboxes share one range, nothing is mapped.
+ */
 export const stepsToShow = (
   ids: readonly IdRange[],
   mounts: readonly (readonly [from: string, to: string])[],
@@ -15,7 +17,7 @@ export const stepsToShow = (
 type Trial = {
   launcher: string
   log: Logger
-  /** Directories, each of which stands for all files on its file system. */
+  /** Directories to try, one for each file system whose files must be mapped. */
   directories: readonly string[]
   mountPoints: { image: string; own: string }
 }

@@ -103,7 +103,7 @@ for (const useBtrfs of [true, false])
       )
     })
 
-    test('no link inside a disk leads out of it, not even for its copy', async () => {
+    test('no link in a disk leads out of the disk, not even when the disk is copied', async () => {
       await make('sly')
       const outside = mkdtempSync(join(tmpdir(), 'alcove-outside-'))
       try {
@@ -119,7 +119,7 @@ for (const useBtrfs of [true, false])
       for (const id of ['sly', 'slyer']) await pool.remove(id)
     })
 
-    test('a template outlives its disk and a reopening; a half-made template does not', async () => {
+    test('a template outlives its disk and a reopening of the pool; a half-made template does not', async () => {
       await pool.makeTemplate('tool', 'b', 'base')
       await pool.remove('b')
       const half = join(pool.diskOf('a').upper, '../../../templates/.coming-half')

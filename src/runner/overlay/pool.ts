@@ -20,7 +20,7 @@ export type Disk = {
   directory: string
   upper: string
   work: string
-  /** The sandbox's own files of `/etc`. They count for its disk limit, and no path inside leads to them. */
+  /** The sandbox's own files of `/etc`. They count against its disk limit, and no path inside leads to them. */
   etc: string
   /** Work directory of an overlay over `etc`. */
   etcWork: string
@@ -40,9 +40,9 @@ export interface StoragePool {
   baseOf(of: Original): Promise<string | undefined>
   /** Steps that make a disk over an image. They do nothing if the disk exists. */
   stepsToMake(sandboxId: string, base: string): Step[]
-  /** Records the base image of a disk that lacks this record: an old disk, or one after a power cut. */
+  /** Step that records the base image of a disk that lacks this record: an old disk, or a disk after a power cut. */
   stepToSayBase(sandboxId: string, base: string): Step
-  /** Steps for an empty disk. It does not count as a disk until `upper` and `etc` are moved into it. */
+  /** Steps for an empty disk. The disk does not exist for the pool until `upper` and `etc` are moved into it. */
   stepsToMakeEmpty(sandboxId: string, diskGiB: number): Step[]
   /** Makes a disk as a copy of another disk, without that sandbox's identity files. Instant on btrfs. */
   copyDisk(from: Original, sandboxId: string, base: string, diskGiB: number): Promise<void>
@@ -99,7 +99,7 @@ const disksName = 'disks'
 const templatesName = 'templates'
 /** File that names the base image of a disk. It is in the `etc` of the disk, so it moves with the disk. */
 const baseName = 'image'
-/** Secret seeds and ids that no two machines may share. Missing ones are made again at the next start. */
+/** Secret seeds and ids that no two machines may share. A missing file is made again at the next start. */
 const seeds = ['var/lib/systemd/random-seed', 'var/lib/urandom/random-seed', 'var/lib/dbus/machine-id']
 
 export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> => {
@@ -341,7 +341,9 @@ class DiskPool implements StoragePool {
 
 const bytesOf = (diskGiB: number) => Math.round(diskGiB * GiB)
 
-/** A disk above this limit can be read, and files in it removed, but nothing can be added. */
+/**
+ * The limit of a disk during a restore, in bytes. Above it a disk can be read, and files in it removed, but nothing can be added.
+ */
 const bytesWithRoom = (diskGiB: number) => Math.round(diskGiB * GiB * (1 + roomForRestore)) + roomForStart
 
 const stepsToFinish = (path: string, base: string): Step[] => {

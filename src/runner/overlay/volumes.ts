@@ -11,7 +11,7 @@ import { runSteps, type Step, step } from '../launch.ts'
 const coming = '.coming-'
 const leaving = '.leaving-'
 
-/** Copies that are made together. */
+/** Copies that are made in one batch. */
 const mostAtOnce = 32
 const copyTimeoutMs = 10 * 60_000
 const settleTimeoutMs = 2 * 60_000
@@ -136,7 +136,7 @@ export class Volumes {
     await runSteps(this.#launcher, [step.sync(this.#directory)])
   }
 
-  /** Bytes as a limit counts them; undefined if the kernel does not count. */
+  /** Bytes of a volume, as its disk limit counts them; undefined if the kernel does not count them. */
   async sizeOf(name: string): Promise<number | undefined> {
     if (!this.#areSubvolumes) return undefined
     const path = this.pathOf(name)
