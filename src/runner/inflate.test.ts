@@ -21,7 +21,7 @@ const text = Buffer.from('what was packed\n'.repeat(100_000))
 const packedBy = (program: string) => (input: Buffer) => execFileSync(program, ['-c'], { input, maxBuffer: 2 ** 28 })
 const packers = { gzip: gzipSync, zstd: zstdCompressSync, bzip2: packedBy('bzip2'), xz: packedBy('xz') } as const
 
-/** Running decompressor processes: the kernel's status text of each. */
+/** The kernel's status text of each decompressor process that runs now. */
 const running = () =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -34,7 +34,7 @@ const running = () =>
       }
     })
 
-suite('inflate', () => {
+suite('decompression of hostile data', () => {
   for (const kind of ['gzip', 'zstd', 'bzip2', 'xz'] as const) {
     test(`${kind}: the contents come back, also of several parts in one stream`, async () => {
       const packed = packers[kind](text)

@@ -76,7 +76,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.equal(await statusOf('CapBnd'), '00000000800405fb')
   })
 
-  test('PID 1 is filtered too', () => {
+  test('the system call filter applies to PID 1 too', () => {
     assert.match(readFileSync(`/proc/${box.pidOf(id)}/status`, 'utf8'), /^Seccomp:\s+2$/m)
   })
 
@@ -255,7 +255,7 @@ suite('inside a sandbox', { skip: needsRoot }, () => {
     assert.equal((await box.run(id, `ls -d ${paths.join(' ')} 2>/dev/null`)).output, '')
   })
 
-  test('chmod of /dev/null inside does not change the host’s, and the number of terminals is limited', async () => {
+  test('chmod of /dev/null in a sandbox does not change the host’s; the number of terminals is limited', async () => {
     const { uid, mode } = statSync('/dev/null')
     assert.ok(uid < uidBase, `it is of ${uid}`)
     assert.equal(mode & 0o777, 0o666)

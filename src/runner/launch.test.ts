@@ -1,4 +1,4 @@
-// The built launcher. Only the tests that say so need root.
+// Tests the built launcher. Only the tests that say so need root.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import {
@@ -239,8 +239,8 @@ suite('commands that the server starts', () => {
   })
 })
 
-suite('a start that is expected', () => {
-  test('an expected start has its helper in the cgroup before the first request, and is answered', async () => {
+suite('a start that was announced', () => {
+  test('an announced start has its helper in the cgroup before the first request, and is answered', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
     const procs = join(directory, 'procs')
     writeFileSync(procs, '')

@@ -21,7 +21,7 @@ export const step = {
    */
   disarm: (path: string, firstId: number, count: number): Step => ['disarm', path, String(firstId), String(count)],
   rename: (from: string, to: string): Step => ['rename', from, to],
-  /** Syncs a file's contents, or a directory's names, to the disk. */
+  /** Writes a file's contents, or a directory's names, to the disk (fsync). */
   sync: (path: string): Step => ['sync', path],
   /** Creates a directory if it is absent. Sets owner and mode in any case. */
   directory: (path: string, owner: number, mode: number): Step => ['directory', path, String(owner), mode.toString(8)],
@@ -42,7 +42,10 @@ export const step = {
   /** Sets the owner map for later `bindMapped` steps, from owner on the disk to owner inside; format: user_namespaces(7). */
   ids: (map: string): Step => ['ids', map],
   bindMapped: (from: string, to: string): Step => ['bind-mapped', from, to],
-  /** Sets the size of /dev/shm of the sandbox whose first process this is. Comes last: later steps would act in its mount namespace. */
+  /**
+   * Sets the size of the /dev/shm of the sandbox with this first process. Must be the last step: later steps would act in its
+   * mount namespace.
+   */
   sharedMemory: (pid: number, bytes: number): Step => ['shm', String(pid), String(bytes)],
   readOnly: (path: string): Step => ['read-only', path],
   /** Becomes another program. Must be the last step. */

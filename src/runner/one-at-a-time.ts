@@ -2,7 +2,7 @@
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
-/** More than this waiting for one sandbox means that somebody asks in a loop. */
+/** Most calls that wait for one sandbox. If there are more, somebody asks in a loop. */
 const waitingLimit = 31
 
 export const oneAtATime = () => {

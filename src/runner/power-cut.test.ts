@@ -103,7 +103,7 @@ suite('after a power cut', { skip: needsRoot }, () => {
     assert.deepEqual(order, ['started', 'told of the start', 'stopped', 'told of the stop'])
   })
 
-  test('own files of a sandbox that lost their contents are written again at the next start', async () => {
+  test('a sandbox’s own files in /etc that lost their contents are written again at the next start', async () => {
     const { sandboxId, ...rest } = await parent()
     const etc = join(box.directory, 'runner/pool/disks', sandboxId, 'etc')
     await box.host.stop({ ...rest, sandboxId, generation: 2, target: 'stopped', signal: 'SIGKILL' })
