@@ -15,17 +15,17 @@ type Entry = Refreshed & { shownBytes: number } & Counts
 type Counts = { kills: number; refusals: number }
 
 export type RefresherListeners = {
-  /** Reports the number of processes killed for want of memory since the cgroup was created, each time it is read. */
+  /** Receives the number of processes killed for want of memory since the cgroup was created, each time it is read. */
   onLook: (sandboxId: string, kills: number) => void
-  /** Reports how many processes have been killed for want of memory since the last report. */
+  /** Receives how many processes have been killed for want of memory since the last report. */
   onKills: (sandboxId: string, kills: number) => void
-  /** Reports how many processes and threads could not be started since the last report, because the limit was reached. */
+  /** Receives how many processes and threads could not be started since the last report, because the limit was reached. */
   onRefusals: (sandboxId: string, refusals: number) => void
   onError: (error: unknown, sandboxId: string) => void
 }
 
 const intervalMs = 2_000
-/** Smaller changes are invisible to a reader of whole MiB. */
+/** Smaller changes of the memory in use are not shown: they are invisible to a reader of whole MiB. */
 const worthShowingBytes = 1024 * 1024
 /** Sandboxes that are refreshed in one turn of the event loop, so that requests do not wait for long. */
 const atOnce = 50

@@ -8,7 +8,10 @@ import { makeShownFiles, removeShownFiles, rewriteShownFiles } from './files.ts'
 
 type Sizes = { sandboxId: string; cpu: number; memoryGiB: number }
 
-/** Call this before a start. Returns the list of processors that the sandbox is bound to. */
+/**
+ * Chooses the processors and makes the shown files of a sandbox before a start. Returns the list of processors that it is bound
+ * to.
+ */
 export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): string | undefined => {
   const { places, hostCpuinfo } = machine
   const taken = machine.cpus?.take(sandboxId, cpu)
@@ -16,7 +19,7 @@ export const showMachine = (machine: Machine, { sandboxId, cpu, memoryGiB }: Siz
   return taken && writeCpuList(taken)
 }
 
-/** Call this after new sizes have been applied. */
+/** Updates the processors and the shown files after new sizes have been applied. */
 export const showNewSizes = async (machine: Machine, { sandboxId, cpu, memoryGiB }: Sizes): Promise<void> => {
   const { places, hostCpuinfo } = machine
   const cgroup = cgroupOf(machine, sandboxId)
