@@ -1,4 +1,4 @@
-// For tests: resets a storage pool in an image file to what a power cut would leave.
+// For tests: puts a storage pool in an image file into the state that a power cut would leave.
 import { execFileSync } from 'node:child_process'
 import { renameSync } from 'node:fs'
 import { join } from 'node:path'

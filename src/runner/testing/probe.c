@@ -121,7 +121,7 @@ static unsigned kept_for_timestamp(void) {
   return memory[0];
 }
 
-// Calls that the filter refuses by their arguments, also if the upper 32 bits, which the kernel ignores, are set.
+// Tries calls that the filter refuses by their arguments, also with the upper 32 bits set, which the kernel ignores.
 static void tell_arguments(void) {
   int pair[2], on = 1, kept = 0;
   socklen_t size = sizeof kept;
@@ -162,7 +162,7 @@ static void tell_arguments(void) {
   tell("filter-plain", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filter));
 }
 
-// Calls that the filter refuses because their kernel memory is charged to nobody.
+// Tries calls that the filter refuses because their kernel memory is charged to nobody.
 static void tell_bounds(void) {
   static char value[1008];
   static struct pollfd polled[2049];
@@ -228,7 +228,7 @@ static long call_32(const long *number) {
 static int call_x32(void) { return 1; }
 #endif
 
-// In each call, descriptor 3 is a TCP socket. Each text has the number of the call and then its arguments.
+// Makes the given calls. Each text has the number of the call and then its arguments. In each call, descriptor 3 is a TCP socket.
 static int make_calls(char **given, int is_32) {
   dup2(socket(AF_INET, SOCK_STREAM, 0), 3);
   for (; *given; given++) {

@@ -1,5 +1,5 @@
-// A host in memory with the promises of the real one, for tests of the code above it. A test can hold verbs back, make them fail,
-// and end a sandbox.
+// A host in memory that keeps the promises of the real host, for tests of the code above it. A test can hold verbs back, make
+// them fail, and end a sandbox.
 
 import type { WatchedHost } from '#src/runner/gate-link/watch.ts'
 import type { KeptHost } from '#src/runner/keeping/keeper.ts'
@@ -16,9 +16,9 @@ export class SimulatedHost implements KeptHost, WatchedHost {
   /** Sandboxes for which `cutShort` was called. */
   readonly cut: string[] = []
   readonly held = new Map<string, HeldSandbox>()
-  /** Called before a verb acts: may wait, may throw. */
+  /** Called before a verb acts. A test may wait or throw here. */
   before: (verb: Verb, sandboxId: string) => Promise<void> | void = () => undefined
-  /** The next start, pause or archive leaves the sandbox as it is, for this reason. */
+  /** The reason why the next start, pause or archive is refused and leaves the sandbox as it is. */
   refuses: string | undefined
   running = 0
   mostRunning = 0

@@ -117,7 +117,7 @@ export class TestHost {
     this.#opened = await openTestHostIn(this.instance, this.directory, this.#parts)
   }
 
-  /** Replaces the closed host by another one in the same directory. */
+  /** Replaces the closed host by another host in the same directory. */
   use(opened: OpenedHost) {
     this.#opened = opened
   }
