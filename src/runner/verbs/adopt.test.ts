@@ -22,7 +22,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box[Symbol.asyncDispose]()
   })
 
-  /** When the first process of a sandbox is killed, the kernel ends all its other processes first. */
+  /** Kills the first process of a sandbox. The kernel then ends all other processes of the sandbox first. */
   const end = async (init: ProcessIdentity) => {
     signalProcess(init, 'SIGKILL')
     assert.ok(await waitUntilGone(init, 10_000))
@@ -68,7 +68,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('the next runner finds a sandbox that ended meanwhile stopped, with a reason, and can start it again', async () => {
+  test('a sandbox that ended while no runner ran is stopped with a reason, and can be started again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo kept > /root/file')
@@ -130,7 +130,7 @@ suite('the next runner', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the next runner gives a restart of the machine as the reason', async () => {
+  test('after a restart of the machine, the next runner gives the restart as the reason', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.close()

@@ -1,5 +1,6 @@
 // The first work of a new runner: it examines the host and brings it in line with the journal. A sandbox in the journal that runs
-// is adopted; one that does not run is stopped with a reason. What is in no journal is removed. All of this is logged.
+// is adopted. A sandbox in the journal that does not run is stopped with a reason. Everything that is in no journal is removed.
+// All of this is logged.
 import { readdir } from 'node:fs/promises'
 import { inParallel } from '#src/kit/in-parallel.ts'
 import { settlesWithin } from '#src/kit/settles-within.ts'
@@ -48,7 +49,8 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }
     machine.log.info({ sandboxId, cause }, 'ended while no runner looked')
-    // An interrupted start is no end. Without a cause, the keeper starts the sandbox again if that is still assigned.
+    // An interrupted start does not count as an end. Without a cause, the keeper starts the sandbox again if that is still
+    // assigned.
     const wasStarted = run === undefined || run.pid !== undefined
     const stopped: Spec = { assignment: spec.assignment, status: 'stopped', ...(wasStarted ? { cause } : {}) }
     await machine.journal.writeSpec(sandboxId, stopped)

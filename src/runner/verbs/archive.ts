@@ -13,7 +13,9 @@ import type { Assignment, Progress } from '#src/wire/runner-link.ts'
 
 export type Transfer = { signal: AbortSignal; onProgress: (progress: Progress) => void }
 
-/** When this resolves, the archive is whole and recorded in the journal. The disk is still there. */
+/**
+ * Stores the disk as an archive. When this resolves, the archive is whole and recorded in the journal. The disk is still there.
+ */
 export const archiveDisk = async (
   { journal, pool, archiveStore: store }: Machine,
   assignment: Assignment,

@@ -12,8 +12,8 @@ import { LaunchFailed, runSteps, step } from '../launch.ts'
 import { startEntrypoint } from './entrypoint.ts'
 
 /**
- * The journal is written last and not waited for. If a power cut or a new runner finds the old entry, control sends the
- * assignment again. A refusal leaves every size as it was, and is on the disk before control hears of it.
+ * Applies the assignment. The journal is written last and not waited for. If a power cut or a new runner finds the old entry,
+ * control sends the assignment again. A refusal leaves every size as it was, and is on the disk before control hears of it.
  */
 export const changeSandbox = async (
   machine: Machine,
@@ -45,11 +45,12 @@ export const changeSandbox = async (
 }
 
 /**
- * The fields worth a write to the journal. Pause and resume change only the others, so they write nothing: control repeats them.
+ * The fields worth a write to the journal. Pause and resume change only the other fields, so they write nothing: control repeats
+ * them.
  */
 const lasting = (assignment: Assignment) => ({ ...assignment, generation: 0, target: 0, signal: 0 })
 
-/** Returns a sentence if the sandbox cannot have the new sizes. */
+/** Applies new sizes. Returns a sentence if the sandbox cannot have them. */
 const resize = async (
   machine: Machine,
   now: Assignment,

@@ -1,5 +1,5 @@
-// Removes a sandbox and everything it had. Once its journal is disowned nothing can bring the sandbox back. A runner that is
-// killed during a destroy leaves only rubbish for the next runner to remove.
+// Removes a sandbox and everything it had. Once its journal entry is disowned, nothing can bring the sandbox back. A runner that
+// is killed during a destroy leaves only files for the next runner to remove.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import { removeArchives } from '#src/runner/archive/remove.ts'
@@ -10,7 +10,10 @@ import { clearSandbox } from './clear.ts'
 /** A slow or failing store delays a destroy by at most this time. */
 const archivesGoWithinMs = 2_000
 
-/** Archives are removed only on control's request: a sandbox that this runner has lost may exist on another one. */
+/**
+ * Destroys a sandbox. Its archives are removed only on control's request: a sandbox that this runner has lost may exist on
+ * another runner.
+ */
 export const destroySandbox = async (
   machine: Machine,
   sandboxId: string,
@@ -26,7 +29,7 @@ export const destroySandbox = async (
   else await journal.forget(sandboxId)
 }
 
-/** Failed removals are retried until they work. */
+/** Tries once to remove the archives of a destroyed sandbox. If that fails, a later call tries again. */
 const removeOwedArchives = async (machine: Machine, sandboxId: string): Promise<void> => {
   try {
     await removeArchives({ store: machine.archiveStore, sandboxId })

@@ -91,7 +91,7 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     const { sandboxId } = assignment
     await killable.does({ verb: 'start', assignment })
     await killable.kill()
-    // The runner was killed before its last write to `run.json`, so the next one cannot know how far the start had come.
+    // The runner was killed before its last write to `run.json`, so the next runner cannot know how far the start had come.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { bootId, slot } = JSON.parse(readFileSync(path, 'utf8'))
     writeFileSync(path, JSON.stringify({ bootId, slot }))

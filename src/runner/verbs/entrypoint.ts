@@ -1,6 +1,6 @@
-// Runs the sandbox's entrypoint, once at each start. The agent knows whether it has run, so repeated calls are safe. A failed
-// entrypoint changes nothing else. The call holds up a start, a claim or an adoption, so it waits no longer than for any first
-// answer of the agent.
+// Runs the sandbox's entrypoint, once at each start. The agent knows whether the entrypoint has run, so repeated calls are safe.
+// A failed entrypoint changes nothing else. A start, a claim or an adoption waits for this call, so it waits no longer than for
+// any first answer of the agent.
 
 import { settlesWithin } from '#src/kit/settles-within.ts'
 import type { Machine } from '#src/runner/machine/machine.ts'

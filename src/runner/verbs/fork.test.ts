@@ -62,7 +62,7 @@ suite('fork', { skip: needsRoot }, () => {
     assert.equal(box.host.get(parent.sandboxId)?.status, 'stopped')
   })
 
-  test('forks of a disk that is written all the time have no gap, and the writer loses nothing', async () => {
+  test('forks of a disk that is constantly written have no gap in the data, and the writer loses nothing', async () => {
     const parent = await box.started()
     await said(parent, '(i=0; while [ ! -e /dev/shm/end ]; do i=$((i+1)); echo $i; done > /root/log) 2>&1 &')
     const children = Array.from({ length: 6 }, () => childOf(parent))
@@ -109,7 +109,7 @@ suite('fork', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(unborn.sandboxId), [])
   })
 
-  test('a fork of a missing sandbox fails for good, and nothing is left of it', async () => {
+  test('a fork of a missing sandbox fails and is not retried, and nothing is left of it', async () => {
     const child = childOf(box.assignment())
     await assert.rejects(box.host.start(child), (error) => error instanceof NotRecoverable)
     assert.equal(box.host.get(child.sandboxId)?.status, 'error')
@@ -190,7 +190,7 @@ suite('an image made of a sandbox', { skip: needsRoot }, () => {
     await assert.rejects(box.host.start(box.assignment({ image: 'tool', isNew: true })), /tool is not on this runner/)
   })
 
-  test('a template of a missing sandbox fails for good', async () => {
+  test('a template of a missing sandbox fails and is not retried', async () => {
     await assert.rejects(box.host.snapshot(box.assignment().sandboxId, 'none'), NotRecoverable)
   })
 })

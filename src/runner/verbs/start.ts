@@ -45,7 +45,7 @@ const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 const ownPathOf = ({ images }: Pick<Machine, 'images'>, { env }: Assignment, base: string): string =>
   env['PATH'] ?? images.configOf?.(base)?.env['PATH'] ?? defaultPath
 
-/** The script contains the sandbox's PATH, because `su -` and login servers remove it from the environment. */
+/** Text of a login script that sets the sandbox's PATH again, because `su -` and login servers remove it from the environment. */
 const loginScript = (path: string): string => `_alcove_own='${path.replaceAll("'", `'\\''`)}'\n${loginPath}`
 
 const agentAnswersWithinMs = 10_000
@@ -91,7 +91,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   }
 }
 
-/** Source of the disk of a sandbox that has none yet, if it is not the image. */
+/** Source of the disk of a sandbox that has no disk yet, if the source is not the image. */
 export type DiskFrom = Transfer & {
   /** Makes the disk as a copy of another sandbox's disk. Returns the base image. */
   copyDisk: (() => Promise<string>) | undefined
@@ -285,7 +285,10 @@ const ownEtc = (etc: string, hostname: string, resolvers: readonly string[], log
   ]
 }
 
-/** The agent's socket listens before PID 1 runs, so a request can be sent at once. The answer proves that PID 1 runs. */
+/**
+ * Throws unless the agent answers, which proves that PID 1 runs. Its socket listens before PID 1 runs, so the request can be sent
+ * at once.
+ */
 const checkAgentAnswers = async ({ agentAt, places }: Machine, sandboxId: string) => {
   const answer = agentAt(socketOf(places, sandboxId)).info()
   if (!(await settlesWithin(answer, agentAnswersWithinMs))) throw new Error('The agent of the sandbox does not answer.')

@@ -9,10 +9,10 @@ import type { Assignment } from '#src/wire/runner-link.ts'
 import { clearSandbox } from './clear.ts'
 
 const graceMs = 10_000
-/** How long, after the grace, the runner waits for the agent's answer. */
+/** How long, after the grace period, the runner waits for the agent's answer. */
 const answerMs = 2_000
 
-/** `hurry` ends the grace period early, because a forced stop or a destroy was requested meanwhile. */
+/** Stops a sandbox. `hurry` ends the grace period early, because a forced stop or a destroy was requested meanwhile. */
 export const stopSandbox = async (
   machine: Machine,
   assignment: Assignment,
