@@ -47,7 +47,7 @@ const roomOf = (file: string): string | undefined => {
   return rooms[program]?.find((room) => isBelow(path, room))
 }
 
-suite('walls', () => {
+suite('allowed imports and writers', () => {
   test('the test finds imports, and each of them names a file that exists', () => {
     assert.ok(imports.length > 100)
     assert.deepEqual(imports.filter(({ target }) => !existsSync(join(root, target))).map(say), [])
@@ -182,7 +182,7 @@ suite('walls', () => {
     )
   })
 
-  test('the state of a snapshot is written in one file, by the table of its moves', () => {
+  test('the state of a snapshot is written in only one file, which follows the table of its moves', () => {
     const isWriting =
       /\b(?:insert\s+into|delete\s+from)\s+snapshots\b|\bupdate\s+snapshots\s+set\b(?:(?!\bwhere\b)[^`])*\bstate\s*=/i
     assert.deepEqual(
