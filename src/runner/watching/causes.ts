@@ -8,7 +8,10 @@ import { kernelWordOf } from './kernel-log.ts'
 
 const limit = (memoryGiB: number) => `(limit ${memoryGiB} GiB)`
 
-/** Processes inside cannot have ended PID 1: the kernel drops their signals to it, and the filter forbids setting its limits. */
+/**
+ * Finds out why a sandbox ended. Processes inside cannot have ended PID 1: the kernel drops their signals to it, and the filter
+ * forbids setting its limits.
+ */
 export const causeOfEnd = async (machine: Machine, memoryGiB: number, run: Run | undefined): Promise<Cause> => {
   if (run === undefined || run.bootId !== machine.bootId) return { detail: 'The machine was restarted.' }
   const { pid, startTime } = run

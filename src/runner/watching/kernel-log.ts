@@ -9,8 +9,8 @@ type KernelWord = 'out of memory' | 'crashed'
 const ticksPerSecond = 100
 
 /**
- * Searches lines of the form `[12345.678901] text`, oldest first. A process chooses its own name, but 15 characters are too few
- * to forge a line about another process.
+ * Searches lines of the form `[12345.678901] text`, ordered oldest first. A process chooses its own name, but 15 characters are
+ * too few to forge a line about another process.
  */
 export const findKernelWord = (log: string, { pid, startTime }: Init): KernelWord | undefined => {
   const killed = new RegExp(`(?:^|: )Killed process ${pid} \\(`)

@@ -21,9 +21,12 @@ type Listeners = {
   /** Called when a sandbox fills kernel memory that no limit counts, and again while it continues. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   holdStill: ExperimentParts['holdStill']
-  /** Called when processes were killed for want of memory. If it returns false, it is called again later. */
+  /** Called when processes were killed for want of memory. If the function returns false, it is called again later. */
   onKills: (sandboxId: string, kills: number) => boolean
-  /** Called when processes could not be started because the limit was reached. If it returns false, it is called again later. */
+  /**
+   * Called when processes could not be started because the limit was reached. If the function returns false, it is called again
+   * later.
+   */
   onRefusals: (sandboxId: string, refusals: number) => boolean
 }
 
