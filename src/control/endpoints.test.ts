@@ -52,6 +52,7 @@ const ours: Record<string, string> = {
   isPublic: 'true',
   port: '80',
   token: 'abcdefghijklmnop',
+  signedPreviewToken: 'abcdefghijklmnop',
   provider: 'no-such',
   providerUserId: 'no-such',
   authToken: 'abcdefghijklmnop',

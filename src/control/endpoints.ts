@@ -2,6 +2,7 @@
 
 import { accessRoutes } from './access/access.ts'
 import type { GateParts } from './access/gate-links.ts'
+import { previewQuestionRoutes } from './access/preview-questions.ts'
 import { previewRoutes } from './access/preview-routes.ts'
 import { sandboxTelemetryRoutes } from './access/telemetry.ts'
 import { apiKeyRoutes } from './api-keys/routes.ts'
@@ -75,6 +76,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...warmPoolRoutes(parts),
   ...sandboxRoutes(byKey(parts)),
   ...meterRoutes(parts),
+  ...previewQuestionRoutes(parts),
   ...previewRoutes(byKey(parts)),
   ...accessRoutes(byKey(parts)),
   ...runnerRoutes(byKey(parts)),

@@ -24,7 +24,8 @@ const tokenLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 const newToken = () => Array.from({ length: tokenLength }, () => tokenLetters[randomInt(tokenLetters.length)]).join('')
 
-const readPort = (text: string): number => {
+/** 400 for a text that is no port, or for a port that has no preview. */
+export const readPort = (text: string): number => {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (port < 1 || port > 65_535) throw new Problem('bad_request', 'params.port must be a port from 1 to 65535')
   if (reservedPorts.includes(port) && port !== toolboxPort)

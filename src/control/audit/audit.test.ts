@@ -17,11 +17,11 @@ const { ours, theirs } = organizations
 const read = async (client: Client, query: Record<string, string> = {}, path = `/audit/organizations/${ours}`) => {
   const reply = await client.get(`${path}?${new URLSearchParams(query)}`)
   assert.equal(reply.status, 200, reply.text)
-  return reply.body as { items: AuditEntry[]; nextCursor: string | null }
+  return reply.body as { items: AuditEntry[]; total: number; totalPages: number; nextToken?: string }
 }
 
-/** Audit rows as pairs of action and status, newest first. */
-const told = ({ items }: { items: AuditEntry[] }) => items.map(({ action, statusCode }) => [action, statusCode])
+/** Audit rows as pairs of call and status, newest first. */
+const told = ({ items }: { items: AuditEntry[] }) => items.map(({ call, statusCode }) => [call, statusCode])
 
 const rows = async ({ database }: TestControl) =>
   await database.sql<{ action: string; status: number | null; text: string }[]>`
@@ -63,9 +63,12 @@ suite('the trail of a write', () => {
       keyName: 'owner',
       ipAddress: '127.0.0.1',
       userAgent: 'curl/8',
-      action: 'POST /api-keys',
-      params: {},
+      call: 'POST /api-keys',
+      action: 'create',
+      targetType: 'api_key',
+      targetId: 'robot',
       targets: ['robot'],
+      params: {},
       statusCode: 201,
     })
   })
@@ -130,9 +133,9 @@ suite('the trail of a write', () => {
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
     await app.as('member').post('/sandbox/box/autostop/7')
-    const [setting] = (await read(app.as('owner'), { target: 'box' })).items
+    const [setting] = (await read(app.as('owner'), { 'targetId[eq]': 'box' })).items
     assert.deepEqual([setting?.params, setting?.targets], [{ sandboxIdOrName: 'box', interval: '7' }, ['box', id]])
-    assert.equal((await read(app.as('owner'), { target: id })).items.length, 2)
+    assert.equal((await read(app.as('owner'), { 'targetId[eq]': id })).items.length, 2)
   })
 
   test('refusals are recorded with their code: by the guard, by schema, or by a rule', async () => {
@@ -312,7 +315,7 @@ suite('a row before the write', () => {
     }
     const [entry] = (await read(app.as('owner'))).items
     assert.deepEqual(
-      [entry?.actorId, entry?.action, entry?.statusCode],
+      [entry?.actorId, entry?.call, entry?.statusCode],
       [userId('owner'), 'DELETE /api-keys/{userId}/{name}', undefined],
     )
   })
@@ -332,10 +335,10 @@ suite('GET /audit/organizations/{organizationId}', () => {
     await writeFive(app)
     const seen: string[] = []
     for (let cursor: string | null = ''; cursor !== null; ) {
-      const page = await read(app.as('owner'), { limit: '2', ...(cursor === '' ? {} : { cursor }) })
+      const page = await read(app.as('owner'), { limit: '2', ...(cursor === '' ? {} : { nextToken: cursor }) })
       seen.push(...page.items.flatMap(({ targets }) => targets))
       await app.as('owner').post('/api-keys', { name: `later-${seen.length}`, permissions: [] })
-      cursor = page.nextCursor
+      cursor = page.nextToken ?? null
     }
     assert.deepEqual(seen, ['key-5', 'key-4', 'key-3', 'key-2', 'key-1'])
   })
@@ -344,15 +347,15 @@ suite('GET /audit/organizations/{organizationId}', () => {
     await using app = await startControl()
     for (let n = 1; n <= 4; n += 1) await app.as('owner').post('/api-keys', { name: `key-${n}`, permissions: [] })
     const first = await read(app.as('owner'), { limit: '3' })
-    const second = await read(app.as('owner'), { limit: '3', cursor: first.nextCursor! })
+    const second = await read(app.as('owner'), { limit: '3', nextToken: first.nextToken! })
     assert.deepEqual(
       [...first.items, ...second.items].map(({ targets }) => targets[0]),
       ['key-4', 'key-3', 'key-2', 'key-1'],
     )
-    assert.equal(second.nextCursor, null)
+    assert.equal(second.nextToken, undefined)
   })
 
-  test('200 filters by time, actor, action and target, one at a time and all together', async () => {
+  test('200 filters by time, actor, action, status and target, one at a time and all together', async () => {
     await using app = await startControl()
     const start = app.clock.now().getTime()
     await writeFive(app)
@@ -360,13 +363,42 @@ suite('GET /audit/organizations/{organizationId}', () => {
     const minute = (n: number) => new Date(start + n * 60_000).toISOString()
     const targets = async (query: Record<string, string>) =>
       (await read(app.as('owner'), query)).items.map(({ targets: [target] }) => target)
-    assert.deepEqual(await targets({ from: minute(1), to: minute(3) }), ['key-3', 'key-2'])
-    assert.deepEqual(await targets({ actor: userId('member') }), ['nothing'])
-    assert.deepEqual(await targets({ action: 'DELETE /api-keys/{name}' }), ['nothing'])
-    assert.deepEqual(await targets({ target: 'key-4' }), ['key-4'])
-    const all = { from: minute(0), to: minute(9), actor: userId('owner'), action: 'POST /api-keys', target: 'key-1' }
+    assert.deepEqual(await targets({ from: minute(1), to: minute(2) }), ['key-3', 'key-2'])
+    assert.deepEqual(await targets({ 'createdAt[gt]': minute(1), 'createdAt[lt]': minute(3) }), ['key-3'])
+    assert.deepEqual(await targets({ 'actorId[eq]': userId('member') }), ['nothing'])
+    assert.deepEqual(await targets({ 'actorEmail[not]': 'owner@example.com' }), ['nothing'])
+    assert.deepEqual(await targets({ 'action[eq]': 'delete' }), ['nothing'])
+    assert.deepEqual(await targets({ 'action[notIn]': 'create,update' }), ['nothing'])
+    assert.deepEqual(await targets({ 'statusCode[gte]': '400' }), ['nothing'])
+    assert.deepEqual(await targets({ 'statusCode[in]': '403,409' }), ['nothing'])
+    assert.deepEqual(await targets({ 'targetType[not]': 'api_key' }), [])
+    assert.deepEqual(await targets({ 'targetId[in]': 'key-4,key-2' }), ['key-4', 'key-2'])
+    const all = {
+      ...{ from: minute(0), to: minute(9), 'actorId[eq]': userId('owner') },
+      ...{ 'targetType[eq]': 'api_key', 'action[in]': 'create', 'targetId[eq]': 'key-1' },
+    }
     assert.deepEqual(await targets(all), ['key-1'])
-    assert.deepEqual(await targets({ ...all, actor: userId('member') }), [])
+    assert.deepEqual(await targets({ ...all, 'actorId[eq]': userId('member') }), [])
+  })
+
+  test('200 pages by number with the total, and a call that is served no more is an update of something else', async () => {
+    await using app = await startControl()
+    await writeFive(app)
+    assert.equal((await read(app.as('owner'))).total, 5)
+    await app.database.sql`update audit_log set action = 'POST /gone' where targets[1] = 'key-5'`
+    const second = await read(app.as('owner'), { limit: '2', page: '2' })
+    assert.deepEqual([second.total, second.totalPages], [5, 3])
+    assert.deepEqual(
+      second.items.map(({ targetId }) => targetId),
+      ['key-3', 'key-2'],
+    )
+    assert.deepEqual((await read(app.as('owner'), { limit: '2', page: '9' })).items, [])
+    const other = await read(app.as('owner'), { 'targetType[eq]': 'other', 'action[eq]': 'update' })
+    assert.deepEqual(
+      other.items.map(({ targetId, call }) => [targetId, call]),
+      [['key-5', 'POST /gone']],
+    )
+    assert.equal((await read(app.as('owner'), { 'action[not]': 'update' })).total, 4)
   })
 
   test('200 to a key with read:audit_logs alone, 403 to a key with all other permissions', async () => {
@@ -389,22 +421,24 @@ suite('GET /audit/organizations/{organizationId}', () => {
     }
   })
 
-  test('400 for a foreign cursor, a limit out of bounds, and an invalid time', async () => {
+  test('400 for a foreign token, a limit out of bounds, and an invalid time', async () => {
     await using app = await startControl()
     const listing = Buffer.from(JSON.stringify(['name', 'desc', 'a', 'b'])).toString('base64url')
     const forged = Buffer.from(JSON.stringify(['audit', 'desc', '2026-01-01T00:00:00.000Z', '1; drop'])).toString(
       'base64url',
     )
     const wrong = [
-      `cursor=${listing}`,
-      `cursor=${forged}`,
-      'cursor=x',
+      `nextToken=${listing}`,
+      `nextToken=${forged}`,
+      'nextToken=x',
       'limit=0',
       'limit=201',
       'from=yesterday',
       'to=%2B275760-09-13T00:00:00Z',
-      `actor=${'x'.repeat(256)}`,
-      'target=%00',
+      `actorId[eq]=${'x'.repeat(256)}`,
+      'targetId[in]=%00',
+      'page=0',
+      'statusCode[gt]=many',
     ]
     for (const query of wrong) {
       const reply = await app.as('owner').get(`/audit/organizations/${ours}?${query}`)

@@ -1,6 +1,7 @@
-// `/audit` (our own addition): who changed what, from where, and with what result.
+// `/audit`: who changed what, from where, and with what result.
 import { type ControlRoute, route } from '../auth/route.ts'
-import { AuditPage, AuditQuery, OrganizationId, ServerAuditQuery } from './schemas.ts'
+import { listScenarios } from './scenarios.ts'
+import { AuditPage, AuditQuery, AuditScenarios, OrganizationId, ServerAuditQuery } from './schemas.ts'
 import { type AuditParts, listAudit } from './service.ts'
 
 export const auditRoutes = (parts: AuditParts): ControlRoute[] => [
@@ -11,13 +12,21 @@ export const auditRoutes = (parts: AuditParts): ControlRoute[] => [
     summary: 'The audit log of the whole server, newest first (ours).',
     query: ServerAuditQuery,
     replies: { 200: AuditPage },
-    run: ({ query: { organizationId, ...query } }) => listAudit(parts, organizationId, query),
+    run: ({ query }) => listAudit(parts, query.organizationId, query),
+  }),
+  route({
+    method: 'GET',
+    path: '/audit/scenarios',
+    needs: 'user',
+    summary: 'The actions that the audit log can show, by the kind of thing they act on.',
+    replies: { 200: AuditScenarios },
+    run: () => ({ targets: listScenarios() }),
   }),
   route({
     method: 'GET',
     path: '/audit/organizations/:organizationId',
     needs: 'read:audit_logs',
-    summary: 'The audit log of an organization, newest first (ours).',
+    summary: 'The audit log of an organization, newest first.',
     params: OrganizationId,
     query: AuditQuery,
     replies: { 200: AuditPage },

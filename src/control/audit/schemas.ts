@@ -1,55 +1,104 @@
-// The shapes of `/audit` (our own addition). Names follow the public clients where those have one.
+// The shapes of `/audit`: those of the public API, with fields of our own beside them.
 import Type, { type Static } from 'typebox'
-import { orNull, PathText } from '#src/http/shapes.ts'
+import { DateTime, PathText } from '#src/http/shapes.ts'
 
 const Id = Type.String({ maxLength: 255 })
-const DateTime = Type.String({ format: 'date-time', maxLength: 64 })
+const Status = Type.Integer({ minimum: 0, maximum: 999 })
+/** In lists, which are not converted. */
+const StatusText = Type.String({ maxLength: 3, pattern: '^\\d{1,3}$', description: 'a status code' })
 
-const filters = {
-  cursor: Type.Optional(Type.String({ maxLength: 2048 })),
-  limit: Type.Integer({ minimum: 1, maximum: 200, default: 100 }),
-  from: Type.Optional(DateTime),
-  to: Type.Optional(DateTime),
-  actor: Type.Optional(Id),
-  action: Type.Optional(Id),
-  target: Type.Optional(Id),
+/** The filters of a field: one value, or a list of at most 100. */
+const filtersOf = (name: string, shape: typeof Id | typeof Status, inList: typeof Id = Id) => ({
+  [`${name}[eq]`]: Type.Optional(shape),
+  [`${name}[not]`]: Type.Optional(shape),
+  [`${name}[in]`]: Type.Optional(Type.Array(inList, { maxItems: 100 })),
+  [`${name}[notIn]`]: Type.Optional(Type.Array(inList, { maxItems: 100 })),
+})
+
+/** The text fields that can be filtered. */
+export const filteredTexts = ['id', 'actorId', 'actorEmail', 'action', 'targetType', 'targetId'] as const
+
+const bounds = {
+  'createdAt[gte]': Type.Optional(DateTime),
+  'createdAt[lte]': Type.Optional(DateTime),
+  'createdAt[gt]': Type.Optional(DateTime),
+  'createdAt[lt]': Type.Optional(DateTime),
+  'statusCode[gte]': Type.Optional(Status),
+  'statusCode[lte]': Type.Optional(Status),
+  'statusCode[gt]': Type.Optional(Status),
+  'statusCode[lt]': Type.Optional(Status),
 }
 
-export const AuditQuery = Type.Object(filters)
-export type AuditQuery = Static<typeof AuditQuery>
+const pages = {
+  page: Type.Integer({ minimum: 1, maximum: 1_000_000, default: 1 }),
+  limit: Type.Integer({ minimum: 1, maximum: 200, default: 100 }),
+  nextToken: Type.Optional(
+    Type.String({ maxLength: 2048, description: 'Where the next page begins; `page` is ignored then.' }),
+  ),
+  from: Type.Optional(DateTime),
+  to: Type.Optional(DateTime),
+}
 
-export const ServerAuditQuery = Type.Object({ ...filters, organizationId: Type.Optional(Id) })
+const filters = Object.assign(
+  {},
+  ...filteredTexts.map((name) => filtersOf(name, Id)),
+  filtersOf('statusCode', Status, StatusText),
+)
+
+const AuditFilters = Type.Object({ ...pages, ...bounds })
+export const AuditQuery = Type.Object({ ...pages, ...bounds, ...filters }) as typeof AuditFilters
+/** A filter such as `action[eq]` is read by its name. */
+export type AuditQuery = Static<typeof AuditFilters> & Readonly<Record<`${string}[${string}]`, unknown>>
+
+const ofOrganization = { organizationId: Type.Optional(Id) }
+const ServerAuditFilters = Type.Object({ ...AuditFilters.properties, ...ofOrganization })
+export const ServerAuditQuery = Type.Object({
+  ...AuditQuery.properties,
+  ...ofOrganization,
+}) as typeof ServerAuditFilters
 
 export const AuditEntry = Type.Object({
   id: Type.String(),
   createdAt: DateTime,
-  /** Absent: the call was in no organization, or in one that its actor did not belong to. */
-  organizationId: Type.Optional(Type.String()),
+  organizationId: Type.Optional(
+    Type.String({
+      description: 'Absent: the call was in no organization, or in one that its actor did not belong to.',
+    }),
+  ),
   actorId: Type.String(),
   actorEmail: Type.String(),
-  credential: Type.Enum(['api_key', 'jwt', 'portal', 'sso']),
-  /** The name of the API key. */
-  keyName: Type.Optional(Type.String()),
+  credential: Type.Enum(['api_key', 'jwt', 'portal', 'sso'], { description: 'Ours.' }),
+  keyName: Type.Optional(Type.String({ description: 'The name of the API key (ours).' })),
   ipAddress: Type.String(),
   userAgent: Type.String(),
-  /** The `X-Request-Id` of the answer. */
-  requestId: Type.String(),
-  /** Method and path template: `POST /sandbox/{sandboxIdOrName}/stop`. */
+  requestId: Type.String({ description: 'The `X-Request-Id` of the answer (ours).' }),
+  call: Type.String({ description: 'Method and path: `POST /sandbox/{sandboxIdOrName}/stop` (ours).' }),
   action: Type.String(),
-  /** The parameters of the path. */
-  params: Type.Record(Type.String(), Type.String()),
-  /** Ids and names of the targets, including those in the answer. */
-  targets: Type.Array(Type.String()),
-  /** Absent: the call is still running, or the server was killed during it. */
-  statusCode: Type.Optional(Type.Integer()),
-  /** The problem code, if the call was refused. */
-  code: Type.Optional(Type.String()),
+  targetType: Type.String(),
+  targetId: Type.Optional(Type.String()),
+  targets: Type.Array(Type.String(), {
+    description: 'The ids and names of all targets, including those in the answer (ours).',
+  }),
+  params: Type.Record(Type.String(), Type.String(), { description: 'The parameters of the path (ours).' }),
+  statusCode: Type.Optional(
+    Type.Integer({ description: 'Absent: the call is still running, or the server was killed during it.' }),
+  ),
+  code: Type.Optional(Type.String({ description: 'The code of a refusal (ours).' })),
+  errorMessage: Type.Optional(Type.String({ description: 'What the code means.' })),
 })
 export type AuditEntry = Static<typeof AuditEntry>
 
 export const AuditPage = Type.Object({
   items: Type.Array(AuditEntry),
-  nextCursor: orNull(Type.String()),
+  total: Type.Integer(),
+  page: Type.Integer(),
+  totalPages: Type.Integer(),
+  nextToken: Type.Optional(Type.String()),
+})
+export type AuditPage = Static<typeof AuditPage>
+
+export const AuditScenarios = Type.Object({
+  targets: Type.Array(Type.Object({ targetType: Type.String(), actions: Type.Array(Type.String()) })),
 })
 
 export const OrganizationId = Type.Object({ organizationId: PathText })

@@ -1,12 +1,17 @@
 // Reads the audit log: newest first, page by page.
-import { Problem } from '#src/problems.ts'
+import { Problem, problems } from '#src/problems.ts'
 import { readCursor, writeCursor } from '../cursor.ts'
 import type { Parts } from '../parts.ts'
-import type { AuditEntry, AuditQuery } from './schemas.ts'
-import { type EntryRow, listEntries } from './store.ts'
+import { scenarioOf } from './scenarios.ts'
+import type { AuditEntry, AuditPage, AuditQuery } from './schemas.ts'
+import { countEntries, type EntryRow, listEntries } from './store.ts'
 import type { Trail } from './trail.ts'
 
 export type AuditParts = Pick<Parts, 'database'> & { trail: Pick<Trail, 'settled'> }
+
+/** Several problems share a code; the first of them has the general sentence. */
+const meaningOf = (status: number | null, code: string): string =>
+  Object.values(problems).find(([itsStatus, itsCode]) => itsStatus === status && itsCode === code)?.[2] ?? code
 
 const asEntry = (row: EntryRow): AuditEntry => ({
   id: String(row.id),
@@ -19,55 +24,45 @@ const asEntry = (row: EntryRow): AuditEntry => ({
   ipAddress: row.client_address,
   userAgent: row.user_agent,
   requestId: row.request_id,
-  action: row.action,
-  params: row.params,
+  call: row.action,
+  ...scenarioOf(row.action),
+  ...(row.targets[0] === undefined ? {} : { targetId: row.targets[0] }),
   targets: row.targets,
+  params: row.params,
   ...(row.status === null ? {} : { statusCode: row.status }),
-  ...(row.code === null ? {} : { code: row.code }),
+  ...(row.code === null ? {} : { code: row.code, errorMessage: meaningOf(row.status, row.code) }),
 })
 
 const order = { sort: 'audit', order: 'desc', valueIs: 'time' } as const
 
-const readAfter = (cursor: string) => {
-  const { value, id } = readCursor(cursor, order)
-  if (!/^\d{1,15}$/.test(id)) throw new Problem('bad_request', 'query.cursor is not one that was given out here')
+const readAfter = (token: string) => {
+  const { value, id } = readCursor(token, order)
+  if (!/^\d{1,15}$/.test(id)) throw new Problem('bad_request', 'query.nextToken is not one that was given out here')
   return { at: value as string, id: Number(id) }
 }
 
-/** Only years of four digits, because the database can store no others. */
-const readTime = (name: string, text: string | undefined): Date | undefined => {
-  if (text === undefined) return undefined
-  const time = new Date(text)
-  const year = time.getUTCFullYear()
-  if (!(year >= 1 && year <= 9999)) throw new Problem('bad_request', `query.${name} is not a date`)
-  return time
-}
-
-/** `organizationId` undefined: the rows of the whole server. */
+/** Lists the rows of an organization, or of the whole server if `organizationId` is undefined. */
 export const listAudit = async (
-  { database, trail }: AuditParts,
+  { database: { sql }, trail }: AuditParts,
   organizationId: string | undefined,
-  { cursor, limit, from, to, actor, action, target }: AuditQuery,
-): Promise<{ items: AuditEntry[]; nextCursor: string | null }> => {
-  const filter = {
-    organizationId,
-    from: readTime('from', from),
-    to: readTime('to', to),
-    actor,
-    action,
-    target,
-    after: cursor === undefined ? undefined : readAfter(cursor),
-  }
+  query: AuditQuery,
+): Promise<AuditPage> => {
+  const { page, limit, nextToken } = query
+  const after = nextToken === undefined ? undefined : readAfter(nextToken)
   // Waits until the outcome of every answered call is in the log.
   await trail.settled()
-  const rows = await listEntries(database.sql, filter, limit + 1)
+  const filter = { organizationId, query }
+  const total = await countEntries(sql, filter)
+  const skipped = after === undefined ? (page - 1) * limit : 0
+  const rows = skipped >= total ? [] : await listEntries(sql, { ...filter, after, skipped }, limit + 1)
   const items = rows.slice(0, limit)
   const last = rows.length > limit ? items.at(-1) : undefined
+  const next = last && { sort: order.sort, order: order.order, value: last.at.toISOString(), id: String(last.id) }
   return {
     items: items.map(asEntry),
-    nextCursor:
-      last === undefined
-        ? null
-        : writeCursor({ sort: order.sort, order: order.order, value: last.at.toISOString(), id: String(last.id) }),
+    total,
+    page,
+    totalPages: Math.ceil(total / limit),
+    ...(next === undefined ? {} : { nextToken: writeCursor(next) }),
   }
 }

@@ -1,5 +1,7 @@
 // The SQL of the audit log.
 import type { Sql } from '../storage/database.ts'
+import { conditionsOf } from './filters.ts'
+import type { AuditQuery } from './schemas.ts'
 
 export type Entry = {
   at: Date
@@ -70,31 +72,29 @@ export const deleteEntry = async (sql: Sql, id: number): Promise<void> => {
   await sql`delete from audit_log where id = ${id}`
 }
 
-export type Filter = {
-  organizationId: string | undefined
-  from: Date | undefined
-  to: Date | undefined
-  actor: string | undefined
-  action: string | undefined
-  target: string | undefined
-  /** Returns only rows after this one, in the order of the listing. */
-  after: { at: string; id: number } | undefined
+/** `organizationId` undefined: the rows of the whole server. */
+type Filter = { organizationId: string | undefined; query: AuditQuery }
+
+/** `after`: only rows after this one, in the order of the listing. */
+type Listing = Filter & { after: { at: string; id: number } | undefined; skipped: number }
+
+const where = (sql: Sql, { organizationId, query }: Filter) => sql`
+  where true ${organizationId === undefined ? sql`` : sql`and organization_id = ${organizationId}`} ${conditionsOf(sql, query)}`
+
+export const countEntries = async (sql: Sql, filter: Filter): Promise<number> => {
+  const [{ count }] = await sql<[{ count: number }]>`select count(*)::int as count from audit_log ${where(sql, filter)}`
+  return count
 }
 
 /** Lists rows, newest first. */
-export const listEntries = async (sql: Sql, filter: Filter, limit: number): Promise<EntryRow[]> => {
-  const { organizationId, from, to, actor, action, target, after } = filter
-  return await sql<EntryRow[]>`
+export const listEntries = async (
+  sql: Sql,
+  { after, skipped, ...filter }: Listing,
+  limit: number,
+): Promise<EntryRow[]> =>
+  await sql<EntryRow[]>`
     select id, at, organization_id, actor_id, actor_email, credential, key_name, client_address, user_agent, request_id,
            action, params, targets, status, code
-    from audit_log
-    where true
-      ${organizationId === undefined ? sql`` : sql`and organization_id = ${organizationId}`}
-      ${from === undefined ? sql`` : sql`and at >= ${from}`}
-      ${to === undefined ? sql`` : sql`and at < ${to}`}
-      ${actor === undefined ? sql`` : sql`and actor_id = ${actor}`}
-      ${action === undefined ? sql`` : sql`and action = ${action}`}
-      ${target === undefined ? sql`` : sql`and targets @> ${[target]}::text[]`}
+    from audit_log ${where(sql, filter)}
       ${after === undefined ? sql`` : sql`and (at, id) < (${after.at}::timestamptz, ${after.id}::bigint)`}
-    order by at desc, id desc limit ${limit}`
-}
+    order by at desc, id desc limit ${limit} offset ${skipped}`

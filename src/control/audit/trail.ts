@@ -49,6 +49,12 @@ const makesCredential = new Set([
 
 const nameOf = ({ method, path }: ControlRoute) => `${method} ${path}`
 
+/** Services of our own leave no rows, and neither do strangers. */
+const withoutUser: readonly string[] = ['public', 'proxy', 'runner', 'collector']
+
+/** Whether calls of a route leave a row: the writes of users. */
+export const leavesRow = (route: ControlRoute): boolean => !withoutUser.includes(route.needs) && isWrite(route)
+
 const isWrite = (route: ControlRoute) =>
   route.method === 'GET' ? makesCredential.has(nameOf(route)) : !chatter.has(nameOf(route))
 
@@ -93,7 +99,7 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
 
   return {
     meet: (request, route) => {
-      if (isWrite(route)) met.set(request, { route, subject: subjectOf(route, request.params), organizationId: null })
+      if (leavesRow(route)) met.set(request, { route, subject: subjectOf(route, request.params), organizationId: null })
     },
     follow: (route) => ({
       ...route,

@@ -286,7 +286,7 @@ suite('GET /auth/sso/callback', () => {
     const told = { actor_email: ada.email, credential: 'sso', action: 'GET /auth/sso/callback', status: 200 }
     assert.deepEqual([...entries], [{ ...told, isThem: true, isFrom: true }])
     const { items } = (await sso.app.as('owner').get(`/audit/organizations/${organizations.ours}`)).body
-    assert.deepEqual([items[0].credential, items[0].action], ['sso', told.action])
+    assert.deepEqual([items[0].credential, items[0].call], ['sso', told.action])
   })
 
   test('invalid_state for a state of another browser; the state stays valid for its own browser', async () => {

@@ -174,8 +174,8 @@ suite('the portal page', () => {
     await send(`/endpoints/${id}`, [['url', 'gopher://x']])
     const { items } = (await app.as('owner').get(`/audit/organizations/${ours}`)).body
     const at = 'POST /webhooks/organizations/{organizationId}/endpoints'
-    const told = items.map(({ action, credential, actorId, targets, statusCode }: Record<string, unknown>) => [
-      ...[action, credential, actorId, statusCode],
+    const told = items.map(({ call, credential, actorId, targets, statusCode }: Record<string, unknown>) => [
+      ...[call, credential, actorId, statusCode],
       targets,
     ])
     assert.deepEqual(told.slice(0, 3), [

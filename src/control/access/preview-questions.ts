@@ -1,0 +1,96 @@
+// `/preview/…`: the questions that a region's own proxy asks, one at a time, in the words of the public API. Our gate asks
+// them all at once (access.ts).
+import Type from 'typebox'
+import { type ControlRoute, type ProxyContext, route } from '#src/control/auth/route.ts'
+import { hashKey } from '#src/control/auth/secret.ts'
+import { hasPreviewWarning } from '#src/control/organizations/service.ts'
+import type { SandboxRow } from '#src/control/sandboxes/record/sandbox.ts'
+import { findSandbox, findSandboxById } from '#src/control/sandboxes/service.ts'
+import { PathText } from '#src/http/shapes.ts'
+import { noSandbox } from '#src/problems.ts'
+import { signedToken } from '#src/wire/access.ts'
+import type { RunningParts } from '../running.ts'
+import { readPort } from './preview.ts'
+import { findByPreviewToken } from './preview-tokens.ts'
+import { findSigned } from './signed-previews.ts'
+
+const BySandbox = Type.Object({ sandboxId: PathText })
+const ByAuthToken = Type.Object({ sandboxId: PathText, authToken: PathText })
+const BySignedToken = Type.Object({ signedPreviewToken: PathText, port: PathText })
+const PortQuery = Type.Object({ port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })) })
+const PreviewWarning = Type.Object({ enabled: Type.Boolean() })
+
+/** The sandbox, if it is in the region of the proxy. 404 otherwise. */
+const visible = (row: SandboxRow | undefined, { proxyRegionId }: ProxyContext, named: string): SandboxRow => {
+  if (row === undefined || row.state === 'destroyed') throw noSandbox(named)
+  if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(named)
+  return row
+}
+
+export const previewQuestionRoutes = (parts: RunningParts): ControlRoute[] => {
+  const { sql } = parts.database
+  const findById = async (id: string, proxy: ProxyContext) => visible(await findSandboxById(sql, id), proxy, id)
+  const findByToken = async (token: string, port: number, proxy: ProxyContext) =>
+    visible(await findSigned(sql, hashKey(token), port, parts.clock.now()), proxy, 'of this token')
+
+  return [
+    route({
+      method: 'GET',
+      path: '/preview/:sandboxId/public',
+      needs: 'proxy',
+      summary: 'Whether everybody may see the previews of a sandbox.',
+      params: BySandbox,
+      replies: { 200: Type.Boolean() },
+      run: async ({ params, ...proxy }) => (await findById(params.sandboxId, proxy)).public,
+    }),
+    route({
+      method: 'GET',
+      path: '/preview/:sandboxId/validate/:authToken',
+      needs: 'proxy',
+      summary: 'Whether a preview token opens a sandbox now.',
+      params: ByAuthToken,
+      replies: { 200: Type.Boolean() },
+      run: async ({ params, ...proxy }) => {
+        const { id } = await findById(params.sandboxId, proxy)
+        return (await findByPreviewToken(sql, params.authToken, parts.clock.now()))?.id === id
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/preview/:sandboxId/preview-warning',
+      needs: 'proxy',
+      summary:
+        'Whether visitors are warned first; by the id of a sandbox, or by the token and port of a signed address.',
+      params: BySandbox,
+      query: PortQuery,
+      replies: { 200: PreviewWarning },
+      run: async ({ params: { sandboxId }, query: { port }, ...proxy }) => {
+        const isToken = port !== undefined && signedToken.test(sandboxId)
+        const row = isToken ? await findByToken(sandboxId, port, proxy) : await findById(sandboxId, proxy)
+        return { enabled: await hasPreviewWarning(sql, row.organization_id) }
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/preview/:signedPreviewToken/:port/sandbox-id',
+      needs: 'proxy',
+      summary: 'The sandbox that a signed address opens at a port.',
+      params: BySignedToken,
+      replies: { 200: Type.String() },
+      run: async ({ params: { signedPreviewToken, port }, ...proxy }) =>
+        (await findByToken(signedPreviewToken, readPort(port), proxy)).id,
+    }),
+    route({
+      method: 'GET',
+      path: '/preview/:sandboxId/access',
+      needs: 'member',
+      summary: 'Whether the caller may use a sandbox: true, or 404.',
+      params: BySandbox,
+      replies: { 200: Type.Boolean() },
+      run: async ({ organization, params: { sandboxId } }) => {
+        if ((await findSandbox(sql, organization.id, sandboxId)) === undefined) throw noSandbox(sandboxId)
+        return true
+      },
+    }),
+  ]
+}

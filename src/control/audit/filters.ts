@@ -1,0 +1,68 @@
+// The filters of the audit log as SQL: `action[eq]`, `targetId[in]`, `statusCode[gte]` and their like.
+import { Problem } from '#src/problems.ts'
+import type { Sql } from '../storage/database.ts'
+import { auditedCalls, scenarioOf } from './scenarios.ts'
+import { type AuditQuery, filteredTexts } from './schemas.ts'
+
+type Condition = ReturnType<Sql>
+
+/** PostgreSQL stores only years of four digits. */
+const readTime = (name: string, text: unknown): Date => {
+  const time = new Date(text as string)
+  const year = time.getUTCFullYear()
+  if (!(year >= 1 && year <= 9999)) throw new Problem('bad_request', `query.${name} is not a date`)
+  return time
+}
+
+/**
+ * Rows whose call has one of these words. A call that is not in the table counts as its last resort (`scenarioOf`), so where
+ * that fits, all rows fit but those of the other calls.
+ */
+const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
+  const fits = (call: string) => values.includes(scenarioOf(call)[word])
+  return fits('')
+    ? sql`action <> all(${auditedCalls.filter((call) => !fits(call))}::text[])`
+    : sql`action = any(${auditedCalls.filter(fits)}::text[])`
+}
+
+const fieldIs = (sql: Sql, field: string, values: readonly string[]): Condition => {
+  if (field === 'action' || field === 'targetType') return hasWord(sql, field, values)
+  if (field === 'targetId') return sql`targets && ${values}::text[]`
+  if (field === 'actorId') return sql`actor_id = any(${values}::text[])`
+  if (field === 'actorEmail') return sql`actor_email = any(${values}::text[])`
+  if (field === 'statusCode') return sql`coalesce(status, 0)::text = any(${values}::text[])`
+  return sql`id::text = any(${values}::text[])`
+}
+
+/** The conditions of a query, each with `and` before it. 400 for a time that is none. */
+export const conditionsOf = (sql: Sql, query: AuditQuery): Condition => {
+  const listed = (name: `${string}[${string}]`): string[] | undefined => {
+    const given = query[name]
+    return given === undefined ? undefined : [given].flat().map(String)
+  }
+  const equal = [...filteredTexts, 'statusCode'].flatMap((field) => {
+    const is = [listed(`${field}[eq]`), listed(`${field}[in]`)].filter((values) => values !== undefined)
+    const isNot = [listed(`${field}[not]`), listed(`${field}[notIn]`)].filter((values) => values !== undefined)
+    return [
+      ...is.map((values) => fieldIs(sql, field, values)),
+      ...isNot.map((values) => sql`not (${fieldIs(sql, field, values)})`),
+    ]
+  })
+  const time = (name: keyof AuditQuery & string, make: (at: Date) => Condition): Condition[] =>
+    query[name] === undefined ? [] : [make(readTime(name, query[name]))]
+  const status = (name: `statusCode[${string}]`, make: (code: number) => Condition): Condition[] =>
+    query[name] === undefined ? [] : [make(query[name] as number)]
+  return [
+    ...equal,
+    ...time('from', (at) => sql`at >= ${at}`),
+    ...time('to', (at) => sql`at <= ${at}`),
+    ...time('createdAt[gte]', (at) => sql`at >= ${at}`),
+    ...time('createdAt[lte]', (at) => sql`at <= ${at}`),
+    ...time('createdAt[gt]', (at) => sql`at > ${at}`),
+    ...time('createdAt[lt]', (at) => sql`at < ${at}`),
+    ...status('statusCode[gte]', (code) => sql`status >= ${code}`),
+    ...status('statusCode[lte]', (code) => sql`status <= ${code}`),
+    ...status('statusCode[gt]', (code) => sql`status > ${code}`),
+    ...status('statusCode[lt]', (code) => sql`status < ${code}`),
+  ].reduce<Condition>((all, condition) => sql`${all} and ${condition}`, sql``)
+}

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl } from '#test/control/harness.ts'
+import { auditedCalls, scenarioOf } from './scenarios.ts'
+import { subjectOf } from './subject.ts'
+import { leavesRow } from './trail.ts'
+
+/** Rows of our own pages, which are no endpoints. */
+const pages = ['GET /auth/sso/callback']
+
+suite('GET /audit/scenarios: the words of the audit log', () => {
+  test('every call that leaves a row has its words, and no other call has', async () => {
+    await using app = await startControl()
+    const calls = app.app.routes.filter(leavesRow).map((route) => subjectOf(route, {}).action)
+    assert.deepEqual([...calls, ...pages].sort(), [...auditedCalls].sort())
+  })
+
+  test('200 lists the actions of each kind of thing once, to any user', async () => {
+    await using app = await startControl()
+    const { status, body } = await app.as('viewer').get('/audit/scenarios')
+    assert.equal(status, 200)
+    const actionsOf = Object.fromEntries(
+      body.targets.map(({ targetType, actions }: { targetType: string; actions: string[] }) => [targetType, actions]),
+    )
+    assert.deepEqual(actionsOf['api_key'], ['create', 'delete'])
+    for (const call of auditedCalls) {
+      const { targetType, action } = scenarioOf(call)
+      assert.equal(actionsOf[targetType].filter((each: string) => each === action).length, 1, call)
+    }
+    assert.equal((await app.as('nobody').get('/audit/scenarios')).status, 401)
+  })
+})
