@@ -10,7 +10,7 @@ suite('alcove runner list', () => {
     await using _runner = await connectRunner(app)
     const { body } = await app.as('member').post('/sandbox', {})
     await untilState(app, body.id, 'started')
-    await app.as('admin').post('/runners', { id: 'second' })
+    await app.as('admin').post('/runners', { name: 'second' })
     const lines = async () => runnerLines((await app.as('admin').get('/runners')).body)
     const [heading, ...others] = await lines()
     assert.equal(heading, 'RUNNER               REGION       STATE      SANDBOXES')
@@ -18,7 +18,7 @@ suite('alcove runner list', () => {
       'local                local        ready      1',
       'second               local        starting   0',
     ])
-    await app.as('admin').patch('/runners/local', { isDrained: true })
+    await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })
     await app.database.sql`update sandboxes set warm_pool_id = 'pool' where id = ${body.id}`
     const drained = 'local                local        drained    1, of which 1 warm, of nobody yet'
     assert.ok((await lines()).includes(drained), (await lines()).join('\n'))

@@ -2,14 +2,14 @@
 import { askServer } from './ask-server.ts'
 
 export const addRunner = async (directory: string, id: string, regionId: string | undefined): Promise<void> => {
-  const { token } = await askServer<{ token: string }>(directory, 'POST', '/runners', {
-    id,
+  const { apiKey } = await askServer<{ apiKey: string }>(directory, 'POST', '/runners', {
+    name: id,
     ...(regionId === undefined ? {} : { regionId }),
   })
-  process.stdout.write(`${token}\n`)
+  process.stdout.write(`${apiKey}\n`)
 }
 
-type Runner = { id: string; regionId: string; state: string; sandboxes: number; warm: number }
+type Runner = { id: string; region: string; state: string; sandboxes: number; warm: number }
 
 /** Words for the states of a runner, as `drain` and error messages use them. */
 const words: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
@@ -20,10 +20,10 @@ export const runnerLines = (runners: readonly Runner[]): string[] => {
     `${id.padEnd(20)} ${region.padEnd(12)} ${state.padEnd(10)} ${sandboxes}`
   return [
     line('RUNNER', 'REGION', 'STATE', 'SANDBOXES'),
-    ...runners.map(({ id, regionId, state, sandboxes, warm }) =>
+    ...runners.map(({ id, region, state, sandboxes, warm }) =>
       line(
         id,
-        regionId,
+        region,
         words[state] ?? state,
         `${sandboxes}${warm > 0 ? `, of which ${warm} warm, of nobody yet` : ''}`,
       ),
@@ -36,7 +36,9 @@ export const listRunners = async (directory: string): Promise<void> => {
 }
 
 export const drainRunner = async (directory: string, id: string, isDrained: boolean): Promise<void> => {
-  await askServer(directory, 'PATCH', `/runners/${encodeURIComponent(id)}`, { isDrained })
+  await askServer(directory, 'PATCH', `/runners/${encodeURIComponent(id)}/scheduling`, {
+    unschedulable: isDrained,
+  })
   console.log(isDrained ? `${id} gets no new sandboxes; those that it has go on.` : `${id} gets new sandboxes again.`)
 }
 

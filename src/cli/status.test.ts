@@ -19,7 +19,7 @@ suite('alcove status', () => {
   test('a line per runner shows how much disk its images use; an older runner has no line', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
-    await app.as('admin').post('/runners', { id: 'silent' })
+    await app.as('admin').post('/runners', { name: 'silent' })
     const GiB = 1024 ** 3
     const bytes = { images: 3.1 * GiB, layers: 0.8 * GiB, lines: 0 }
     runner.say({ type: 'alive', imageStorage: { bytes, givenBack: {} } })

@@ -233,7 +233,7 @@ suite('two runners', () => {
   })
 
   const drain = async (id: string, isDrained: boolean) => {
-    assert.equal((await alcove.api('PATCH', `/runners/${id}`, { isDrained })).status, 204)
+    assert.equal((await alcove.api('PATCH', `/runners/${id}/scheduling`, { unschedulable: isDrained })).status, 200)
   }
   const createOn = async (runnerId: string): Promise<Box> => {
     const other = runnerId === 'local' ? 'second' : 'local'

@@ -23,15 +23,15 @@ export type JoinedRunner = AsyncDisposable & {
 
 /** Starts a runner that is drained, so it gets no sandboxes until the test allows it. */
 export const joinRunner = async (alcove: Platform, id: string, env: Record<string, string>): Promise<JoinedRunner> => {
-  const added = await alcove.api('POST', '/runners', { id })
+  const added = await alcove.api('POST', '/runners', { name: id })
   assert.equal(added.status, 201, JSON.stringify(added.body))
-  assert.equal((await alcove.api('PATCH', `/runners/${id}`, { isDrained: true })).status, 204)
+  assert.equal((await alcove.api('PATCH', `/runners/${id}/scheduling`, { unschedulable: true })).status, 200)
   const servers = process.env['ALCOVE_TEST_SERVERS']
   const directory = mkdtempSync(join(servers ?? tmpdir(), 'alcove-joined-'))
   const images = { ALCOVE_CACHE_DIR: await smallDefaultIn(servers ?? directory) }
   const child = spawn(launcher, ['runner', '--data', directory, '--join', alcove.url], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, ...images, ...env, ALCOVE_RUNNER_KEY: String(added.body['token']) },
+    env: { ...process.env, ...images, ...env, ALCOVE_RUNNER_KEY: String(added.body['apiKey']) },
   })
   let text = ''
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null

@@ -95,8 +95,8 @@ suite('POST /snapshots', () => {
   test('200 pending while another runner may still bring the image; error if no runner is left', async () => {
     await using app = await startControl()
     await using _first = await connectRunner(app)
-    const { body } = await app.as('admin').post('/runners', { id: 'second' })
-    await using _second = await connectRunner(app, { token: body.token })
+    const { body } = await app.as('admin').post('/runners', { name: 'second' })
+    await using _second = await connectRunner(app, { token: body.apiKey })
     const second = { id: 'second', regionId: 'local' }
     const failed = (image: string) => ({ image, state: 'error', errorReason: 'The disk is full.' }) as const
     await make(app)
@@ -116,7 +116,7 @@ suite('POST /snapshots', () => {
 
     // A drained runner is not asked, so nothing waits for it.
     await make(app, 'other', { imageName: 'ghcr.io/team/other:1' })
-    await app.as('admin').patch('/runners/second', { isDrained: true })
+    await app.as('admin').patch('/runners/second/scheduling', { unschedulable: true })
     await tell(app, failed(await imageOf(app, 'other')))
     assert.equal((await get(app, 'other')).state, 'error')
   })

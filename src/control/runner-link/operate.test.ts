@@ -16,9 +16,9 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
   })
 
   const add = async (id: string): Promise<string> => {
-    const { status, body } = await app.as('admin').post('/runners', { id })
+    const { status, body } = await app.as('admin').post('/runners', { name: id })
     assert.deepEqual([status, body.id, body.regionId], [201, id, 'local'])
-    return body.token
+    return body.apiKey
   }
   const stateOf = async (id: string) =>
     (await app.as('admin').get('/runners')).body.find((runner: { id: string }) => runner.id === id)?.state
@@ -32,16 +32,25 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
   })
 
   test('POST /runners 400 for an invalid name or region, 409 for a name that is taken', async () => {
-    for (const body of [{}, { id: '' }, { id: 'Über' }, { id: 'a/b' }, { id: '-a' }, { id: 'x', regionId: 'nowhere' }])
+    for (const body of [
+      {},
+      { name: '' },
+      { name: 'Über' },
+      { name: 'a/b' },
+      { name: '-a' },
+      { name: 'x', regionId: 'nowhere' },
+    ])
       assert.equal((await app.as('admin').post('/runners', body)).status, 400, JSON.stringify(body))
-    assert.equal((await app.as('admin').post('/runners', { id: 'local' })).status, 409)
+    assert.equal((await app.as('admin').post('/runners', { name: 'local' })).status, 409)
   })
 
   test('401 without a credential, 403 for owners and runners, 404 for an unknown runner', async () => {
     for (const [method, path] of [
       ['GET', '/runners'],
       ['POST', '/runners'],
-      ['PATCH', '/runners/local'],
+      ['GET', '/runners/local'],
+      ['GET', '/runners/by-sandbox/any'],
+      ['PATCH', '/runners/local/scheduling'],
       ['DELETE', '/runners/local'],
     ] as const) {
       assert.equal((await app.as('nobody').send(method, path, '{}')).status, 401)
@@ -49,16 +58,33 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     }
     assert.equal((await app.as('owner').get('/runners/current')).status, 403)
     assert.equal((await app.as('nobody').get('/runners/current')).status, 401)
-    assert.equal((await app.as('admin').patch('/runners/none', { isDrained: true })).status, 404)
+    assert.equal((await app.as('admin').patch('/runners/none/scheduling', { unschedulable: true })).status, 404)
     assert.equal((await app.as('admin').delete('/runners/none')).status, 404)
-    assert.equal((await app.as('admin').patch('/runners/local', {})).status, 400)
+    assert.equal((await app.as('admin').patch('/runners/local/scheduling', {})).status, 400)
     assert.equal((await app.as('admin').delete('/runners/local?force=maybe')).status, 400)
   })
 
-  test('PATCH /runners/{runnerId} 204 drains a runner: no new sandbox, with the reason; undrain ends this', async () => {
+  test('GET /runners/{runnerId}, GET /runners/by-sandbox/{sandboxId} 200: what a runner has and what is on it', async () => {
+    await using _runner = await connectRunner(app)
+    const box = (await app.as('member').post('/sandbox', { cpu: 1, memory: 2, disk: 3 })).body
+    const { status, body } = await app.as('admin').get(`/runners/by-sandbox/${box.id}`)
+    assert.equal(status, 200)
+    const { id, name, region, state, unschedulable, currentStartedSandboxes, lastChecked } = body
+    assert.deepEqual([id, name, region, state, unschedulable], ['local', 'local', 'local', 'ready', false])
+    assert.equal(currentStartedSandboxes, 1)
+    assert.equal(lastChecked, app.clock.now().toISOString())
+    const held = [body.currentAllocatedCpu, body.currentAllocatedMemoryGiB, body.currentAllocatedDiskGiB]
+    assert.deepEqual(held, [box.cpu, box.memory, box.disk])
+    assert.deepEqual((await app.as('admin').get('/runners/local')).body, body)
+    assert.deepEqual((await app.as('admin').get('/runners?regionId=elsewhere')).body, [])
+    assert.equal((await app.as('admin').get('/runners/none')).status, 404)
+    assert.equal((await app.as('admin').get('/runners/by-sandbox/none')).status, 404)
+  })
+
+  test('PATCH /runners/{runnerId}/scheduling 200 drains: nothing new, with the reason, and takes it back', async () => {
     await using runner = await connectRunner(app)
     const box = (await app.as('member').post('/sandbox', {})).body
-    assert.equal((await app.as('admin').patch('/runners/local', { isDrained: true })).status, 204)
+    assert.equal((await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })).status, 200)
     const refused = await app.as('member').post('/sandbox', {})
     assert.equal(refused.status, 503)
     assert.match(refused.body.message, /Runner "local" has it and is drained \(capacity\)\./)
@@ -68,23 +94,23 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     await runner.cut()
     await runner.link()
     assert.equal(await stateOf('local'), 'disabled')
-    assert.equal((await app.as('admin').patch('/runners/local', { isDrained: false })).status, 204)
+    assert.equal((await app.as('admin').patch('/runners/local/scheduling', { unschedulable: false })).status, 200)
     assert.equal(await stateOf('local'), 'ready')
     assert.equal((await app.as('member').post('/sandbox', {})).status, 200)
   })
 })
 
-suite('PATCH /runners/{runnerId} while the runner is not connected', () => {
-  test('204 ends the draining: the runner is new or silent until its first message makes it ready', async () => {
+suite('PATCH /runners/{runnerId}/scheduling of one that is not heard', () => {
+  test('200 enables it again in its real state: never seen or silent, and not ready before it is heard', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const states = async () =>
       (await app.as('admin').get('/runners')).body.map(({ id, state }: { id: string; state: string }) => [id, state])
-    const drain = async (isDrained: boolean) => {
+    const drain = async (unschedulable: boolean) => {
       for (const id of ['local', 'new'])
-        assert.equal((await app.as('admin').patch(`/runners/${id}`, { isDrained })).status, 204)
+        assert.equal((await app.as('admin').patch(`/runners/${id}/scheduling`, { unschedulable })).status, 200)
     }
-    await app.as('admin').post('/runners', { id: 'new' })
+    await app.as('admin').post('/runners', { name: 'new' })
     await drain(true)
     app.clock.advance({ minutes: 1 })
     await app.sweep()
@@ -107,8 +133,8 @@ suite('PATCH /runners/{runnerId} while the runner is not connected', () => {
 suite('DELETE /runners/{runnerId}', () => {
   test('409 while it has sandboxes; force loses them but no archived ones, and ends the runner’s token', async () => {
     await using app = await startControl(waiting)
-    const added = await app.as('admin').post('/runners', { id: 'second' })
-    const token = added.body.token as string
+    const added = await app.as('admin').post('/runners', { name: 'second' })
+    const token = added.body.apiKey as string
     await using runner = await connectRunner(app, { token })
     const create = async (name: string) => {
       const { status, body } = await app.as('owner').post('/sandbox', { name })
@@ -178,15 +204,15 @@ suite('DELETE /runners/{runnerId}', () => {
   test('204 with force; deleting a sandbox of the removed runner also deletes its old archive', async () => {
     await using app = await startControl(waiting)
     await using local = await connectRunner(app)
-    const { body } = await app.as('admin').post('/runners', { id: 'second' })
-    await using _second = await connectRunner(app, { token: body.token })
-    await app.as('admin').patch('/runners/local', { isDrained: true })
+    const { body } = await app.as('admin').post('/runners', { name: 'second' })
+    await using _second = await connectRunner(app, { token: body.apiKey })
+    await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })
     const { id } = (await app.as('owner').post('/sandbox', {})).body
     await app.as('owner').post(`/sandbox/${id}/archive`)
     await untilState(app, id, 'archived')
     await app.as('owner').post(`/sandbox/${id}/start`)
     await untilState(app, id, 'started')
-    await app.as('admin').patch('/runners/local', { isDrained: false })
+    await app.as('admin').patch('/runners/local/scheduling', { unschedulable: false })
     assert.equal((await app.as('admin').delete('/runners/second?force=true')).status, 204)
     assert.equal((await app.as('owner').get(`/sandbox/${id}`)).body.state, 'error')
     await app.as('owner').delete(`/sandbox/${id}`)

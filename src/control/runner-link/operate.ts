@@ -4,7 +4,14 @@ import { hashKey } from '#src/control/auth/secret.ts'
 import { localRunnerId } from '#src/control/bootstrap.ts'
 import { findSharedRegion } from '#src/control/regions/service.ts'
 import type { CreateRunner } from '#src/control/runners/schemas.ts'
-import { decommission, insertRunner, listRunners, lockRunner, writeDrained } from '#src/control/runners/service.ts'
+import {
+  decommission,
+  insertRunner,
+  listRunners,
+  lockRunner,
+  type RunnerView,
+  writeDrained,
+} from '#src/control/runners/service.ts'
 import { statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import { endOnRunner } from '#src/control/sandboxes/upkeep/runner-gone.ts'
 import { loseSnapshotsOf } from '#src/control/snapshots/of-runner.ts'
@@ -15,36 +22,64 @@ import type { RunningParts } from '../running.ts'
 const newToken = () => `alr_${randomBytes(32).toString('hex')}`
 
 /** Registers a runner. It gets sandboxes once a runner has connected with its token. */
-export const addRunner = async (parts: RunningParts, { id, regionId = 'local' }: CreateRunner) => {
+export const addRunner = async (parts: RunningParts, { name: id, regionId = 'local' }: CreateRunner) => {
   const { database, clock } = parts
   if (!/^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/.test(id)) {
-    throw new Problem('bad_request', 'id may only hold small letters, digits and dashes, and no dash at an end')
+    throw new Problem('bad_request', 'name may only hold small letters, digits and dashes, and no dash at an end')
   }
   if ((await findSharedRegion(parts, regionId)) === undefined) {
     throw new Problem('bad_request', `There is no shared region "${regionId}".`)
   }
-  const token = newToken()
+  const apiKey = newToken()
   try {
-    await insertRunner(database.sql, { id, regionId, keyHash: hashKey(token) }, clock.now())
+    await insertRunner(database.sql, { id, regionId, keyHash: hashKey(apiKey) }, clock.now())
   } catch (error) {
     if (!isDuplicate(error)) throw error
     throw new Problem('already_exists', `There is, or was, a runner "${id}".`, { cause: error })
   }
-  return { id, regionId, token }
+  return { id, regionId, apiKey }
 }
-
-export const viewRunners = async ({ database }: RunningParts) =>
-  (await listRunners(database.sql)).map(({ lastHeartbeatAt, ...runner }) => ({
-    ...runner,
-    lastHeartbeatAt: lastHeartbeatAt?.toISOString() ?? null,
-  }))
 
 const noSuchRunner = () => new Problem('not_found', 'There is no such runner.')
 
-/** A drained runner gets no new sandboxes. Its existing sandboxes stay and can be used. */
-export const drainRunner = async (parts: RunningParts, id: string, isDrained: boolean): Promise<void> => {
+const asView = ({ started, ...runner }: RunnerView) => ({
+  ...{ id: runner.id, name: runner.id, region: runner.regionId, state: runner.state },
+  unschedulable: runner.state === 'disabled',
+  ...{ cpu: runner.cpu, memory: runner.memoryGiB, disk: runner.diskGiB },
+  currentStartedSandboxes: started,
+  currentAllocatedCpu: runner.allocatedCpu,
+  currentAllocatedMemoryGiB: runner.allocatedMemoryGiB,
+  currentAllocatedDiskGiB: runner.allocatedDiskGiB,
+  ...{ sandboxes: runner.sandboxes, warm: runner.warm, tags: [], runnerClass: 'container' },
+  ...{ version: runner.version, apiVersion: '0' },
+  ...(runner.lastHeartbeatAt === null ? {} : { lastChecked: runner.lastHeartbeatAt.toISOString() }),
+  createdAt: runner.createdAt.toISOString(),
+  updatedAt: runner.updatedAt.toISOString(),
+})
+
+export const viewRunners = async ({ database }: RunningParts, regionId?: string) =>
+  (await listRunners(database.sql, { regionId: regionId ?? null })).map(asView)
+
+/** 404 if there is no such runner. */
+export const viewRunner = async ({ database }: RunningParts, id: string) => {
+  const [runner] = await listRunners(database.sql, { id })
+  if (runner === undefined) throw noSuchRunner()
+  return asView(runner)
+}
+
+/** The runner that has the disk of a sandbox, of any organization. 404 if there is no such sandbox, or it is on no runner. */
+export const viewRunnerOf = async (parts: RunningParts, sandboxId: string) => {
+  const [sandbox] = await parts.database.sql<[{ runner_id: string | null }?]>`
+    select runner_id from sandboxes where id = ${sandboxId} and state in ${parts.database.sql(statesHoldingDisk)}`
+  if (sandbox === undefined || sandbox.runner_id === null) throw new Problem('not_found')
+  return viewRunner(parts, sandbox.runner_id)
+}
+
+/** An unschedulable (drained) runner gets no new sandboxes. Its existing sandboxes stay and can be used. */
+export const scheduleRunner = async (parts: RunningParts, id: string, unschedulable: boolean) => {
   const { database, clock } = parts
-  if (!(await writeDrained(database.sql, id, isDrained, clock.now()))) throw noSuchRunner()
+  if (!(await writeDrained(database.sql, id, unschedulable, clock.now()))) throw noSuchRunner()
+  return viewRunner(parts, id)
 }
 
 const countOn = async (transaction: Transaction, id: string): Promise<number> => {

@@ -11,7 +11,8 @@ import {
   RemoveRunner,
   Runner,
   RunnerId,
-  UpdateRunner,
+  RunnersQuery,
+  UpdateScheduling,
 } from '#src/control/runners/schemas.ts'
 import { asAssignment, asRecord } from '#src/control/sandboxes/record/sandbox.ts'
 import { ForRunnerQuery, reportable, SandboxRecord, UpdateSandboxState } from '#src/control/sandboxes/record/schemas.ts'
@@ -22,7 +23,7 @@ import { PathText } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import { serveRunnerLink } from './link.ts'
-import { addRunner, drainRunner, removeRunner, viewRunners } from './operate.ts'
+import { addRunner, removeRunner, scheduleRunner, viewRunner, viewRunnerOf, viewRunners } from './operate.ts'
 
 const isReportable = (state: string): state is (typeof reportable)[number] =>
   (reportable as readonly string[]).includes(state)
@@ -63,8 +64,27 @@ export const runnerRoutes = (parts: RunningParts): ControlRoute[] => [
     path: '/runners',
     needs: 'admin',
     summary: 'The runners of this server, each with what it has and how many sandboxes are on it.',
+    query: RunnersQuery,
     replies: { 200: Type.Array(Runner) },
-    run: () => viewRunners(parts),
+    run: ({ query }) => viewRunners(parts, query.regionId),
+  }),
+  route({
+    method: 'GET',
+    path: '/runners/:runnerId',
+    needs: 'admin',
+    summary: 'One runner.',
+    params: RunnerId,
+    replies: { 200: Runner },
+    run: ({ params }) => viewRunner(parts, params.runnerId),
+  }),
+  route({
+    method: 'GET',
+    path: '/runners/by-sandbox/:sandboxId',
+    needs: 'admin',
+    summary: 'The runner that has the disk of a sandbox.',
+    params: Type.Object({ sandboxId: PathText }),
+    replies: { 200: Runner },
+    run: ({ params }) => viewRunnerOf(parts, params.sandboxId),
   }),
   route({
     method: 'POST',
@@ -86,13 +106,13 @@ export const runnerRoutes = (parts: RunningParts): ControlRoute[] => [
   }),
   route({
     method: 'PATCH',
-    path: '/runners/:runnerId',
+    path: '/runners/:runnerId/scheduling',
     needs: 'admin',
     summary: 'Drains a runner, so that it gets nothing new, or takes it back.',
     params: RunnerId,
-    body: UpdateRunner,
-    replies: { 204: null },
-    run: ({ params, body }) => drainRunner(parts, params.runnerId, body.isDrained),
+    body: UpdateScheduling,
+    replies: { 200: Runner },
+    run: ({ params, body }) => scheduleRunner(parts, params.runnerId, body.unschedulable),
   }),
   route({
     method: 'DELETE',

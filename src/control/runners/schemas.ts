@@ -1,40 +1,56 @@
 // The request and reply shapes of the operator's routes for runners.
 import Type, { type Static } from 'typebox'
-import { orNull } from '#src/http/shapes.ts'
 
 export const RunnerId = Type.Object({ runnerId: Type.String({ minLength: 1, maxLength: 64 }) })
 
 export const CreateRunner = Type.Object({
-  id: Type.String({ minLength: 1, maxLength: 64, description: 'Its name, in small letters, digits and dashes.' }),
-  regionId: Type.Optional(Type.String({ maxLength: 255, description: 'Where it will be. Default: `local`.' })),
+  name: Type.String({
+    minLength: 1,
+    maxLength: 64,
+    description: 'Small letters, digits and dashes. It is the id too.',
+  }),
+  regionId: Type.Optional(Type.String({ maxLength: 255, description: 'Default: `local`.' })),
 })
 export type CreateRunner = Static<typeof CreateRunner>
 
 export const NewRunner = Type.Object({
   id: Type.String(),
-  regionId: Type.String(),
-  token: Type.String({ description: 'What it joins with. Shown here and never again.' }),
+  regionId: Type.String({ description: 'Ours.' }),
+  apiKey: Type.String({ description: 'The runner joins with it. Shown here and never again.' }),
 })
 
-export const UpdateRunner = Type.Object({
-  isDrained: Type.Boolean({ description: 'It gets no new sandboxes; those that it has go on.' }),
+export const UpdateScheduling = Type.Object({
+  unschedulable: Type.Boolean({ description: 'If true, it gets no new sandboxes; those that it has go on.' }),
 })
 
 export const RemoveRunner = Type.Object({
   force: Type.Optional(Type.Boolean({ description: 'Although there are sandboxes on it, which are lost.' })),
 })
 
+export const RunnersQuery = Type.Object({ regionId: Type.Optional(Type.String({ maxLength: 255 })) })
+
 export const Runner = Type.Object({
   id: Type.String(),
-  regionId: Type.String(),
+  name: Type.String(),
+  region: Type.String(),
   state: Type.Enum(['initializing', 'ready', 'disabled', 'unresponsive']),
+  unschedulable: Type.Boolean({ description: 'It gets no new sandboxes.' }),
   cpu: Type.Number(),
-  memoryGiB: Type.Number(),
-  diskGiB: Type.Number(),
+  memory: Type.Number({ description: 'In GiB.' }),
+  disk: Type.Number({ description: 'In GiB.' }),
+  currentStartedSandboxes: Type.Integer(),
+  currentAllocatedCpu: Type.Number(),
+  currentAllocatedMemoryGiB: Type.Number(),
+  currentAllocatedDiskGiB: Type.Number(),
+  sandboxes: Type.Integer({ description: 'Those that have their disk there (ours).' }),
+  warm: Type.Integer({ description: 'Of these, those started ahead that nobody has claimed (ours).' }),
+  tags: Type.Array(Type.String(), { description: 'Always empty.' }),
+  runnerClass: Type.Enum(['container']),
   version: Type.String(),
-  lastHeartbeatAt: orNull(Type.String()),
-  sandboxes: Type.Integer({ description: 'Those that have their disk there.' }),
-  warm: Type.Integer({ description: 'Of these, those started ahead that nobody has claimed.' }),
+  apiVersion: Type.String({ description: 'Always `0`.' }),
+  lastChecked: Type.Optional(Type.String({ description: 'When it was last heard of. Absent: never.' })),
+  createdAt: Type.String(),
+  updatedAt: Type.String(),
 })
 
 /** The reply when a runner asks which runner it is. */

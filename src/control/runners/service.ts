@@ -14,6 +14,7 @@ export {
   lockRunner,
   markUnresponsive,
   type RunnerIdentity,
+  type RunnerView,
   writeDrained,
   writeHeartbeat,
   writeHello,

@@ -1,6 +1,6 @@
 // The SQL of runners.
 
-import { statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
+import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
 import type { ImageStorage } from '#src/wire/image-storage.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
@@ -105,24 +105,42 @@ export const findAnyRunner = async (sql: Sql, regionId: string, preferredId: str
   return row?.id ?? null
 }
 
-type RunnerView = RunnerIdentity & {
-  state: string
+export type RunnerView = RunnerIdentity & {
+  state: 'initializing' | 'ready' | 'disabled' | 'unresponsive'
   cpu: number
   memoryGiB: number
   diskGiB: number
   version: string
   lastHeartbeatAt: Date | null
+  createdAt: Date
+  updatedAt: Date
+  started: number
+  allocatedCpu: number
+  allocatedMemoryGiB: number
+  allocatedDiskGiB: number
   sandboxes: number
   warm: number
 }
 
-export const listRunners = async (sql: Sql): Promise<RunnerView[]> =>
+/** At most 1,000 runners, oldest first. `id` and `regionId` select some of them. */
+export const listRunners = async (
+  sql: Sql,
+  { id = null, regionId = null }: { id?: string | null; regionId?: string | null } = {},
+): Promise<RunnerView[]> =>
   await sql<RunnerView[]>`
     select runners.id, runners.region_id as "regionId", runners.state, runners.cpu, runners.memory_gib as "memoryGiB",
-      runners.disk_gib as "diskGiB", runners.version, last_heartbeat_at as "lastHeartbeatAt", count(sandboxes.id)::int as sandboxes,
-      count(sandboxes.warm_pool_id)::int as warm
+      runners.disk_gib as "diskGiB", runners.version, last_heartbeat_at as "lastHeartbeatAt",
+      runners.created_at as "createdAt", runners.updated_at as "updatedAt",
+      count(sandboxes.id) filter (where sandboxes.state = 'started')::int as started,
+      coalesce(sum(sandboxes.cpu) filter (where sandboxes.state in ${sql(statesHoldingCompute)}), 0)::float8 as "allocatedCpu",
+      coalesce(sum(sandboxes.memory_gib) filter (where sandboxes.state in ${sql(statesHoldingCompute)}), 0)::float8
+        as "allocatedMemoryGiB",
+      coalesce(sum(sandboxes.disk_gib), 0)::float8 as "allocatedDiskGiB",
+      count(sandboxes.id)::int as sandboxes, count(sandboxes.warm_pool_id)::int as warm
     from runners left join sandboxes on runner_id = runners.id and sandboxes.state in ${sql(statesHoldingDisk)}
-    where runners.state <> 'decommissioned' group by runners.id order by runners.created_at, runners.id limit 1000`
+    where runners.state <> 'decommissioned' and (${id}::text is null or runners.id = ${id})
+      and (${regionId}::text is null or runners.region_id = ${regionId})
+    group by runners.id order by runners.created_at, runners.id limit 1000`
 
 /** Inserts a runner. Throws if the id or the key is in use. */
 export const insertRunner = async (

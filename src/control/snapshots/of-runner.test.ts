@@ -38,7 +38,7 @@ suite('snapshots follow the images that runners list', () => {
 
   test('error with the reason if the only runner with the image is removed, also for an inactive snapshot', async () => {
     await using app = await startControl(waiting)
-    const { token } = (await app.as('admin').post('/runners', { id: 'second' })).body
+    const { apiKey: token } = (await app.as('admin').post('/runners', { name: 'second' })).body
     await using runner = await connectRunner(app, { token })
     const box = (await app.as('owner').post('/sandbox', { name: 'box' })).body
     for (const name of ['used', 'unused']) {

@@ -105,10 +105,10 @@ suite('POST /sandbox with buildInfo', () => {
         auto_pause_interval, auto_archive_interval, auto_delete_interval, preview_token || n, signing_key, created_by,
         created_at - interval '1 minute', state_changed_at, updated_at, last_activity_at
       from sandboxes, generate_series(1, 600) n where id = ${large.id}`
-    await app.as('admin').patch('/runners/local', { isDrained: true })
+    await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })
     for (const { buildInfo: made } of [large, other])
       await tell(app, { image: made.snapshotRef, state: 'present', config })
-    await app.as('admin').patch('/runners/local', { isDrained: false })
+    await app.as('admin').patch('/runners/local/scheduling', { unschedulable: false })
     assert.equal((await app.as('stranger').get(`/sandbox/${other.id}`)).body.state, 'pending_build')
     await app.sweep()
     await untilState(app, other.id, 'started')

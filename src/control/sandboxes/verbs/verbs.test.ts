@@ -54,13 +54,13 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
       const [one, list] = await Promise.all([app.as('member').get(`/sandbox/${id}`), app.as('member').get('/sandbox')])
       return [one.body.errorReason, list.body.items[0].errorReason]
     }
-    await app.as('admin').patch('/runners/local', { isDrained: true })
+    await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })
     assert.deepEqual(await reasons(), [undefined, undefined])
     app.clock.advance({ minutes: 1 })
     await app.sweep()
     for (const reason of await reasons()) assert.match(reason, /has not been heard since/)
     // A runner that is undrained while it is silent gets no new sandboxes.
-    await app.as('admin').patch('/runners/local', { isDrained: false })
+    await app.as('admin').patch('/runners/local/scheduling', { unschedulable: false })
     assert.equal((await app.as('member').post('/sandbox', {})).status, 503)
     await runner.cut()
     await runner.link()
