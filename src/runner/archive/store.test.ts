@@ -1,4 +1,4 @@
-// A directory and a real S3 server, which checks signatures, keep the same promises. A failing store causes readable errors.
+// Runs the same tests on a directory and on a real S3 server, which checks signatures. A failing store causes readable errors.
 import assert from 'node:assert/strict'
 import { readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -132,7 +132,7 @@ suite('a store in a directory', () => {
   })
 })
 
-suite('a store in a directory, wherever the power fails', { skip: needsRoot }, () => {
+suite('a store in a directory, with power cuts at any moment', { skip: needsRoot }, () => {
   test('after a power cut a stored object is there; an object that was being stored is whole or missing', () => {
     const keys = ['one/manifest', `one/chunks/${hash}`]
     return cutEverywhere(
