@@ -29,7 +29,7 @@ export interface Cgroup {
   cpus(): Promise<string | undefined>
   /** Binds running processes to other processors. */
   useCpus(list: string): Promise<void>
-  /** How often the kernel has killed a process of the cgroup for want of memory. */
+  /** How often the kernel has killed a process of the cgroup because its memory ran out. */
   outOfMemoryKills(): number
   /** How often a new process or thread was refused because the limit was reached. */
   refusedProcesses(): number
