@@ -23,7 +23,10 @@ export const prefixOf = (name: ContextName): string => {
 
 /** Key of the table, which is written last: a context that has a table is complete. */
 export const tableKey = (name: ContextName) => `${prefixOf(name)}context.json`
-/** Key of the marker that is written first. Its time tells an abandoned context from a context that is being written. */
+/**
+ * Key of the marker that is written first. The marker's time distinguishes an abandoned context from a context that is being
+ * written.
+ */
 export const begunKey = (name: ContextName) => `${prefixOf(name)}begun.json`
 export const chunksOf = (name: ContextName) => `${prefixOf(name)}chunks/`
 
