@@ -75,7 +75,7 @@ export class ControlClient implements AsyncDisposable {
     const told = await this.#read(`/api/sandbox/for-runner?envOnce=true&limit=${pageSize}${beyond}`)
     const page = told.map((record) => {
       const listed = readListed(withOwnEnv(record))
-      // The whole list fails. A partial list would make strangers of the sandboxes that it lacks.
+      // The whole list fails: the runner would treat sandboxes that a partial list lacks as strangers.
       if (listed === undefined) throw new Error('control answered a sandbox without a name')
       return listed
     })

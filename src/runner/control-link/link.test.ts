@@ -22,7 +22,7 @@ const hello = {
 
 const imageStorage = { bytes: { images: 3, layers: 2, lines: 1 }, givenBack: { layers: { pressure: 7 } } }
 
-/** A fake control: it accepts links and answers HTTP requests as the test says. */
+/** A fake control. It accepts links and answers HTTP requests as the test decides. */
 const startControl = async () => {
   const linked: { socket: WebSocket; request: IncomingMessage; said: FromRunner[] }[] = []
   const calls: { method: string; url: string; key: string; body: string }[] = []
