@@ -137,7 +137,7 @@ async function* archiveRecords(
   }
 }
 
-/** Reads the first bytes of a stream until its format can be told. The pieces may be of any size. */
+/** Reads the first bytes of a stream, as many as are needed to recognize the format. The pieces may be of any size. */
 const headOf = async (pieces: AsyncIterator<Buffer>): Promise<Buffer> => {
   let head: Buffer = Buffer.alloc(0)
   while (head.length < headBytes) {

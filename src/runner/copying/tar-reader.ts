@@ -1,4 +1,4 @@
-// Reads a tar stream (POSIX pax, and what GNU tar adds) as entries, without touching the file system: a stranger packed it.
+// Reads a tar stream (POSIX pax, and what GNU tar adds) as entries, without touching the file system, because a caller packed it.
 // Refuses entries other than files, directories and links, and names them.
 //
 // Names are byte strings, kept with one character per byte.

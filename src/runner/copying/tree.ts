@@ -1,5 +1,5 @@
-// The files that came with a definition as one tree: names and metadata, without contents. The tree exists only in memory,
-// so no path that a stranger chose is ever opened on this host.
+// The files that came with a definition as one tree: names and metadata, without contents. The tree exists only in memory, so no
+// path that a caller chose is ever opened on this host.
 import type { EventLoopTurns } from '#src/kit/yield.ts'
 import { ImageFailed } from '../images/image-failed.ts'
 import { damagedTar, type TarEntry } from './tar-reader.ts'
