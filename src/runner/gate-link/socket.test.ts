@@ -45,7 +45,7 @@ const startGates = async () => {
 
 const upload = { organizationId: 'o', hash: 'a'.repeat(32), uploadId: 'b'.repeat(32) }
 
-suite('the socket that gates ask on', { skip: needsRoot }, () => {
+suite('the socket for requests of gates', { skip: needsRoot }, () => {
   test('only one group can open the socket, even where an earlier runner left its own socket', async () => {
     await using runner = await startGates()
     const { mode, gid, uid } = statSync(runner.path)
