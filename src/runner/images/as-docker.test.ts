@@ -50,7 +50,7 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
     await bring(library, 'one', from(room.registry.put('x:1', index, image, attestation)))
     assert.equal(read(library, 'one', 'a'), 'a')
     assert.ok(!room.registry.asked.some((path) => path.endsWith(attestation.digest)))
-    // Without a platform in the index, the image's configuration tells its platform.
+    // If the index names no platform, the image's configuration names it.
     const bare = makeIndex([{ image }])
     await bring(library, 'bare', from(room.registry.put('x:3', bare, image)))
     assert.equal(rootfs(library, 'bare'), rootfs(library, 'one'))

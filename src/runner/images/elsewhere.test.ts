@@ -22,7 +22,7 @@ const dns = '203.0.113.53'
 const places = { public: '203.0.113.5', lan: '192.168.77.7', metadata: '169.254.169.254', host: '198.51.100.1' }
 
 if (!isPrivateHost) {
-  test('an image is fetched only from the public Internet, on a private host', { skip: needsRoot }, () =>
+  test('the tests of where images are fetched from pass on a private host', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {

@@ -334,7 +334,7 @@ export class Library {
         this.#trees.hold(tree)
         held.push(tree)
       })
-      // An extra hold for the callers. It is released when all of them have written their record.
+      // An extra hold on the tree for the callers. It is released when all of them have written their record.
       this.#trees.hold(made.tree)
       return made
     } finally {

@@ -1,5 +1,5 @@
 // Shell patterns (`*` and `?`) of `${name#pattern}` and similar forms. Time and memory of a match are limited, because the
-// patterns come from strangers.
+// patterns come from callers.
 
 /** Called with the number of steps of a match. Throws when the steps exceed their limit. */
 type Spend = (steps: number) => void
