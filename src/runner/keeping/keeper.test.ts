@@ -336,7 +336,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.deepEqual([kept.said(), kept.host.asked], [['box 2 stopped', 'warm 2 started'], ['start warm 2']])
   })
 
-  test('a sandbox that ends for want of memory is an error', async () => {
+  test('a sandbox that ends because memory ran out is reported as an error', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 1))
     await kept.reported(1)
