@@ -83,7 +83,7 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(await findGrower({ ...parts, uncharged, delay: wait }, ['busy']), undefined)
   })
 
-  test('a sandbox whose memory comes and goes with its programs is not found guilty', async () => {
+  test('a sandbox whose memory grows and shrinks with its programs is not found guilty', async () => {
     const { parts, held } = hostWith({ busy: 0, attacker: 0 })
     let kept = 0
     const uncharged = () => kept + (held.has('busy') ? 0 : 24 * MiB)

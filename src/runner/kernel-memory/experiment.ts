@@ -16,7 +16,7 @@ export type ExperimentParts = {
   delay: (ms: number) => Promise<unknown>
 }
 
-/** Growth that is large enough to be told from other changes on the host. */
+/** Growth that is large enough to be distinguished from other changes on the host. */
 const tellingBytes = 8 * MiB
 const stepMs = 50
 const longestWindowMs = 2000

@@ -42,7 +42,7 @@ export const parseKernelMemory = (
 /** Pages of compressed swap (zram, zswap), from `/proc/vmstat`. */
 export const parseCompressedPages = (vmstat: string): number => Number(/^nr_zspages (\d+)$/m.exec(vmstat)?.[1] ?? 0)
 
-/** Free pages that the processors keep at hand, from `/proc/zoneinfo`. */
+/** Free pages that each processor keeps for itself, from `/proc/zoneinfo`. */
 export const parsePagesAtHand = (zoneinfo: string): number =>
   [...zoneinfo.matchAll(/^ +count: +(\d+)$/gm)].reduce((sum, [, count]) => sum + Number(count), 0)
 

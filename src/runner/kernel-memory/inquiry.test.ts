@@ -56,7 +56,7 @@ const hostWith = ({
 }
 
 suite('an inquiry into slow growth', () => {
-  test('an inquiry finds the sandbox that fills a kernel cache, whatever else comes and goes', async () => {
+  test('an inquiry finds the sandbox that fills a kernel cache, whatever other memory grows and shrinks', async () => {
     assert.deepEqual(await hostWith({ rate: () => 1, wholeNoise: 50 }).inquire(30), { grower: 'attacker' })
   })
 

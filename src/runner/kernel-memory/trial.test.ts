@@ -54,7 +54,7 @@ const innocents = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`busy-${index}`, 0]))
 
 suite('the trial that finds slow growth', () => {
-  test('a sandbox that leaves 1 MiB a second is found among 40 whose memory comes and goes', async () => {
+  test('a sandbox that leaves 1 MiB a second is found among 40 whose memory grows and shrinks', async () => {
     const { findIn } = hostWith({ ...innocents(40), attacker: 1 }, { comesAndGoes: 5 })
     const { grower, after } = await findIn(40)
     assert.equal(grower, 'attacker')
