@@ -1,5 +1,5 @@
-// The journal keeps its promises wherever the power fails. Needs root, because strace records which files are synced; without
-// root the suite is skipped.
+// Cuts the power at every moment of a write: the journal stays readable. Needs root, because strace records which files are
+// synced; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { needsRoot } from '#test/needs-root.ts'
@@ -21,7 +21,7 @@ const cutJournal = (
 
 const reasonIn = async (journal: Journal) => (await journal.read('a'))?.spec.errorReason
 
-suite('wherever the power fails', { skip: needsRoot }, () => {
+suite('the journal, with power cuts at any moment', { skip: needsRoot }, () => {
   test('a new spec is on the disk once `writeSpec` resolves; before that it is missing or whole', () =>
     cutJournal(
       async (journal, mark) => {
