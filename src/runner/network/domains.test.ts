@@ -39,7 +39,7 @@ const openPool = (more: object = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, resolvers: [dns], opened: internet, ...more })
 
 if (!isPrivateHost) {
-  test('a list of domains keeps its promises, on a private host', { skip: needsRoot }, () =>
+  test('the tests of lists of domains pass on a private host', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -78,7 +78,7 @@ if (!isPrivateHost) {
       assert.doesNotMatch(await runCommand(['ip', '-4', 'addr', 'show', 'dev', 'lo']), /inet 10\./)
     })
 
-    test('a listed name is reachable once it is asked for, and no other name is', async () => {
+    test('a listed name is reachable once DNS has answered for it, and no other name is', async () => {
       const slot = await slotWith(named('api.example.com'))
       await isClosed(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'api.example.com'), [web.api])

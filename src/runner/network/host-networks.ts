@@ -11,7 +11,7 @@ type Route = Hop & { type?: string; dst: string; nexthops?: Hop[] }
 type Address = { ifname: string; addr_info?: { local?: string; address?: string; prefixlen?: number }[] }
 
 /**
- * A route with a shorter prefix counts as a way out to the Internet, like the two halves that a VPN puts over the default route.
+ * A route with a shorter prefix counts as a route to the Internet, like the two halves that a VPN puts over the default route.
  */
 const shortestNetwork = 8
 /** Limits the closed networks on a host that has the routes of the whole Internet. Gateways and direct networks come first. */

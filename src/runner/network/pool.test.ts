@@ -29,7 +29,7 @@ const hostNetwork = async () => ({
 })
 
 if (!isPrivateHost) {
-  test('the network pool keeps its promises, on a private host', { skip: needsRoot }, () =>
+  test('the tests of the network pool pass on a private host', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {

@@ -39,7 +39,7 @@ const openPool = (more: Partial<NetworkPoolOptions> = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, opened: [internet], ...more })
 
 if (!isPrivateHost) {
-  test('sandboxes reach what they should and nothing else, on a private host', { skip: needsRoot }, () =>
+  test('the tests of what sandboxes reach pass on a private host', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {

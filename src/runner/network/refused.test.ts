@@ -50,7 +50,7 @@ setTimeout(() => end('silence'), 5000)`
 const udp = async (from: Slot, to: string, port = 80) => (await inside(from, sending, to, String(port))).trim()
 
 if (!isPrivateHost) {
-  test('closed addresses refuse connections at once, on a private host', { skip: needsRoot }, () =>
+  test('the tests of refused connections pass on a private host', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
