@@ -141,7 +141,7 @@ export const reasons: readonly Reason[] = [
         when: [{ argument: 0, is: 1 }],
         errno: errnos.EPERM,
       },
-      // Targets: a process, or a process group.
+      // Calls for the process or process group 1: PID 1 is the agent.
       ...[
         ['setpriority', 0],
         ['setpriority', 1],
@@ -157,7 +157,7 @@ export const reasons: readonly Reason[] = [
           errno: errnos.EPERM,
         }),
       ),
-      // Target: a user. PID 1 is a process of root, so it would be affected.
+      // Calls for a user: they would also affect PID 1, which is a process of root.
       { calls: ['setpriority'], when: [{ argument: 0, is: 2 }], errno: errnos.EPERM },
       { calls: ['ioprio_set'], when: [{ argument: 0, is: 3 }], errno: errnos.EPERM },
     ],
