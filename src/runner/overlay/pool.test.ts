@@ -190,7 +190,7 @@ suite('a pool’s image', { skip: needsRoot }, () => {
     }
   })
 
-  test('an image half made by a killed runner is made anew', async () => {
+  test('a pool image that a killed runner left half made is made again', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-pool-'))
     try {
       writeFileSync(join(directory, 'pool.img.new'), 'half')
