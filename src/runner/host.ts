@@ -89,12 +89,12 @@ export interface Host {
   measure(sandboxId: string): Promise<MeterReading | undefined>
   /** What all running or paused sandboxes use, by id. */
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
-  /** How often the kernel killed processes of a sandbox for want of memory since its start, and when that may have been. */
+  /** How often the kernel killed processes of a sandbox because memory ran out since its start, and when that may have been. */
   memoryKills(sandboxId: string): MemoryKillsHere
   /** Calls `listener` whenever the answer of `get` changes for a sandbox. Returns a function that unsubscribes. */
   onChange(listener: (sandboxId: string) => void): () => void
   /**
-   * Calls `listener` when something went wrong inside a sandbox that lives on, at most once in ten minutes per sandbox. A
+   * Calls `listener` when something went wrong inside a sandbox that keeps running, at most once in ten minutes per sandbox. A
    * listener that could not pass the mishap on returns false, and is called again.
    */
   onMishap(listener: (sandboxId: string, cause: Cause) => boolean): void
@@ -109,7 +109,7 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
 /** Interval of retries for archives that could not be removed with their sandbox. */
 const owedEveryMs = 10 * 60_000
 
-/** How long the processes of a sandbox to be destroyed live on while another verb is under way. */
+/** How long the processes of a sandbox to be destroyed may run on while another verb is under way. */
 const patienceMs = 1000
 
 class MachineHost implements Host {

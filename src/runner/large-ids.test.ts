@@ -113,7 +113,7 @@ suite('users above 65535', { skip: needs }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('large ids survive a stop, a fork, a snapshot, and an archive', async (t) => {
+  test('ids above 65535 survive a stop, a fork, a snapshot and an archive', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const first = await box.started({ image: 'large', user: 'root' })
     const { sandboxId } = first
@@ -142,7 +142,7 @@ suite('users above 65535', { skip: needs }, () => {
     for (const each of [first, fork, copy]) await box.host.destroy(each.sandboxId)
   })
 
-  test('no id of one running sandbox is an id of another', async (t) => {
+  test('no two running sandboxes share an id on the host', async (t) => {
     if (!canMap) return t.skip(cannotMapOwners)
     const two = [
       await box.started({ image: 'large', user: 'root' }),
