@@ -1,4 +1,4 @@
-// Keeps the memory use that sandboxes are shown up to date, and notices when a sandbox hits a limit and lives on.
+// Keeps the memory use that sandboxes are shown up to date, and notices when a sandbox hits a limit and keeps running.
 //
 // Every two seconds three small files are read for each running sandbox: the memory in use, the number of processes killed for
 // want of memory, and the number of refused forks. A process may hit a limit and end between two looks, so only these counters
@@ -15,9 +15,9 @@ type Entry = Refreshed & { shownBytes: number } & Counts
 type Counts = { kills: number; refusals: number }
 
 export type RefresherListeners = {
-  /** Receives the number of processes killed for want of memory since the cgroup was created, each time it is read. */
+  /** Receives the number of processes killed because memory ran out since the cgroup was created, each time it is read. */
   onLook: (sandboxId: string, kills: number) => void
-  /** Receives how many processes have been killed for want of memory since the last report. */
+  /** Receives how many processes have been killed because memory ran out since the last report. */
   onKills: (sandboxId: string, kills: number) => void
   /** Receives how many processes and threads could not be started since the last report, because the limit was reached. */
   onRefusals: (sandboxId: string, refusals: number) => void

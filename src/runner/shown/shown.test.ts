@@ -91,7 +91,7 @@ suite('the machine that a sandbox sees', { skip: needsRoot }, () => {
     for (const { sandboxId } of made) await box.host.destroy(sandboxId)
   })
 
-  test('a kill for want of memory between two looks is reported, and repeated until it is received', async () => {
+  test('an out-of-memory kill between two looks is reported, and repeated until it is received', async () => {
     const { sandboxId } = await box.started({ memoryGiB: 0.125 })
     const heard: [string, Cause][] = []
     const told = new Promise<void>((resolve) =>
@@ -112,7 +112,7 @@ suite('the machine that a sandbox sees', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('a sandbox that reaches its limit of processes is reported with the limit, and lives on', async () => {
+  test('a sandbox that reaches its limit of processes is reported with the limit, and keeps running', async () => {
     const { sandboxId } = await box.started({ memoryGiB: 0.25 })
     const told = new Promise<[string, Cause]>((resolve) =>
       box.host.onMishap((...mishap) => {
@@ -129,7 +129,7 @@ suite('the machine that a sandbox sees', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('an end for want of memory names the limit; a later end for another reason does not', async () => {
+  test('an end because memory ran out names the limit; a later end for another reason does not', async () => {
     const ends = (id: string) =>
       new Promise<Cause>((resolve) => box.host.onExit((sandboxId, cause) => sandboxId === id && resolve(cause)))
     const larger = await box.started({ memoryGiB: 0.5 })
