@@ -43,7 +43,7 @@ export const causeOfTooMuch = (evidence: Evidence): Cause => ({
   detail: `${tooMuch[evidence]}, so it was ended.`,
 })
 
-/** Cause for processes that were killed for want of memory, in a sandbox that lives on. */
+/** Cause for processes that were killed because memory ran out, in a sandbox that keeps running. */
 export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({
   oomKilled: true,
   signal: 'SIGKILL',
@@ -53,7 +53,7 @@ export const causeOfKills = (kills: number, memoryGiB: number): Cause => ({
       : `It ran out of memory ${limit(memoryGiB)}, and ${kills} processes were killed for it.`,
 })
 
-/** Cause for a sandbox that lives on and has reached its limit of processes. */
+/** Cause for a sandbox that keeps running and has reached its limit of processes. */
 export const causeOfRefusals = (most: number): Cause => ({
   detail: `It has as many processes and threads as it may (limit ${most}), and could not start another.`,
 })

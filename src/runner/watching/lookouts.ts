@@ -21,7 +21,7 @@ type Listeners = {
   /** Called when a sandbox fills kernel memory that no limit counts, and again while it continues. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   holdStill: ExperimentParts['holdStill']
-  /** Called when processes were killed for want of memory. If the function returns false, it is called again later. */
+  /** Called when processes were killed because memory ran out. If the function returns false, it is called again later. */
   onKills: (sandboxId: string, kills: number) => boolean
   /**
    * Called when processes could not be started because the limit was reached. If the function returns false, it is called again
@@ -84,7 +84,7 @@ export class Lookouts {
     this.#refusals.remove(sandboxId)
   }
 
-  /** How many processes of the sandbox were killed for want of memory since its start, and when that may have been. */
+  /** How many processes of the sandbox were killed because memory ran out since its start, and when that may have been. */
   memoryKills(sandboxId: string): MemoryKillsHere {
     const count = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
     this.#memoryKills.look(sandboxId, count)

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { wasBetween } from '#src/toolbox/running/out-of-memory.ts'
 import { MemoryKills } from './memory-kills.ts'
 
-suite('kills for want of memory', () => {
+suite('out-of-memory kills', () => {
   let now = 0
   const kills = new MemoryKills(() => now)
   const lookAt = (time: number, count: number) => {

@@ -1,6 +1,6 @@
-// Records when processes of a sandbox were killed for want of memory. The kernel only counts kills, so the count is read often:
-// every two seconds, and whenever a command begins or ends. Between two reads with different counts a process was killed. The
-// record lasts while the sandbox and this runner run.
+// Records when processes of a sandbox were killed because memory ran out. The kernel only counts kills, so the count is read
+// often: every two seconds, and whenever a command begins or ends. If two reads have different counts, a process was killed
+// between them. The record lasts while the sandbox and this runner run.
 
 /** Milliseconds since 1970. */
 type Span = { after: number; until: number }
