@@ -1,5 +1,5 @@
-// `./alcove` itself, in a temporary checkout with a fake npm. The fake Node that npm installs prints which lock file it was
-// installed for, and its arguments.
+// Tests `./alcove` itself, in a temporary checkout with a fake npm. The fake Node that npm installs prints its arguments, and the
+// lock file for which it was installed.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -43,7 +43,7 @@ class Checkout {
     mkdirSync(join(this.#top, 'bin'))
     copyFileSync(launcher, join(this.home, 'alcove'))
     writeFileSync(join(this.home, 'package.json'), '{}')
-    // Stops the launcher from installing anything on the machine that runs the tests.
+    // A failing apt-get stops the launcher from installing anything on the machine that runs the tests.
     const programs = { npm, 'apt-get': '#!/bin/sh\nexit 1\n' }
     for (const [name, text] of Object.entries(programs))
       writeFileSync(join(this.#top, 'bin', name), text, { mode: 0o755 })
@@ -63,7 +63,7 @@ class Checkout {
     return spawn(join(this.home, 'alcove'), args, { env, stdio: ['ignore', 'pipe', 'ignore'] })
   }
 
-  /** Runs a command to its end and returns the output of the fake Node; empty if no Node ran. */
+  /** Runs a command to its end, and returns the output of the fake Node; empty if no Node ran. */
   async run(...args: string[]) {
     const child = this.start(...args)
     let said = ''
@@ -77,7 +77,7 @@ class Checkout {
     return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0
   }
 
-  /** Resolves when npm has been started so many times. */
+  /** Resolves when npm has been started `installs` times. */
   async begun(installs: number) {
     while (this.installs < installs) await pause(20)
   }
@@ -87,7 +87,7 @@ class Checkout {
   }
 }
 
-/** A checkout with packages of the lock file `old` and then the lock file `new`, as after a `git pull`. */
+/** Makes a checkout with packages of the lock file `old` and then the lock file `new`, as after a `git pull`. */
 const pulled = async () => {
   const checkout = new Checkout()
   checkout.lock('old')
@@ -117,7 +117,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
   })
 
   for (const what of ['unreachable', 'broken'] as const) {
-    test(`packages that are ${what} leave the earlier ones in place, and with the old lock they work again`, async () => {
+    test(`packages that are ${what} leave the earlier ones, which work again with the old lock file`, async () => {
       using checkout = await pulled()
       checkout.npmIs(what)
       assert.equal(await checkout.run('up'), '')
@@ -130,7 +130,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     })
   }
 
-  test('a killed install leaves the earlier packages; the next one waits for its npm, and cleans up', async () => {
+  test('a killed install leaves the earlier packages; the next install waits for the killed one’s npm', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const killed = checkout.start('up')

@@ -1,4 +1,4 @@
 export const isRoot = process.getuid?.() === 0
 
-/** For `skip` of a test: why it cannot run here, or false. */
+/** Value for `skip` of a test that needs root: the reason, or false if we are root. */
 export const needsRoot = isRoot ? false : 'needs root'

@@ -1,4 +1,4 @@
-// For tests: common calls for a member's sandbox named `box`.
+// For tests: common calls for a sandbox named `box` of a member.
 import assert from 'node:assert/strict'
 import type { TestControl } from './harness.ts'
 

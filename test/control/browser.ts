@@ -8,14 +8,14 @@ export type Page = { status: number; headers: Headers; html: string; location: s
 export type Browser = {
   get: (url: string, headers?: Record<string, string>) => Promise<Page>
   post: (url: string, fields: Record<string, string>, headers?: Record<string, string>) => Promise<Page>
-  /** Follows redirects until an answer is not a redirect, or leads to an address for which `stop` returns true. */
+  /** Follows redirects until an answer is not a redirect, or until `stop` returns true for its address. */
   follow: (page: Page, stop?: (url: string) => boolean) => Promise<Page>
   cookies: Map<string, string>
 }
 
 const publicUrl = testSettings.publicUrl
 
-/** `address` is the loopback address from which the browser connects. */
+/** Opens a browser. `address` is the loopback address from which it connects. */
 export const openBrowser = (base: string, address = '127.0.0.1'): Browser => {
   const dispatcher = new Agent({ localAddress: address, pipelining: 0 })
   const cookies = new Map<string, string>()
@@ -73,7 +73,7 @@ export const openBrowser = (base: string, address = '127.0.0.1'): Browser => {
   }
 }
 
-/** The prefilled fields of a form, and its action. */
+/** Returns the prefilled fields of a form, and its action. */
 export const formOf = ({ html }: Page): { action: string; fields: Record<string, string> } => {
   const [, action] = /<form[^>]*action="([^"]+)"/.exec(html) ?? []
   if (action === undefined) throw new Error(`there is no form: ${html}`)

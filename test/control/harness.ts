@@ -38,7 +38,7 @@ export type Client = {
   put: (path: string, body?: unknown, extra?: Extra) => Promise<Reply>
   patch: (path: string, body?: unknown, extra?: Extra) => Promise<Reply>
   delete: (path: string, extra?: Extra) => Promise<Reply>
-  /** Sends any method, with an unchanged payload. */
+  /** Sends a request with any method and an unchanged payload. */
   send: (method: string, path: string, payload?: string, extra?: Extra) => Promise<Reply>
 }
 
@@ -53,17 +53,17 @@ export type TestControl = AsyncDisposable & {
   as: (who: Who) => Client
   /** Calls as a signed-in person of people.ts. `null`: the call names no organization. */
   asUser: (who: Person, organizationId?: string | null) => Client
-  /** Calls as the person of these claims. */
+  /** Calls as the person whom these claims describe. */
   asNewcomer: (claims: Claims, organizationId?: string) => Client
   /** The issuer of the tokens of `asUser` and `asNewcomer`. */
   issuer: TestIssuer
   /** Calls with any bearer token. */
   with: (token: string) => Client
-  /** Advances the time. Linked runners count as alive during it. */
+  /** Advances the clock. Linked runners count as alive during this time. */
   pass: (time: Time) => Promise<void>
-  /** Runs the periodic sweeps once. In a test they never run by themselves. */
+  /** Runs the periodic sweeps once. In a test they never run on their own. */
   sweep: () => Promise<void>
-  /** Listens on a loopback port too, for sockets and real clients. Returns `http://127.0.0.1:port`. */
+  /** Makes control listen on a loopback port too, for sockets and real clients. Returns `http://127.0.0.1:port`. */
   listen: () => Promise<string>
 }
 

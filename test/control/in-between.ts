@@ -5,7 +5,7 @@ import type { TestControl } from './harness.ts'
 const longestMs = 10_000
 
 type Before = ({ reading: string } | { writing: string }) & {
-  /** A part of the statement in which `act` waits. Needed where periodic work of control may come to the table first. */
+  /** A part of the SQL statement at which `act` waits. Needed if periodic work of control may reach the table first. */
   statement?: string
 }
 
@@ -16,7 +16,7 @@ export const inBetween = async <T>(
   act: () => Promise<T>,
   meanwhile: (transaction: Transaction) => Promise<unknown>,
 ): Promise<T> => {
-  // Wrapped in an object: a transaction would wait for a returned promise.
+  // The promise is wrapped in an object, because a transaction would wait for a returned promise.
   const { acting } = await database.transaction(async (transaction) => {
     const isRead = 'reading' in before
     const table = isRead ? before.reading : before.writing
@@ -24,7 +24,7 @@ export const inBetween = async <T>(
     const acting = act()
     acting.catch(() => {})
     const waiting = async () => {
-      // Without this, a transaction sees the activity of its first look for ever.
+      // Without this call, a transaction sees the activity of its first look for ever.
       await transaction`select pg_stat_clear_snapshot()`
       return await transaction`
         select 1 from pg_locks join pg_stat_activity using (pid)

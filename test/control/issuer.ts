@@ -12,24 +12,24 @@ export type Claims = Record<string, unknown>
 
 export type TokenOptions = {
   algorithm?: 'RS256' | 'PS256' | 'ES256' | 'EdDSA'
-  /** Fields that replace those of the token's header. */
+  /** Fields that replace fields of the token's header. */
   header?: Record<string, unknown>
   /** When the token is issued. It is valid for an hour from then. Default: now. */
   now?: Date
 }
 
 export type TestIssuer = AsyncDisposable & {
-  /** The issuer in its tokens, and its address. */
+  /** The issuer's name in its tokens, which is also its address. */
   url: string
-  /** A signed token for `alcove`, valid for an hour. `claims` replace the defaults; `undefined` removes a claim. */
+  /** Returns a signed token for `alcove`, valid for an hour. `claims` replace the defaults; `undefined` removes a claim. */
   token: (claims: Claims, options?: TokenOptions) => Promise<string>
-  /** From now on the issuer signs with new keys and publishes only these. */
+  /** Makes the issuer sign with new keys from now on, and publish only these. */
   rotate: () => void
   /** Lets `listener` answer instead of the issuer. Without an argument the issuer answers again. */
   misbehave: (listener?: RequestListener) => void
   /** The paths of all requests so far. */
   asked: string[]
-  /** The public key of its signing key. */
+  /** Returns the public part of the issuer's signing key. */
   publicJwk: (algorithm?: TokenOptions['algorithm']) => Promise<JWK>
 }
 
@@ -70,7 +70,7 @@ export const startIssuer = async (): Promise<TestIssuer> => {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // A test file that does not close the issuer can still end.
+  // Lets a test file end even if it does not close the issuer.
   server.unref()
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
@@ -101,7 +101,7 @@ export const startIssuer = async (): Promise<TestIssuer> => {
 
 let shared: Promise<TestIssuer> | undefined
 
-/** The issuer that every test control of this process trusts. */
+/** Returns the issuer that every test control of this process trusts. */
 export const sharedIssuer = (): Promise<TestIssuer> => {
   shared ??= startIssuer()
   return shared

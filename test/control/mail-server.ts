@@ -5,11 +5,12 @@ import { createInterface } from 'node:readline'
 
 export type ReceivedMail = {
   from: string
-  to: string[] /** Header and text as they came, dots unstuffed. */
+  to: string[]
+  /** Header and text of the mail as received, with dots unstuffed (RFC 5321 §4.5.2). */
   raw: string
 }
 
-/** What it does with the next mail: accept it, refuse it with a code, or close the connection after the whole mail. */
+/** What the server does with the next mail: accept it, refuse it with a code, or close the connection after the whole mail. */
 export type Manners = 'take' | 'hang up' | number
 
 export type MailServer = AsyncDisposable & {

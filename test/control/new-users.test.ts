@@ -1,4 +1,4 @@
-// Two organizations and three new people, by HTTP only, from the first sign-in to the last key. At every step each person
+// Tests two organizations and three new people, by HTTP only, from the first sign-in to the last key. At every step each person
 // sees only their own data.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
@@ -21,7 +21,7 @@ const answered = async (status: number, asked: ReturnType<Client['get']>) => {
 const names = (items: { name: string }[]) => items.map(({ name }) => name).sort()
 
 suite('the first steps of new users', { timeout: 120_000 }, () => {
-  test('two organizations, three people, a role, an invitation and a key with one permission', async () => {
+  test('two organizations share nothing: three people, a role, an invitation and a key with one permission', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const [ada, bob, cleo] = [person('Ada'), person('Bob'), person('Cleo')]
@@ -79,7 +79,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     assert.deepEqual((await answered(200, app.asNewcomer(cleo).get('/sandbox'))).items, [])
     for (const idOrName of ['box', box.id]) await answered(404, bobInGlobex.get(`/sandbox/${idOrName}`))
 
-    // A key gives only permissions that it lists and that Cleo has.
+    // A key grants only permissions that it lists and that Cleo herself has.
     await answered(403, cleoInAcme.post('/api-keys', { name: 'greedy', permissions: ['delete:sandboxes'] }))
     const made = await answered(201, cleoInAcme.post('/api-keys', { name: 'log', permissions: ['read:audit_logs'] }))
     const reader = app.with(made.value)

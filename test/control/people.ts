@@ -9,15 +9,15 @@ import type { Sql } from '#src/control/storage/database.ts'
 const keyOf = (name: string) => `dtn_${createHash('sha256').update(`test key of ${name}`).digest('hex')}`
 
 export const keys = {
-  /** System administrator, with a personal organization. */
+  /** The system administrator, who has a personal organization. */
   admin: keyOf('admin'),
-  /** Owner of `ours`, with every permission. */
+  /** The owner of `ours`, who has every permission. */
   owner: keyOf('owner'),
-  /** Member of `ours` as Developer: may write sandboxes but not delete them. */
+  /** A member of `ours` as Developer, who may write sandboxes but not delete them. */
   member: keyOf('member'),
-  /** Member of `ours` without any role or permission. */
+  /** A member of `ours` without any role or permission. */
   viewer: keyOf('viewer'),
-  /** Owner of `theirs`, with every permission. */
+  /** The owner of `theirs`, who has every permission there. */
   stranger: keyOf('stranger'),
   proxy: keyOf('proxy'),
   runner: keyOf('runner'),
@@ -54,10 +54,10 @@ const people: Resident[] = [
 /** People who can sign in. */
 export type Person = Resident['name'] | 'admin'
 
-/** The default organization of a person. The administrator's is their personal organization. */
+/** The default organization of a person. The administrator's default is their personal organization. */
 export const homeOf = (who: Person): string | null => people.find(({ name }) => name === who)?.organizationId ?? null
 
-/** Links an issuer's subject of this name to the same person. */
+/** Links the subject of this name at an issuer to the person of this name. */
 export const recogniseAt = async (sql: Sql, issuer: string, who: Person): Promise<void> => {
   const email = who === 'admin' ? 'admin@localhost' : `${who}@example.com`
   await sql`

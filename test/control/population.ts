@@ -4,8 +4,9 @@ import type { Database, Sql } from '#src/control/storage/database.ts'
 export type Share = { organizationId: string; count: number }
 
 /**
- * Distributed as on a server that has been used for three months. Started sandboxes were used recently and stopped ones long
- * ago, so a filter by state works against the usual order. A few values are rare, and each sandbox has a unique label.
+ * Inserts sandboxes, distributed as on a server that has been used for three months. Started sandboxes were used recently and
+ * stopped ones long ago, so a filter by state works against the usual order. A few values are rare, and each sandbox has a unique
+ * label.
  */
 export const populate = async (database: Database, shares: readonly Share[], now: Date): Promise<void> => {
   await database.transaction(async (sql) => {

@@ -1,4 +1,4 @@
-// Two control processes on one PostgreSQL: access that one process revokes is refused by the other.
+// Two control processes on one PostgreSQL: access that one process revokes is refused by the other process.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -28,7 +28,7 @@ const statusAt = async ({ base }: ControlProcess, token: string, path: string, m
 }
 
 /**
- * Asks the other process until it refuses. It has just cached the token. Normally it learns of the change within
+ * Asks the other process until it refuses. That process has just cached the token. Normally it learns of the change within
  * milliseconds, and it caches an answer for at most a second.
  */
 const untilRefused = async (token: string, path: string, status: number) => {
@@ -62,14 +62,14 @@ suite('access that one control process revokes', { timeout: 120_000 }, () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('a key that is deleted is 401 at the other', async () => {
+  test('a key that one process deletes is 401 at the other', async () => {
     const token = await makeKey('owner', 'short-lived', [])
     assert.equal(await statusAt(one, keys.owner, '/api-keys/short-lived', 'DELETE'), 204)
     assert.equal(await statusAt(one, token, '/users/me'), 401)
     await untilRefused(token, '/users/me', 401)
   })
 
-  test('a permission that its user loses with a role is 403 at the other, with the key alive', async () => {
+  test('a permission that a user loses with a role is 403 at the other process, and the key still works', async () => {
     const auditor = '00000000-0000-0000-0000-000000000007'
     const give = async (assignedRoleIds: string[]) => {
       const body = { role: 'member', assignedRoleIds }
@@ -85,7 +85,7 @@ suite('access that one control process revokes', { timeout: 120_000 }, () => {
     assert.equal(await statusAt(other, token, '/users/me'), 200)
   })
 
-  test('a member who is removed is 401 at the other, with every key', async () => {
+  test('a member who is removed is 401 at the other process, with every key', async () => {
     const tokens = [keys.member, await makeKey('member', 'another', [])]
     assert.equal(await statusAt(other, keys.member, '/users/me'), 200)
     assert.equal(await statusAt(one, keys.owner, `/organizations/${ours}/users/${userId('member')}`, 'DELETE'), 204)

@@ -23,32 +23,32 @@ import { keys } from './people.ts'
 export type Behaviour =
   | { type: 'do' }
   | { type: 'fail'; reason: string; recoverable?: boolean }
-  /** Refuses: reports the given state and the reason. */
+  /** The runner refuses: it reports the given state and the reason. */
   | { type: 'refuse'; reason: string; state: Report['state'] }
-  /** Takes the assignment and reports nothing. */
+  /** The runner accepts the assignment and reports nothing. */
   | { type: 'silent' }
-  /** Sends every report twice. */
+  /** The runner sends every report twice. */
   | { type: 'twice' }
-  /** Reports for the previous generation. */
+  /** The runner reports for the previous generation. */
   | { type: 'stale' }
 
 export type SimulatedRunner = AsyncDisposable & {
-  /** `http://127.0.0.1:port` of its control. */
+  /** URL of the runner's control: `http://127.0.0.1:port`. */
   base: string
-  /** Every assignment that it received, in order, including repeated ones. */
+  /** Every assignment that the runner received, in order, including repeated ones. */
   asked: Assignment[]
-  /** Every image assignment that it received, in order. A test reports the results by `say`. */
+  /** Every image assignment that the runner received, in order. A test reports the results by `say`. */
   askedImages: ImageAssignment[]
   /** The sandboxes on its simulated host. */
   has: Map<string, Exclude<Target, 'destroyed'>>
   behave: (choose: (assignment: Assignment) => Behaviour) => void
-  /** Sets how it treats images. Default: it does nothing. */
+  /** Sets how the runner treats images. Default: it does nothing. */
   behaveWithImages: (choose: (assignment: ImageAssignment) => 'do' | 'fail' | 'silent') => void
   say: (message: FromRunner) => void
   report: (report: Report) => void
-  /** Performs an assignment that a silent runner had not performed. */
+  /** Performs an assignment that the runner had not performed because it was silent. */
   perform: (assignment: Assignment) => void
-  /** Fetches the list, as after every hello, and performs its assignments. */
+  /** Fetches control's list, as after every hello, and performs its assignments. */
   takeList: () => Promise<void>
   /** Resolves with the first assignment, past or future, for which `is` returns true. */
   untilAsked: (is: (assignment: Assignment) => boolean) => Promise<Assignment>
@@ -71,10 +71,10 @@ const capabilities = {
 /** The simulated archive of a sandbox. */
 export const archiveReport = (id: string) => ({ id, sha256: 'a'.repeat(64), bytes: 4096, storedBytes: 1024 })
 
-/** Configuration of the simulated runner's images. */
+/** Configuration of the images on the simulated runner. */
 const imageConfig = { entrypoint: [], env: {}, user: 'of-image', workdir: '/' }
 
-/** `token` is that of an added runner. Default: the server's own runner. */
+/** Options of the runner. `token`: the token of an added runner. Default: the server's own runner. */
 export type RunnerOptions = { images?: readonly string[]; capabilities?: Partial<RunnerCapabilities>; token?: string }
 
 const untilMilliseconds = 20_000
@@ -162,7 +162,7 @@ export const connectRunner = async (
       headers: { authorization: `Bearer ${token}` },
     })
     socket = opened
-    // Control answers a hello with `list`. By then the hello has been stored.
+    // Control answers a hello with `list`. When the list arrives, control has stored the hello.
     const listed = new Promise<void>((resolve, reject) => {
       opened.on('message', (data) => {
         const message = JSON.parse(String(data)) as ToRunner
@@ -256,7 +256,7 @@ export type TimelineEvent = {
   reason: string | null
 }
 
-/** The whole timeline of a sandbox, in order. */
+/** Returns the whole timeline of a sandbox, in order. */
 export const eventsOf = async (
   { database }: Pick<TestControl, 'database'>,
   sandboxId: string,

@@ -1,5 +1,5 @@
-// Databases for tests on a real PostgreSQL: that of ALCOVE_TEST_DATABASE_URL, or one started by this process. Each is copied
-// from a template that is migrated and filled once for each version of the code that makes it.
+// Databases for tests on a real PostgreSQL: the server of ALCOVE_TEST_DATABASE_URL, or a server started by this process. Each
+// database is copied from a template that is migrated and filled once for each version of the code that makes it.
 import { createHash, randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -64,14 +64,14 @@ const ensureTemplate = async (): Promise<string> => {
   const name = await templateName()
   await administer(async ({ sql }) => {
     await sql`select set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)`
-    // A session lock, because `create database` cannot run in a transaction.
+    // Take a lock of the session, because `create database` cannot run in a transaction.
     await sql`select pg_advisory_lock(${templateLock})`
     const [found] = await sql`select 1 from pg_database where datname = ${name} and datistemplate`
     if (!found) {
       await sql.unsafe(`drop database if exists ${name} with (force)`)
       await sql.unsafe(`create database ${name}`)
       await makeTemplate(name)
-      // Only a finished template gets the mark.
+      // Mark the template only when it is finished.
       await sql.unsafe(`alter database ${name} is_template true`)
     }
     await sql`select pg_advisory_unlock(${templateLock})`
@@ -87,9 +87,9 @@ export const openTestDatabase = async (from: 'settled' | 'empty' = 'settled'): P
   if (from === 'settled') template ??= ensureTemplate()
   const source = from === 'empty' ? 'template0' : await template
   await administer(async ({ sql }) => {
-    // For a small database, copying files is faster than copying through the write-ahead log.
+    // Copy the files: for a small database, this is faster than copying through the write-ahead log.
     await sql.unsafe(`create database ${name} template ${source} strategy file_copy`)
-    // Data of tests need not survive a crash.
+    // Do not wait for the disk at commits: data of tests need not survive a crash.
     await sql.unsafe(`alter database ${name} set synchronous_commit = off`)
   })
   const url = withDatabase(await serverUrl(), name)

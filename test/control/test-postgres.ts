@@ -1,5 +1,5 @@
-// A fast, real PostgreSQL for tests. It is kept in memory, because data of tests need not survive a crash, and its cluster
-// is a copy of one that an earlier run made.
+// A fast, real PostgreSQL for tests. It is kept in memory, because data of tests need not survive a crash. Its cluster is a copy
+// of a cluster that an earlier run made.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'
@@ -15,7 +15,7 @@ const uid = 64_202
 const memory = '/dev/shm'
 const roomyBytes = 2 ** 30
 
-/** Whether /dev/shm has enough room and allows running programs. Syncing costs nothing there. */
+/** Whether /dev/shm has enough room and allows running programs. Syncs cost nothing in memory. */
 const isRoomyMemory = () => {
   const mounts = readFileSync('/proc/self/mounts', 'utf8').split('\n')
   const mount = mounts.find((line) => line.startsWith(`tmpfs ${memory} `))
@@ -27,7 +27,7 @@ const isRoomyMemory = () => {
 const root = resolve(import.meta.dirname, '../..')
 const clusters = join(root, '.alcove/test-clusters')
 
-/** Path of the kept cluster for this code, these packages and this user. */
+/** Path of the stored cluster for this code, these packages and this user. */
 const readyCluster = (): string => {
   const made = createHash('sha256').update(String(process.getuid?.()))
   for (const file of ['package-lock.json', 'src/postgres/embedded.ts', 'src/postgres/programs.ts']) {
@@ -36,7 +36,7 @@ const readyCluster = (): string => {
   return join(clusters, made.digest('hex').slice(0, 16))
 }
 
-/** Copies with owners and modes, which Node's own copy does not keep. */
+/** Copies a tree with owners and modes, which Node's own copy would lose. */
 const copyTree = (from: string, to: string): boolean =>
   spawnSync('cp', ['--archive', '--reflink=auto', from, to], { stdio: 'ignore' }).status === 0
 
@@ -44,27 +44,27 @@ const takeCluster = (data: string): boolean => {
   const ready = readyCluster()
   if (!existsSync(ready)) return false
   if (copyTree(ready, data)) return true
-  // The kept cluster has been removed meanwhile.
+  // Another run has removed the stored cluster, so make a new one.
   rmSync(data, { recursive: true, force: true })
   return false
 }
 
-/** Keeps a stopped cluster and removes older ones. If that fails, each start makes a new cluster. */
+/** Stores a stopped cluster for later runs, and removes older ones. If that fails, each start makes a new cluster. */
 const keepCluster = (data: string): void => {
   try {
     rmSync(clusters, { recursive: true, force: true })
     mkdirSync(clusters, { recursive: true, mode: 0o700 })
     const unfinished = mkdtempSync(join(clusters, 'unfinished-'))
-    // Only a complete copy gets the final name, even if we are killed meanwhile.
+    // Rename only a complete copy to the final name, so that a copy that was interrupted is never used.
     if (copyTree(data, join(unfinished, 'data'))) renameSync(join(unfinished, 'data'), readyCluster())
     rmSync(unfinished, { recursive: true, force: true })
   } catch {
-    // The checkout belongs to another user, or another run is keeping a cluster now.
+    // The checkout belongs to another user, or another run is storing a cluster now.
   }
 }
 
 export type TestPostgres = {
-  /** URL with a superuser. */
+  /** URL of the server, for a superuser. */
   url: string
   pid: number
   stop: () => Promise<void>

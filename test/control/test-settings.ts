@@ -22,13 +22,13 @@ export const testSettings: Settings = {
   auditDays: 90,
   meterHours: 48,
   webhooks: { kind: 'embedded' },
-  // startControl adds the issuer of test/control/issuer.ts.
+  // `startControl` adds the issuer of test/control/issuer.ts here.
   identity: { issuers: [], audience: 'alcove', clientId: 'alcove', clockSkewSeconds: 30, keyCooldownSeconds: 30 },
 }
 
 const encryptionKey = Buffer.alloc(32, 'test')
 
-/** The encryption of all controls on a test's database, so that they can read each other's data. */
+/** Encryption for all controls on a test's database, so that they can read each other's data. */
 export const testEncryption = createEncryption([encryptionKey])
 export const testEncryptionKey = encryptionKey.toString('base64')
 

@@ -11,20 +11,20 @@ import { startReceiver, verify } from './webhook-receiver.ts'
 
 export type Kills = {
   kills: number
-  /** Kills after which an event committed just before had not arrived. */
+  /** Number of kills after which an event committed just before had not arrived. */
   betweenCommitAndSend: number
-  /** Such kills at which no event committed since the last kill was sent or could have been. */
+  /** Number of those kills at which no event committed since the last kill was sent or could have been sent. */
   strictlyBetween: number
-  /** Such kills in the middle of sending: the message was already claimed. */
+  /** Number of those kills in the middle of sending: the message was already claimed. */
   whileSending: number
   committed: number
   received: number
-  /** Events received more than once. */
+  /** Number of events that were received more than once. */
   repeated: number
 }
 
 /**
- * When a round kills. `held`: certainly between commit and send, because a lock keeps control from its queue until it is
+ * When a round kills control. `held`: certainly between commit and send, because a lock keeps control from its queue until it is
  * dead. A number: milliseconds after the commit is known. The kill may then come before, during or after the send.
  */
 export type Moment = 'held' | number
@@ -42,7 +42,7 @@ const callAsOwner = async ({ base }: ControlProcess, method: string, path: strin
   return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** Runs one round with a kill for each moment. */
+/** Runs one round with one kill for each moment. */
 export const runKills = async (moments: readonly Moment[], say: (line: string) => void = () => {}): Promise<Kills> => {
   await using opened = await openTestDatabase()
   await using receiver = await startReceiver()
@@ -53,7 +53,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
     ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
     ALCOVE_LOG_LEVEL: 'error',
   }
-  // While this lock is held, no control can make deliveries of messages, which is the step before each send.
+  // While this lock is held, no control can create deliveries of messages, which is the step before each send.
   const holder = openDatabase(opened.url, { max: 1 })
   const hold = () => holder.sql`select pg_advisory_lock(${queueLock})`
   const letGo = () => holder.sql`select pg_advisory_unlock(${queueLock})`
@@ -66,7 +66,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
     })
     assert.equal(added.status, 201)
     const secret: string = added.body.secret
-    // Verified on arrival: a few minutes later the signature would be refused as too old.
+    // Messages are verified on arrival: a few minutes later their signature would be refused as too old.
     const refused: unknown[] = []
     receiver.answer((message) => {
       try {
@@ -145,9 +145,9 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
       return `${id} ${oldState} ${newState ?? state}`
     })
     const distinct = [...new Set(arrived)]
-    // Every committed event arrives at least once, and no other event.
+    // Checks that every committed event arrives at least once, and no other event.
     assert.deepEqual(distinct.toSorted(), committed.toSorted())
-    // Without repetitions, the messages of each sandbox arrive in order.
+    // Checks that the messages of each sandbox arrive in order, apart from repetitions.
     const idOf = (text: string) => text.split(' ')[0]
     for (const id of new Set(committed.map(idOf))) {
       const of = (list: string[]) => list.filter((text) => idOf(text) === id)

@@ -7,7 +7,7 @@ import { Webhook } from 'standardwebhooks'
 export type Received = {
   path: string
   headers: IncomingHttpHeaders
-  /** The raw body, for tests that check signatures. */
+  /** The raw body of a message, for tests that check signatures. */
   text: string
   id: string
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there
@@ -17,9 +17,9 @@ export type Received = {
 export type Receiver = AsyncDisposable & {
   url: string
   received: Received[]
-  /** Sets the status of later answers. An answer whose promise never resolves is never sent. */
+  /** Sets the status of later answers. A message for which the promise never resolves gets no answer. */
   answer: (choose: (received: Received) => number | Promise<number>) => void
-  /** Resolves when `count` messages have come. With `is`, only matching messages count. */
+  /** Resolves when `count` messages have come. With `is`, counts only messages for which `is` returns true. */
   until: (count: number, is?: (received: Received) => boolean) => Promise<Received[]>
 }
 

@@ -1,4 +1,4 @@
-// Calls a server that may be down at any moment. The result of a call without an answer is unknown.
+// Calls a server that may be down at any moment. If a call gets no answer, its result is unknown.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Platform } from '../sandboxes/harness.ts'
 
@@ -13,21 +13,21 @@ export type Record_ = {
 
 export type Answer = { status: number; body: unknown }
 
-/** Whether the server is stopping or starting. `undefined`: the connection ended without an answer. */
+/** Whether the server is stopping or starting. An `undefined` answer means that the connection ended without one. */
 const isAway = (answer: Answer | undefined): boolean => answer === undefined || [502, 503, 504].includes(answer.status)
 
 export class Away extends Error {}
 
 export class Client {
   readonly #platform: Platform
-  /** Answers that are wrong even while programs are killed. */
+  /** Answers that are wrong even if programs were killed during the call. */
   readonly wrong: string[] = []
 
   constructor(platform: Platform) {
     this.#platform = platform
   }
 
-  /** Makes a call once. */
+  /** Makes a call once, without retries. */
   async once(
     method: string,
     path: string,
@@ -37,7 +37,7 @@ export class Client {
     return await this.#call(`${this.#platform.url}/api${path}`, method, body, headers)
   }
 
-  /** Repeats a call until there is an answer. Only for calls that may be made twice. */
+  /** Repeats a call until there is an answer. Use this only for calls that may be made twice. */
   async sure(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return await this.#until(() => this.once(method, path, body, headers), `${method} ${path}`)
   }
@@ -47,7 +47,7 @@ export class Client {
     return status === 404 ? undefined : (body as Record_)
   }
 
-  /** The output of a command. `undefined` if it is unknown whether the command finished. */
+  /** Runs a command and returns its output; `undefined` if it is unknown whether the command finished. */
   async execute(
     { id, toolboxProxyUrl }: Record_,
     command: string,
@@ -57,7 +57,7 @@ export class Client {
     return answer?.status === 200 ? (answer.body as { exitCode: number; result: string }) : undefined
   }
 
-  /** Makes a call to the toolbox of a sandbox once. */
+  /** Makes one call to the toolbox of a sandbox, without retries. */
   async toolbox(
     { id, toolboxProxyUrl }: Record_,
     method: string,
@@ -67,7 +67,7 @@ export class Client {
     return await this.#call(`${toolboxProxyUrl}/${id}${path}`, method, body, {})
   }
 
-  /** The page at a URL. `undefined` if there was no complete answer. */
+  /** Fetches the page at a URL; `undefined` if there was no complete answer. */
   async page(url: string, headers: Record<string, string> = {}): Promise<{ status: number; text: string } | undefined> {
     try {
       const authorization = `Bearer ${this.#platform.key}`

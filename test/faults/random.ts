@@ -1,10 +1,10 @@
-/** Numbers that look random and are the same for the same seed (mulberry32, by Tommy Ettinger; public domain). */
+/** A generator of numbers that look random and are the same for the same seed (mulberry32, by Tommy Ettinger; public domain). */
 export type Random = {
-  /** At least 0, less than 1. */
+  /** Returns a number that is at least 0 and less than 1. */
   next: () => number
-  /** A whole number from 0 to `below` - 1. */
+  /** Returns a whole number from 0 to `below` - 1. */
   below: (below: number) => number
-  /** Picks a choice, those with a larger weight more often. */
+  /** Picks one of the choices; a larger weight makes a choice more frequent. */
   pick: <T>(choices: readonly (readonly [weight: number, choice: T])[]) => T
 }
 

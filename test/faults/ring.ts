@@ -24,13 +24,13 @@ export type Outcome = {
   seed: number
   kills: Tally
   verbs: Tally
-  /** Every broken promise. Empty if all were kept. */
+  /** Every broken promise. The list is empty if all promises were kept. */
   complaints: string[]
   seconds: number
 }
 
 const workers = 4
-/** Time limit for the host to be clean after the last delete. */
+/** Time in ms within which the host must be clean after the last delete. */
 const goneWithinMs = 60_000
 
 export const runRing = async ({
@@ -41,7 +41,7 @@ export const runRing = async ({
 }: {
   seed: number
   count: number
-  /** What may be killed. Default: everything. */
+  /** Programs that may be killed. Default: all. */
   only?: readonly Victim[]
   say: (line: string) => void
 }): Promise<Outcome> => {
@@ -92,7 +92,7 @@ export const runRing = async ({
   return { seed, kills, verbs, complaints, seconds: Math.round((performance.now() - began) / 1000) }
 }
 
-/** The last matching log lines of each program. An answer tells its caller only that there was an internal error. */
+/** Returns the last matching log lines of each program, because an answer says only that there was an internal error. */
 const linesOf = ({ data }: Platform, what: RegExp): string[] =>
   readdirSync(join(data, 'log')).flatMap((name) =>
     readFileSync(join(data, 'log', name), 'utf8')
@@ -113,7 +113,7 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
     case 'a sandbox':
       return await killSandbox(alcove, random, steady.id)
     default:
-      // A program that is restarting at this moment has no process to kill.
+      // The program may be restarting at this moment, with no process to kill.
       await alcove.kill(victim).catch(async () => {
         await sleep(500)
         await alcove.kill(victim).catch(() => {})
@@ -133,7 +133,7 @@ const killSandbox = async (alcove: Platform, random: Random, except: string) => 
   try {
     process.kill(Number(pid), 'SIGKILL')
   } catch {
-    // The process ended at this moment.
+    // The process has ended at this moment.
   }
 }
 
@@ -169,7 +169,7 @@ const findDoubles = async (client: Client): Promise<string[]> => {
   return complaints
 }
 
-/** Lists all snapshots, including those of which a worker never got the answer. */
+/** Lists all snapshots, including snapshots of calls whose answer a worker never got. */
 const listSnapshots = async (client: Client) => {
   const { items } = (await client.sure('GET', '/snapshots?limit=200')).body as {
     items: { id: string; general: boolean }[]
@@ -179,7 +179,7 @@ const listSnapshots = async (client: Client) => {
 
 const sandboxIdShape = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g
 
-/** The runner's journals and the log lines of the sandboxes that the given lines name. */
+/** Returns the runner's journals and the log lines of the sandboxes that the given lines name. */
 const tellOf = (alcove: Platform, lines: readonly string[]): string[] => {
   const ids = new Set(lines.flatMap((line) => line.match(sandboxIdShape) ?? []))
   return [...ids].flatMap((id) => [

@@ -10,7 +10,9 @@ type Work = { what: string; fails: () => Promise<string | undefined> }
 const port = 3100
 const session = 'steady'
 const count = 'cd /tmp; n=0; while [ ! -e stop ]; do n=$((n+1)); echo $n; sleep 0.2; done; echo end'
-/** The shell of each terminal with its start time. Only the shell leads a session; its children do not. */
+/**
+ * A shell command that lists the shell of each terminal with its start time. Only the shell leads a session; its children do not.
+ */
 const terminals =
   'for p in /proc/[0-9]*; do case $(readlink $p/fd/0) in /dev/pts/*) set -- $(cat $p/stat 2>/dev/null); ' +
   '[ "/proc/$6" = "$p" ] && shift 21 && echo $p $1;; esac; done 2>/dev/null; true'
@@ -25,11 +27,11 @@ export class Steady {
   #command = ''
   #terminals = ''
   #strikes = 0
-  /** A program that calls need was killed, and calls do not all work again yet. */
+  /** True after a kill of a program that calls need, until all calls succeed again. */
   #isTroubled = false
   #troubledUntil = 0
   #made = 0
-  /** Number of successful calls. */
+  /** Number of calls that succeeded. */
   answered = 0
   readonly complaints: string[] = []
 
@@ -80,7 +82,7 @@ export class Steady {
     return String(((await this.#ask('POST', '/process/execute', { command })) as { result: string }).result)
   }
 
-  /** Kills a program that calls need. Until it is back, calls may fail. */
+  /** Kills a program that calls need. Calls may fail until that program is back. */
   async during(strike: () => Promise<unknown>): Promise<void> {
     this.#strikes += 1
     this.#isTroubled = true
@@ -144,7 +146,7 @@ export class Steady {
     }
   }
 
-  /** After the last kill: checks that the programs inside were never interrupted. */
+  /** Call this after the last kill: it checks that the programs inside were never interrupted. */
   async settle(): Promise<void> {
     try {
       assert.equal((await this.#client.get(this.#record.id))?.state, 'started')

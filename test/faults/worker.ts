@@ -6,7 +6,7 @@ import type { Random } from './random.ts'
 
 type KnownSandbox = {
   record: Record_
-  /** Content of each file whose write was acknowledged. */
+  /** Contents of each file whose write was acknowledged. */
   files: Map<string, string>
 }
 
@@ -29,7 +29,7 @@ export type Tally = Map<string, number>
 
 const settled = ['started', 'stopped', 'paused', 'archived', 'error']
 const mostSandboxes = 3
-/** Time limit for a move in spite of the kills. It is shorter than control's own limit for a start. */
+/** Time limit in ms for a move in spite of the kills. It is shorter than control's own limit for a start. */
 const stuckAfterMs = 100_000
 
 const home = '/home/daytona'
@@ -49,7 +49,7 @@ export class Worker {
     random: Random
     tally: Tally
     name: string
-    /** Log lines of the programs about a sandbox. */
+    /** Finds log lines of the programs about a sandbox. */
     lookInto: (sandboxId: string) => string[]
   }) {
     this.#client = parts.client
@@ -70,7 +70,7 @@ export class Worker {
     }
   }
 
-  /** After the last kill: waits until nothing is under way and checks every promise. */
+  /** Call this after the last kill: it waits until nothing is under way, and checks every promise. */
   async settle(): Promise<void> {
     for (const known of [...this.#sandboxes]) {
       await this.#rest(known)
@@ -125,7 +125,7 @@ export class Worker {
     await this.#rest(known)
   }
 
-  /** Checks that a sandbox, also a warm one, has the requested settings before it runs a command of ours. */
+  /** Checks that a new or claimed sandbox has the requested settings, before a command of ours runs in it. */
   async #checkIsOurs({ record }: KnownSandbox) {
     const { result } = (await this.#client.execute(record, 'echo "$WHOSE"')) ?? {}
     if (result !== undefined && result.trim() !== record.name)
@@ -134,7 +134,7 @@ export class Worker {
     if (JSON.stringify(events?.body ?? '').includes('Claimed from a warm pool.')) this.#count('claimed warm')
   }
 
-  /** Makes a create call with an idempotency key, so that retries create only one sandbox. */
+  /** Repeats a create call until there is an answer, with an idempotency key, so that only one sandbox is created. */
   async #sureOf(name: string, path: string, body: object): Promise<Record_ | undefined> {
     const { status, body: reply } = await this.#client.sure('POST', path, body, { 'idempotency-key': randomUUID() })
     if (status === 200) return reply as Record_
@@ -166,7 +166,7 @@ export class Worker {
       const found = await this.#client.execute(known.record, `cat ${path}`)
       if (found === undefined) return
       if (found.result.trim() === text) continue
-      // A sandbox that ends during a command gives the same answer, so its state is checked first.
+      // A sandbox that ends during a command gives the same answer, so check its state first.
       await this.#refresh(known)
       if (known.record.state === 'started' && found.exitCode < 128) {
         this.complaints.push(`LOST ${known.record.name} ${path}: ${JSON.stringify(found)}, not ${text}`)

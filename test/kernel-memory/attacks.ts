@@ -1,5 +1,5 @@
-// The table of the attacks in attacks.c: the kernel objects that each makes, what limits them, and the expected result. An
-// attack runs inside a sandbox. It is measured from outside, by the counters of the host's kernel and of the cgroup.
+// The table of the attacks in attacks.c: for each attack the kernel objects that it makes, what limits them, and the expected
+// result. An attack runs inside a sandbox. It is measured from outside, by the counters of the host's kernel and of the cgroup.
 import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -13,8 +13,8 @@ export type Attack = {
   object: string
   bound: string
   /**
-   * `refused`: the sandbox cannot make the object. `charged`: the memory counts for the sandbox. `boundedMiB`: memory that
-   * counts for nobody stays below this many MiB.
+   * Expected result. `refused`: the sandbox cannot make the object. `charged`: the memory counts for the sandbox. `boundedMiB`:
+   * memory that counts for no sandbox stays below this many MiB.
    */
   verdict: 'refused' | 'charged' | { boundedMiB: number }
 }
@@ -123,7 +123,7 @@ export const buildAttacks = (path: string): void => {
 }
 
 export type Measured = {
-  /** Number of objects that exist. */
+  /** Number of objects that the attack holds. */
   made: number
   /** Growth of the host's unreclaimable kernel memory, in MiB, minus the part charged to the sandbox. */
   unchargedMiB: number
@@ -140,7 +140,7 @@ export const holds = ({ verdict }: Attack, { made, unchargedMiB }: Measured): bo
 
 type Inside = {
   cgroup: Pick<Cgroup, 'kernelMemory'>
-  /** Runs a shell command inside as root and returns its output. */
+  /** Runs a shell command inside the sandbox as root, and returns its output. */
   run: (line: string) => Promise<string>
 }
 

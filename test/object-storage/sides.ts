@@ -17,7 +17,7 @@ import { serveGates } from '#src/runner/gate-link/socket.ts'
 import { SimulatedHost } from '#src/runner/testing/simulated-host.ts'
 import { contextBucket, contextRegion, type UploadQuestion } from '#src/wire/contexts.ts'
 
-/** Grants by access key. For any other key, control answers 401. */
+/** What control grants to each access key. For any other key, control answers 401. */
 export const known: Record<string, { organizationId: string; secret: string; status?: number }> = {
   ALCVOURS: { organizationId: 'ours', secret: 'secret-of-ours' },
   ALCVTHEIRS: { organizationId: 'theirs', secret: 'secret-of-theirs' },
@@ -49,7 +49,7 @@ export const startUploads = async (
     response.writeHead(status, { 'content-type': 'application/json' })
     response.end(JSON.stringify(status === 200 ? { organizationId, secret, runnerAddress: `unix:${socket}` } : {}))
   })
-  // Refuses the gate's link, which the gate does not need here.
+  // Refuse the gate's link, which the gate does not need in these tests.
   control.on('upgrade', (_request, socket) => socket.destroy())
   control.listen(0, '127.0.0.1')
   await once(control, 'listening')
@@ -70,7 +70,7 @@ export const startUploads = async (
     port: gate.port,
     contexts,
     time,
-    /** A client like that of the SDK. */
+    /** Makes a client like that of the SDK. */
     client: (accessKey = 'ALCVOURS', more: { secret?: string; token?: string } = {}) =>
       new S3Client({
         region: contextRegion,

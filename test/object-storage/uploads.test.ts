@@ -44,7 +44,7 @@ const list = async (client: S3Client, Prefix: string) =>
     ({ Key }) => Key,
   )
 
-/** Incompressible bytes, always the same, so that the chunk borders and the stored size are deterministic. */
+/** Incompressible bytes that are always the same, so that the chunk borders and the stored size are deterministic. */
 const noise = (bytes: number): Buffer =>
   createCipheriv('aes-128-ctr', Buffer.alloc(16), Buffer.alloc(16)).update(Buffer.alloc(bytes))
 
@@ -72,7 +72,7 @@ suite('uploading the files of a definition', () => {
     )
     assert.deepEqual([Contents?.length, IsTruncated], [3, true])
     assert.deepEqual(await list(stranger, 'theirs/'), [])
-    // The store holds only tables, chunks and start times, and no rest of an upload.
+    // Check that the store holds only tables, chunks and start times, and no remains of an upload.
     assert.ok((await uploads.objects()).every((key) => !key.includes('/uploads/')))
   })
 
@@ -103,7 +103,7 @@ suite('uploading the files of a definition', () => {
     assert.ok((await uploads.objects()).every((key) => key.startsWith(`contexts/ours/${hash}/`)))
   })
 
-  test('names that are not those of contexts are refused in any spelling', async () => {
+  test('names that are not names of contexts are refused in any spelling', async () => {
     await using uploads = await startUploads()
     const keys = ['ours/x/context.tar', `ours/${hash}/other`, `ours/${hash}/../../theirs/${hash}/context.tar`]
     for (const Key of [
@@ -144,7 +144,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await code({ headers: { authorization: 'Bearer x' } }), [403, 'AccessDenied'])
     for (const minutes of [-16, 16])
       assert.deepEqual(await code({ at: new Date(Date.now() + minutes * 60_000) }), [403, 'RequestTimeTooSkewed'])
-    // A signature for one call, used for another.
+    // Use a signature of one call for another call.
     assert.deepEqual(await code({ sentPath: path.replace('ours', 'theirs') }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ method: 'POST', signedMethod: 'PUT' }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ sentPath: `${path}?uploads=` }), [403, 'SignatureDoesNotMatch'])
@@ -163,13 +163,13 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual([lied.status, /<Code>(\w+)</.exec(lied.text)?.[1]], [400, 'BadDigest'])
     assert.equal(await uploads.contexts.find(ours), undefined)
     await raw(uploads, { path, body: 'first' })
-    // The call is repeated, and then made with an unsigned body.
+    // Send the call again, and then with an unsigned body.
     assert.equal((await raw(uploads, { path, body: 'second' })).status, 200)
     assert.equal((await raw(uploads, { path, body: 'third', payload: 'UNSIGNED-PAYLOAD' })).status, 200)
     assert.equal((await readBack(uploads)).toString(), 'first')
   })
 
-  test('chunked bodies: with a trailing checksum, with signed chunks, and with wrong ones', async () => {
+  test('chunked bodies are checked: with a trailing checksum, with signed chunks, and with wrong ones', async () => {
     await using uploads = await startUploads()
     const content = randomBytes(200_000)
     const name = (digit: string) => `/${contextBucket}/ours/${digit.repeat(32)}/context.tar`
@@ -195,7 +195,7 @@ suite('uploading the files of a definition', () => {
     }
   })
 
-  test('a body that the SDK’s client cannot hash before is sent in chunks, which works too', async () => {
+  test('a body that the SDK’s client cannot hash in advance is sent in chunks, and is stored', async () => {
     await using uploads = await startUploads()
     const content = randomBytes(300_000)
     await uploads
@@ -204,7 +204,7 @@ suite('uploading the files of a definition', () => {
     assert.ok(content.equals(await readBack(uploads)))
   })
 
-  test('uploads above a limit of size, number or organization are refused, and count for nothing', async () => {
+  test('uploads above a limit of size, number or organization are refused, and do not count', async () => {
     const limits = { largestBytes: 6 * MiB, bytesOfOrganization: 9 * MiB, contextsOfOrganization: 3, partsOfUpload: 2 }
     await using uploads = await startUploads({ limits })
     const client = uploads.client()
@@ -234,7 +234,7 @@ suite('uploading the files of a definition', () => {
     await using uploads = await startUploads({ limits: { silentMs: 300, atOnceOfOrganization: 1 } })
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const silent = raw(uploads, { path, body: 'x'.repeat(1000), sent: 'x' })
-    // While the silent upload is open, another one of the same organization must wait; afterwards it need not.
+    // While the silent upload is open, another upload of the same organization must wait; afterwards it need not.
     const { text } = await silent
     assert.match(text, /<Code>RequestTimeout</)
     assert.equal((await raw(uploads, { path, body: 'whole' })).status, 200)
@@ -325,7 +325,7 @@ const sign = async ({ url }: Uploads, { path, body, method = 'PUT', ...given }: 
   return { headers: Object.fromEntries(headers as unknown as Iterable<[string, string]>), signer }
 }
 
-/** A signed call that no real client would make. */
+/** Sends a signed call that no real client would make. */
 const raw = async (uploads: Uploads, asked: Raw) => send(uploads, asked, (await sign(uploads, asked)).headers)
 
 const send = async ({ port }: Uploads, asked: Raw, signed: Record<string, string>) => {
@@ -355,7 +355,7 @@ const send = async ({ port }: Uploads, asked: Raw, signed: Record<string, string
 
 type Harm = 'checksum' | 'length' | 'cut' | 'chunk' | 'trailer'
 
-/** A chunked upload, implemented independently from the documentation of Signature Version 4 ("sigv4-streaming"). */
+/** Sends a chunked upload, implemented independently from the documentation of Signature Version 4 ("sigv4-streaming"). */
 const chunked = async (
   uploads: Uploads,
   path: string,

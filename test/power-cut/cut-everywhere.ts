@@ -6,10 +6,13 @@ import { join } from 'node:path'
 import { Recorder } from './recorder.ts'
 import { cutsOf, layOut } from './remains.ts'
 
-/** `told`: number of marks before the cut. `after`: name of the cut, for messages. */
+/**
+ * The directory as one possible power cut leaves it. `told`: number of marks before the cut. `after`: name of the cut, for
+ * messages.
+ */
 export type Left = { told: number; directory: string; after: string }
 
-/** `directories` exist on the disk before `act` begins. */
+/** Runs `act` and returns what every possible power cut leaves. `directories` exist on the disk before `act` begins. */
 export const cutEverywhere = async (
   act: (directory: string, mark: () => void) => unknown,
   look: (left: Left) => unknown,

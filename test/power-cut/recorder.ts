@@ -1,5 +1,5 @@
 // Records the file system operations of a process in order, with strace, so that only real syncs count. Threads and child
-// processes are followed. It needs root to attach to other processes.
+// processes are recorded too. It needs root to attach to other processes.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,16 +7,19 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } fro
 import { tmpdir } from 'node:os'
 import { basename, dirname, join, resolve } from 'node:path'
 
-/** Paths are absolute. A file without a name yet has the kernel's name, such as `/var/tmp/#123 (deleted)`. */
+/**
+ * A file system operation. Paths are absolute. A file without a name yet has the kernel's name, such as `/var/tmp/#123
+ * (deleted)`.
+ */
 export type Operation =
   | { kind: 'create' | 'empty' | 'mkdir' | 'remove' | 'sync'; path: string }
-  /** `at` is the position. Undefined: the end of the file. */
+  /** A write. `at` is the position; undefined: the end of the file. */
   | { kind: 'write'; path: string; bytes: Buffer; at: number | undefined }
   | { kind: 'cut'; path: string; length: number }
   | { kind: 'rename' | 'link'; path: string; to: string }
   | { kind: 'copy'; path: string; to: string }
   | { kind: 'sync-all' }
-  /** An acknowledgement: the recorder's mark or, in another process, bytes written to a socket. */
+  /** An acknowledgement: a call of the recorder's `mark` or, in another process, bytes written to a socket. */
   | { kind: 'told' }
 
 const calls =
@@ -53,7 +56,7 @@ export class Recorder {
     return recorder
   }
 
-  /** Marks the moment of the acknowledgement, if the recorded process is this one. */
+  /** Records the moment of the acknowledgement, if the recorded process is this one. */
   mark() {
     writeSync(this.#marks, '.')
   }
@@ -76,7 +79,7 @@ export class Recorder {
   }
 }
 
-/** Splits a trace into one system call per line. An interrupted call is joined again at its end. */
+/** Splits a trace into one system call per line. Joins the two parts of an interrupted call. */
 const wholeCalls = (trace: string): string[] => {
   const begun = new Map<string, string>()
   const whole: string[] = []
@@ -178,7 +181,7 @@ class Positions {
     if (sought !== undefined) this.#next.set(sought, result)
   }
 
-  /** Returns the position and advances it. Undefined: the end of the file. */
+  /** Returns the write position and advances it; undefined: the end of the file. */
   take(path: string, length: number): number | undefined {
     if (this.#appended.has(path)) return undefined
     const at = this.#next.get(path) ?? 0
@@ -187,7 +190,7 @@ class Positions {
   }
 }
 
-/** Parses a trace. A path of a descriptor in /proc is resolved to the file that was open there. */
+/** Parses a trace. Resolves a path of a descriptor in /proc to the file that was open as that descriptor. */
 const readOperations = (trace: string, isTold: (path: string) => boolean): Operation[] => {
   const opened = new Map<string, string>()
   const positions = new Positions()

@@ -6,7 +6,7 @@ import type { Operation } from './recorder.ts'
 
 type File = { bytes: Buffer; synced: Buffer; isDirectory: boolean }
 
-/** Possible results for unsynced changes. File systems differ, and our promises must hold on each of them. */
+/** Possible fates of unsynced changes. File systems differ, and our promises must hold on each of them. */
 export const fates = ['all of it lost', 'names kept, contents lost', 'all of it kept'] as const
 export type Fate = (typeof fates)[number]
 
@@ -104,7 +104,7 @@ export class Disk {
     for (const [name, each] of this.#names) if (dirname(name) === path) this.#durable.set(name, each)
   }
 
-  /** The files left below `directory`, by relative path. The contents of a lost directory are lost too. */
+  /** The files that are left below `directory`, by relative path. If a directory is lost, so are its contents. */
   remains(directory: string, fate: Fate): Map<string, Buffer | undefined> {
     const names = fate === 'all of it lost' ? this.#durable : this.#names
     const has = (path: string): boolean =>
@@ -118,7 +118,7 @@ export class Disk {
     )
   }
 
-  /** Whether a directory existed before the recording: no operation made it. */
+  /** Whether a directory existed before the recording, which is true if no operation made it. */
   #wasThere(path: string): boolean {
     return !this.#names.has(path) && !this.#durable.has(path)
   }
@@ -132,7 +132,10 @@ const concerns = (operation: Operation, directory: string): boolean =>
 
 export type Cut = { told: number; fate: Fate; remains: Map<string, Buffer | undefined>; after: string }
 
-/** All power cuts: before the first and after each operation, with each fate. `told` counts the acknowledgements so far. */
+/**
+ * Yields all power cuts: before the first operation and after each operation, with each fate. `told` counts the acknowledgements
+ * before the cut.
+ */
 export function* cutsOf(operations: readonly Operation[], directory: string, disk = new Disk()): Generator<Cut> {
   let told = 0
   for (const [n, operation] of [undefined, ...operations].entries()) {

@@ -22,20 +22,20 @@ export type Verdict = { result: 'held' | 'not held' | 'could not be tried'; sent
 export type Attack = {
   name: string
   boundary: (typeof boundaries)[number]
-  /** Throws if the attack could not be tried. */
+  /** Tries the attack. Throws if the attack could not be tried. */
   try: (ground: Ground) => Promise<Verdict>
 }
 
 export const held = (sentence: string): Verdict => ({ result: 'held', sentence })
 export const notHeld = (sentence: string): Verdict => ({ result: 'not held', sentence })
 
-/** The verdict: the boundary held if `got` is empty. */
+/** Makes a verdict: the boundary held if `got` is empty. */
 export const unless = (got: readonly string[], sentence: string): Verdict =>
   got.length === 0 ? held(sentence) : notHeld(`got through: ${got.join('; ').slice(0, 300)}`)
 
 export type Row = Attack & Verdict
 
-/** Time limit of each attack. */
+/** Time limit of each attack in ms. */
 const attackMs = 40_000
 
 /** Runs the attacks one after the other, so that the load never exceeds that of the two sandboxes. */

@@ -1,4 +1,4 @@
-// The table of attacks. `alcove test --red-team` and the ordinary tests both run it.
+// The table of attacks, which `alcove test --red-team` and the ordinary tests run.
 import type { Attack } from './attack.ts'
 import { attacksFromInside } from './inside.ts'
 import { attacksFromOutside } from './outside.ts'

@@ -4,10 +4,10 @@ import { networkInterfaces } from 'node:os'
 import type { Box } from '../sandboxes/box.ts'
 import { type Attack, held, notHeld, unless } from './attack.ts'
 
-/** A command that runs a Python program. The text is encoded, so that error messages cannot quote it. */
+/** A command that runs a Python program. The program's text is encoded, so that error messages cannot quote it. */
 const python = (program: string) => `echo ${Buffer.from(program).toString('base64')} | base64 -d | python3 - 2>&1`
 
-/** The commands that succeeded, although all must fail. */
+/** Runs commands that must all fail, and returns those that succeeded. */
 const thatWork = async (box: Box, commands: readonly string[]): Promise<string[]> => {
   const script = commands.map((command, index) => `(${command}) >/dev/null 2>&1 && echo ${index}`).join('\n')
   const { result } = await box.try(`${script}\ntrue`)
@@ -45,7 +45,10 @@ for name, (amd, arm) in calls.items():
   if libc.syscall(amd if x86 else arm, 0, 0, 0, 0, 0) != -1: print(name)
   elif ctypes.get_errno() not in (1, 38): print(name, ctypes.get_errno())`)
 
-/** A 64-bit program can reach the 32-bit system calls too: `push rbx; mov eax, edi; mov ebx, esi; int 0x80; pop rbx; ret`. */
+/**
+ * Machine code with which a 64-bit program reaches the 32-bit system calls: `push rbx; mov eax, edi; mov ebx, esi; int 0x80; pop
+ * rbx; ret`.
+ */
 const callsOf32Bits = python(`
 import ctypes, mmap, platform
 if platform.machine() == "x86_64":
@@ -86,7 +89,7 @@ export const attacksFromInside: readonly Attack[] = [
     try: async ({ root }) => {
       const status = await root.run('cat /proc/self/status')
       const isFiltered = /^Seccomp:\t2$/m.test(status) && /^NoNewPrivs:\t1$/m.test(status)
-      // A kernel without support for 32-bit programs kills the program that tries.
+      // A kernel without support for 32-bit programs kills the program that tries these calls.
       const said = [await root.run(callsThatOpenTheKernel), (await root.try(callsOf32Bits)).result]
       const calls = said.flatMap((text) => text.split('\n')).filter(Boolean)
       return unless([...(isFiltered ? [] : ['there is no filter']), ...calls], 'the filter refuses them')

@@ -30,7 +30,7 @@ const ask = (url: string, headers: Record<string, string> = {}, method = 'GET', 
 
 const wrongKeys = ['', 'dtn_', `dtn_${'0'.repeat(64)}`, "' or 1=1 --", 'a'.repeat(4000)]
 
-/** The keys that were accepted. */
+/** Tries keys at a URL, and returns the keys that were accepted. */
 const letIn = async (url: string): Promise<string[]> => {
   const answers = await Promise.all(
     [{}, ...wrongKeys.map((key) => ({ authorization: `Bearer ${key}` }))].map((headers) => ask(url, headers)),
@@ -42,7 +42,7 @@ type Confinement = { name: string; pid: number; uid: number }
 
 const placesOf = (data: string) => [`${data}/secrets`, `${data}/log`, `${data}/runner`, '/root', '/home', '/var/log']
 
-/** Rights that a program has but must not have. */
+/** Lists rights that a program has but must not have. */
 export const tooMuchOf = ({ name, pid, uid }: Confinement, data: string): string[] => {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const wants: [RegExp, string][] = [

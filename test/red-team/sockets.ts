@@ -1,4 +1,4 @@
-// Attacks by an attacker who controls one of our programs: on the agents' sockets, and with a gate's requests to the runner.
+// Attacks by an attacker who controls one of our programs: on the agents' sockets, and on the runner with requests of a gate.
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -52,7 +52,7 @@ const tooMuch: readonly string[] = [
   `${'['.repeat(100_000)}`,
 ]
 
-/** The answer of the runner. `undefined`: it closes the connection. */
+/** Sends a message to the runner and returns its answer; `undefined` if it closes the connection. */
 const answerTo = async (path: string, message: Uint8Array): Promise<unknown> => {
   const socket = openAs(users.gate, path)
   try {

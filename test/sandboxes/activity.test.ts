@@ -1,5 +1,5 @@
-// Activity keeps a sandbox from being stopped as idle (docs/reference/activity.md). Each case uses its own sandbox, all at the
-// same time, for longer than the auto-stop interval of one minute.
+// Activity keeps a sandbox from being stopped as idle (docs/reference/activity.md). Each case uses its own sandbox. All cases run
+// at the same time, for longer than the auto-stop interval of one minute.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
@@ -29,7 +29,7 @@ while True:
     threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
 `
 
-/** Uses one sandbox. Resolves when the use has begun; `over` fails if it ends before `signal`. */
+/** A way to use one sandbox. It resolves when the use has begun, and calls `over` if the use ends before `signal`. */
 type Use = (box: Box, signal: AbortSignal, over: (why: string) => void) => Promise<unknown>
 
 suite('what counts as activity', { timeout: 420_000 }, () => {
@@ -44,7 +44,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
   const urlOf = ({ id, record }: Box, path: string) => `${record['toolboxProxyUrl']}/${id}${path}`
   const bearer = () => ({ authorization: `Bearer ${alcove.key}` })
 
-  /** A call that must not be answered before the end. */
+  /** A use by one call, which must not be answered before the end of the test. */
   const held =
     (path: string, body: object): Use =>
     async (box, signal, over) => {
@@ -164,7 +164,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
       nowAndThen(signal, over, async () => (await alcove.api('POST', `/sandbox/${box.id}/last-activity`)).status),
   }
 
-  /** Does everything that is no activity in one sandbox, which must still be stopped. */
+  /** Does everything that does not count as activity in one sandbox. That sandbox must still be stopped. */
   const useWithoutCounting = async (box: Box, signal: AbortSignal) => {
     await begin(box, 'a', 'while :; do echo working; sleep 1; done')
     await box.run('setsid sh -c "while :; do date; sleep 1; done" >/tmp/background 2>&1 &')
@@ -210,7 +210,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
           return { title, box }
         }),
       )
-      // This one begins last: when it is stopped, every other sandbox would have been stopped too.
+      // This sandbox begins last: when it is stopped, every other sandbox would have been stopped too.
       const idle = await create()
       await useWithoutCounting(idle, signal)
       await until(

@@ -57,7 +57,7 @@ suite('bad input', () => {
     })
   }
 
-  test('invalid names are refused, taken names conflict', async () => {
+  test('invalid names are refused, and names that are in use are a conflict', async () => {
     for (const name of ['', ' ', '<b>x</b>', 'http://x', 'a\u0000b', 'a\u0007b', 'DESTROYED_x']) {
       assert.equal((await alcove.api('POST', '/sandbox', { name })).status, 400, JSON.stringify(name))
     }
@@ -100,7 +100,7 @@ suite('bad input', () => {
     assert.equal((await alcove.api('POST', '/sandbox', { env: { '1x': 'y' } })).status, 400)
   })
 
-  test('a missing cwd, or a cwd that leads to the root, fails clearly, with the user’s own rights', async () => {
+  test('a cwd that is missing or leads to the root fails clearly, with the user’s own rights', async () => {
     for (const cwd of ['/nope', '/proc/self/fd/0', '/proc/1/root', '/root', '/etc/passwd']) {
       const { status, body } = await box.toolbox('POST', '/process/execute', { command: 'pwd', cwd })
       assert.ok(

@@ -1,5 +1,5 @@
-// Mistakes of clients with the sockets of the toolbox, through gate and runner to a real sandbox. Each gets the documented
-// answer, and no other client is disturbed.
+// Mistakes of clients with the sockets of the toolbox, through gate and runner to a real sandbox. Each mistake gets the
+// documented answer, and no other client is disturbed.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -17,7 +17,7 @@ suite('bad use of sockets', () => {
   let daytona: Daytona
   let sandbox: Sandbox
   let box: Box
-  /** The logs of a command that waits for input. */
+  /** Path of the logs of a command that waits for input. */
   let logs: string
   before(async () => {
     alcove = await platform()
@@ -45,7 +45,7 @@ suite('bad use of sockets', () => {
 
   type End = { status?: number; code?: number; heard: string }
 
-  /** Sends these frames when the socket opens; returns the close and all received messages. */
+  /** Sends these frames when the socket opens; returns the close and all messages that were received. */
   const endOf = (path: string, ...frames: (string | Buffer)[]): Promise<End> =>
     new Promise((resolve) => {
       const socket = socketTo(path)
@@ -77,7 +77,7 @@ suite('bad use of sockets', () => {
     assert.match(heard, /^\{"type":"control","status":"error","error":"[^"]*no PTY session/)
   })
 
-  test('400 for an upgrade where there is no socket, and for a socket without an upgrade', async () => {
+  test('400 for an upgrade at an endpoint without a socket, and for a socket’s endpoint without an upgrade', async () => {
     for (const path of ['/process/session', '/process/pty/p', '/files?path=/', '/work-dir'])
       assert.equal((await endOf(path)).status, 400, path)
     for (const path of [execute, '/process/pty/p/connect', '/process/pty/create-connect?id=q'])
@@ -90,7 +90,7 @@ suite('bad use of sockets', () => {
         assert.equal((await endOf(path, Buffer.alloc(tooLarge, 'x').toString())).code, 1009, path)
   })
 
-  test('frames in the wrong order: bytes first is 1002; frames after the request are ignored', async () => {
+  test('frames in the wrong order are refused: bytes first is 1002; frames after the request are ignored', async () => {
     assert.equal((await endOf(execute, Buffer.from('{"code":"print(1)"}'))).code, 1002)
     const { code, heard } = await endOf(execute, '{"code":"print(1)"}', '{"code":"print(2)"}', Buffer.of(1, 2, 3))
     assert.equal(code, 1000)
@@ -160,7 +160,7 @@ suite('bad use of sockets', () => {
     assert.equal(followed, '€🦊\uFFFD')
   })
 
-  test('100 commands in 100 sessions, each followed while it writes, arrive whole', async () => {
+  test('the output of 100 commands in 100 sessions arrives whole, each followed while it is written', async () => {
     const ids = Array.from({ length: 100 }, (_, i) => `many-${i}`)
     await Promise.all(ids.map((sessionId) => box.toolbox('POST', '/process/session', { sessionId })))
     const whole = Array.from({ length: 20_000 }, (_, i) => `${i + 1}\n`).join('')

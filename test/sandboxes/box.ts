@@ -7,7 +7,7 @@ export type Answer<Body = Record<string, unknown>> = { status: number; body: Bod
 export type Box = {
   id: string
   record: Record<string, unknown>
-  /** The toolbox of this sandbox: `path` begins with a slash. */
+  /** Calls the toolbox of this sandbox. `path` begins with a slash. */
   toolbox: (method: string, path: string, body?: unknown) => Promise<Answer>
   /** Runs a command and returns its output without the last newline. Fails the test if the exit code is not 0. */
   run: (command: string, options?: { timeout?: number; cwd?: string; envs?: Record<string, string> }) => Promise<string>
@@ -16,7 +16,7 @@ export type Box = {
   [Symbol.asyncDispose]: () => Promise<void>
 }
 
-/** Creates a sandbox and waits until it is started (`POST /sandbox` does). */
+/** Creates a sandbox. `POST /sandbox` waits until it is started. */
 export const createBox = async (platform: Platform, body: Record<string, unknown> = {}): Promise<Box> => {
   const created = await platform.api('POST', '/sandbox', body)
   assert.equal(created.status, 200, JSON.stringify(created.body))
@@ -25,7 +25,7 @@ export const createBox = async (platform: Platform, body: Record<string, unknown
   return boxOf(platform, record)
 }
 
-/** A view of a sandbox that exists already. */
+/** Returns a `Box` for a sandbox that exists already. */
 export const boxOf = (platform: Platform, record: Record<string, unknown>): Box => {
   const id = String(record['id'])
   const toolbox: Box['toolbox'] = async (method, path, body) => {
@@ -61,7 +61,7 @@ export const boxOf = (platform: Platform, record: Record<string, unknown>): Box 
   }
 }
 
-/** Repeats until `done` returns true; fails after `seconds`. */
+/** Waits until `done` returns true; fails after `seconds`. */
 export const until = async (what: string, done: () => Promise<boolean> | boolean, seconds = 30): Promise<void> => {
   const end = Date.now() + seconds * 1000
   while (!(await done())) {

@@ -37,7 +37,10 @@ const makeCertificate = () => {
   }
 }
 
-/** A TLS proxy for every name. The other site shows the URL of its query in a frame; all other calls go to the gate. */
+/**
+ * Starts a TLS proxy for every name. At the foreign name it shows the URL of its query in a frame; all other calls go to the
+ * gate.
+ */
 const startTls = async (proxy: URL) => {
   const server = createServer(makeCertificate())
   const sockets = new Set<Duplex>()

@@ -1,4 +1,4 @@
-// An OCI image with one static program, so that tests need no image of others.
+// An OCI image with one static program, so that tests do not need images from other registries.
 import { existsSync, readFileSync } from 'node:fs'
 import { makeImage, type TarEntry, tarOf } from '#src/runner/images/testing/oci-image.ts'
 

@@ -6,7 +6,7 @@ import { after, before, suite, test } from 'node:test'
 import { Daytona, type Sandbox } from '@daytona/sdk'
 import { type Platform, platform } from './harness.ts'
 
-/** How a program classifies the failure of a step; `undefined`: as no special case. */
+/** How a program classifies the failure of a step; `undefined`: as an ordinary error. */
 type Reading = (error: Error) => string | undefined
 
 const includes = (error: Error, ...words: string[]) => words.some((word) => error.message.includes(word))
@@ -53,7 +53,7 @@ const reads = async (work: () => Promise<unknown>, reading: Reading, wanted: str
   assert.equal(reading(error), wanted, error.message)
 }
 
-suite('Programs that decide by words', () => {
+suite('programs that search for words in errors', () => {
   let alcove: Platform
   let daytona: Daytona
   let sandbox: Sandbox
@@ -67,7 +67,7 @@ suite('Programs that decide by words', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('ComputeSDK recognizes a wrong key and a quota, and takes no other error for one', async () => {
+  test('ComputeSDK recognizes a wrong key and a quota, and mistakes no other error for these', async () => {
     const stranger = new Daytona({ apiKey: 'dtn_nobody', apiUrl: `${alcove.url}/api` })
     await reads(() => stranger.create(), computeSdk.create, 'authentication')
     const large = { image: 'debian:12', resources: { cpu: 1000, memory: 9999, disk: 99_999 } }
@@ -76,7 +76,7 @@ suite('Programs that decide by words', () => {
     await reads(() => daytona.create({ snapshot: 'none' }), computeSdk.create, undefined)
   })
 
-  test('LangChain recognizes a timeout, and why a file cannot be read', async () => {
+  test('LangChain recognizes a timeout, and the reason why a file cannot be read', async () => {
     const { fs, process } = sandbox
     await reads(() => process.executeCommand('sleep 9', undefined, undefined, 1), langChain.execute, 'timed out')
     const contents = Buffer.from('x')
@@ -93,7 +93,7 @@ suite('Programs that decide by words', () => {
     await reads(() => fs.createFolder('/root/x/y', '755'), langChain.files, 'permission_denied')
   })
 
-  test('Mastra takes no failure inside a running sandbox for the end of the sandbox', async () => {
+  test('Mastra does not mistake any failure inside a running sandbox for the end of the sandbox', async () => {
     const { fs, process } = sandbox
     await reads(() => fs.downloadFile('/tmp/sandbox/none'), mastra, undefined)
     await reads(() => fs.uploadFile(Buffer.from('x'), '/root/sandbox'), mastra, undefined)
@@ -125,7 +125,7 @@ suite('Programs that decide by words', () => {
     assert.equal((await process.executeCommand('echo awake')).result, 'awake\n')
   })
 
-  test('all of them recognize a deleted sandbox', async () => {
+  test('all three programs recognize a deleted sandbox', async () => {
     const { id, process, codeInterpreter } = sandbox
     await sandbox.delete(60, true)
     await reads(() => daytona.get(id), computeSdk.get, 'gone')

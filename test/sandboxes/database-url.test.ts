@@ -1,4 +1,4 @@
-// A server on an external PostgreSQL: the same platform without a database of its own.
+// Tests a server on an external PostgreSQL: the same platform without a database of its own.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startTestPostgres } from '#test/control/test-postgres.ts'
@@ -6,7 +6,7 @@ import { boxOf, createBox, until } from './box.ts'
 import { platform, startUp } from './harness.ts'
 
 suite('up with DATABASE_URL', () => {
-  test('with DATABASE_URL sandboxes run, and are found again in that database after a restart', async () => {
+  test('with DATABASE_URL sandboxes run, and are found in that database again after a restart', async () => {
     const database = await startTestPostgres()
     try {
       await using alcove = await platform({ own: true, image: 'small', env: { DATABASE_URL: database.url } })
@@ -22,7 +22,7 @@ suite('up with DATABASE_URL', () => {
         return status === 200
       })
 
-      // Another database does not know these sandboxes, and control's unknown sandboxes are eventually removed.
+      // Another database does not know these sandboxes, and sandboxes that control does not know are eventually removed.
       const other = await startTestPostgres()
       try {
         await alcove.stop()

@@ -22,7 +22,7 @@ until mariadb-admin ping >/dev/null 2>&1; do sleep 0.2; done
 until runuser -u postgres -- psql -c 'select 1' >/dev/null 2>&1; do sleep 0.2; done
 until [ "$(redis-cli ping)" = PONG ]; do sleep 0.2; done`
 
-/** Returns when each database has confirmed the commit. */
+/** A command that commits a row in each database. It returns when each database has confirmed the commit. */
 const commit = (n: number) => `set -e; cd /
 runuser -u postgres -- psql -qc 'insert into rows values (${n})'
 mariadb -e 'insert into d.rows values (${n})'

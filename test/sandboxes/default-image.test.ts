@@ -1,4 +1,4 @@
-// What a user finds in a default sandbox: the first commands of most guides, as the default user.
+// Tests what a user finds in a default sandbox: the first commands of most guides, as the default user.
 //
 // Sandboxes of the tests reach no network. So what a guide downloads is made inside the sandbox: packages of npm and pip, and
 // a git server that speaks SSH on the sandbox's own loopback.
@@ -83,7 +83,7 @@ const inside = {
   ],
 }
 
-/** Each command, and what its output must look like. They run in this order, in one sandbox. */
+/** Each command, and a pattern of its output. The commands run in this order, in one sandbox. */
 const commands: readonly (readonly [command: string, answer: RegExp])[] = [
   ['whoami', /^daytona$/],
   ['pwd', /^\/home\/daytona$/],
@@ -161,7 +161,7 @@ const commands: readonly (readonly [command: string, answer: RegExp])[] = [
   ['sudo npm install -g ~/made/greet/greet-1.0.0.tgz && ls /usr/local/bin/greet', /^\/usr\/local\/bin\/greet$/m],
 ]
 
-suite('the default image, as the default user', () => {
+suite('the default image, used by the default user', () => {
   let alcove: Platform
   let box: Box
 
@@ -176,12 +176,12 @@ suite('the default image, as the default user', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('60 commands or more are tried', () => assert.ok(commands.length >= 60, String(commands.length)))
+  test('the list has at least 60 commands', () => assert.ok(commands.length >= 60, String(commands.length)))
 
   for (const [command, answer] of commands)
-    test(`answers: ${command.slice(0, 85)}`, async () => assert.match(await box.run(command), answer))
+    test(`output: ${command.slice(0, 85)}`, async () => assert.match(await box.run(command), answer))
 
-  test('uv makes an environment; skipped where PyPI was out of reach when the image was made', async (context) => {
+  test('uv makes an environment; skipped if PyPI could not be reached when the image was made', async (context) => {
     if ((await box.try('command -v uv')).exitCode !== 0) return context.skip('the image has no uv')
     await box.run('uv --version && uv venv ~/by-uv && ~/by-uv/bin/python -c "print(1)"')
   })
@@ -189,7 +189,7 @@ suite('the default image, as the default user', () => {
 
 const dropbear = '/usr/sbin/dropbear'
 
-/** Starts an SSH server inside the sandbox, as its user; the image itself brings only the client. */
+/** Starts an SSH server inside the sandbox, as its user; the image itself has only the client. */
 const serveSsh = async (alcove: Platform, box: Box) => {
   const libraries = [...execFileSync('ldd', [dropbear], { encoding: 'utf8' }).matchAll(/(\/\S+) \(0x/g)]
   const files = [dropbear, '/usr/bin/dropbearkey', ...libraries.map((match) => match[1] as string)]
@@ -212,7 +212,7 @@ const serveSsh = async (alcove: Platform, box: Box) => {
         '~/.ssh/config',
         'Host git-here\n  HostName 127.0.0.1\n  Port 2222\n  StrictHostKeyChecking accept-new\n  LogLevel ERROR',
       ),
-      // It goes into the background once it listens.
+      // dropbear goes into the background once it listens.
       './dropbear -E -r $PWD/host -p 127.0.0.1:2222 -P $PWD/pid > log 2>&1',
     ].join('\n'),
   )

@@ -1,4 +1,5 @@
-// Delete works from every state, however a sandbox reached it: soon 404, and nothing of it left on the host.
+// Tests that delete works from every state, however a sandbox reached it: soon the sandbox is 404, and nothing of it is left on
+// the host.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -12,12 +13,12 @@ import { type Box, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { listUnnamedTraces } from './host.ts'
 
-/** The 21 states of the API. */
+/** The 21 states of the API from which a sandbox can be deleted. */
 const states = sandboxStates.filter((state) => state !== 'destroyed')
 
 const goneWithinSeconds = 10
 
-/** Resting states are reached through the API, as a caller would. */
+/** The verb that leads to each resting state. These states are reached through the API, as a caller would. */
 const ways: Record<string, string> = { stopped: 'stop', paused: 'pause', archived: 'archive' }
 
 const reach = async (alcove: Platform, box: Box, state: string) => {
@@ -47,7 +48,7 @@ test('delete leads from each of the 21 states to 404 within ten seconds, with no
     for (let at = 0; at < states.length; at += 3) await Promise.all(states.slice(at, at + 3).map(create))
     await Promise.all([...boxes].map(([state, box]) => reach(alcove, box, state)))
     assert.ok(filesBelow(store).length > 0 && listUnnamedTraces(data).length > before.length)
-    // The other states are what a fault leaves: the record says that a verb is under way, but no program carries it out.
+    // The other states are what a fault leaves behind: the record says that a verb is under way, but no program carries it out.
     for (const [state, { id }] of boxes) {
       if (ways[state] === undefined)
         await db.sql`
@@ -58,7 +59,7 @@ test('delete leads from each of the 21 states to 404 within ten seconds, with no
       update sandboxes set desired_state = 'destroyed', generation = generation + 1, stuck_at = now() + interval '1 minute'
       where state = 'destroying'`
     for (const [state, { id }] of boxes) {
-      // A second delete may find nothing; the first, whose answer was lost, continues.
+      // Repeat the delete: if the answer to the first one was lost, that delete continues, and this one may find nothing.
       const { status } = await alcove.api('DELETE', `/sandbox/${id}`)
       assert.equal(status, state === 'destroying' ? 404 : 200, state)
       const isGone = async () => (await alcove.api('GET', `/sandbox/${id}`)).status === 404

@@ -1,5 +1,5 @@
-// Disks that move, without room or without a store: a full pool, an archive store that is away, full or damaged, and two runners
-// under one control. All through the API, on real sandboxes.
+// Tests disks that move, if there is no room or no store: a full pool, an archive store that is unreachable, full or damaged, and
+// two runners under one control. All tests use the API and real sandboxes.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import {
@@ -25,12 +25,12 @@ const storeIn = (place: string) => ({ ALCOVE_ARCHIVE_STORE: `file://${place}` })
 let place: string
 let store: string
 let alcove: Platform
-/** The second runner starts in the background, because the first tests do not need it. */
+/** The start of the second runner. It starts in the background, because the first tests do not need it. */
 let joining: Promise<JoinedRunner> | undefined
 before(async () => {
   place = mkdtempSync(join(tmpdir(), 'alcove-store-'))
   store = join(place, 'store')
-  // The pool is small, so a larger overcommit is needed.
+  // The pool is small, so these tests need a larger overcommit.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, image: 'small', env, prepare: prepareSmallPool })
   joining = joinRunner(alcove, 'second', storeIn(store))
@@ -60,7 +60,7 @@ const ask = async (box: Box, verb: string, state: string) => {
   const { status, body } = await alcove.api('POST', `/sandbox/${box.id}/${verb}`)
   assert.equal(status, 200, JSON.stringify(body))
   await becomes(box, state)
-  // For a second the gate may still use the sandbox's old place.
+  // For a second, the gate may still use the runner where the sandbox was before.
   if (verb === 'start') await new Promise((resolve) => setTimeout(resolve, 1100))
 }
 
@@ -122,7 +122,7 @@ suite('an archive store that fails', () => {
     }
   }
 
-  test('unreachable during an archive: stopped, with the reason and its disk; it starts again', async () => {
+  test('if the store is unreachable during an archive, the sandbox is stopped with the reason, and can start', async () => {
     await whileAway(async () =>
       assert.match(await askInVain(box, 'archive', 'stopped'), /archive store .* cannot be used/),
     )
@@ -131,7 +131,7 @@ suite('an archive store that fails', () => {
     await hasItsFile(box)
   })
 
-  test('full during an archive: stopped, with the reason; a later archive succeeds', async () => {
+  test('if the store is full during an archive, the sandbox is stopped with the reason; a retry succeeds', async () => {
     mkdirSync(store, { recursive: true })
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', store])
     try {
@@ -142,7 +142,7 @@ suite('an archive store that fails', () => {
     await ask(box, 'archive', 'archived')
   })
 
-  test('unreachable during a restore: archived, with the reason; it starts when the store is back', async () => {
+  test('if the store is unreachable during a restore, the sandbox stays archived, and starts when it is back', async () => {
     await whileAway(async () =>
       assert.match(await askInVain(box, 'start', 'archived'), /archive store .* cannot be used/),
     )
@@ -155,7 +155,7 @@ suite('an archive store that fails', () => {
     await ask(box, 'archive', 'archived')
   })
 
-  test('with a damaged chunk: archived, with the reason, no partial disk; after the repair it starts', async () => {
+  test('a damaged chunk leaves the sandbox archived, without a partial disk; it starts after the repair', async () => {
     const chunk = filesInStore().find((path) => path.includes('/chunks/')) ?? ''
     const whole = readFileSync(chunk)
     const damaged = Buffer.from(whole)
@@ -176,7 +176,7 @@ suite('a storage pool that is full', () => {
   const templates = () => readdirSync(join(alcove.data, 'runner/pool/templates'))
   const disks = () => readdirSync(join(alcove.data, 'runner/pool/disks'))
 
-  test('fork and snapshot report it, leave nothing partial, disturb no sandbox, and work with room again', async () => {
+  test('fork and snapshot report the full pool, leave nothing partial, and work when there is room again', async () => {
     const parent = await createWithFile()
     fillPool(alcove.data)
     const forked = await alcove.api('POST', `/sandbox/${parent.id}/fork`, {})
@@ -207,7 +207,7 @@ suite('a storage pool that is full', () => {
     await remove(parent, child)
   })
 
-  test('a sandbox can still be archived; a restore is refused with the reason until there is room', async () => {
+  test('with a full pool a sandbox can be archived; a restore is refused with the reason until there is room', async () => {
     const box = await createWithFile()
     fillPool(alcove.data)
     try {
@@ -243,7 +243,7 @@ suite('two runners', () => {
     return box
   }
 
-  test('each gets sandboxes, whose toolboxes answer; after a delete nothing is left on either', async () => {
+  test('each runner gets sandboxes, whose toolboxes answer; after a delete nothing is left on either runner', async () => {
     const boxes = await Promise.all([1, 2, 3, 4].map(() => createBox(alcove)))
     assert.deepEqual([...new Set(boxes.map(({ record }) => record['runnerId']))].sort(), ['local', 'second'])
     for (const box of boxes) assert.equal(await box.run('echo here'), 'here')
@@ -263,13 +263,13 @@ suite('two runners', () => {
     assert.equal((await look(box))['runnerId'], 'second')
     const moved = boxOf(alcove, await look(box))
     assert.equal(await moved.run('sha256sum -c sum && readlink link'), 'big: OK\nbig')
-    // The sandbox now belongs to that runner: it stops, starts and is archived again.
+    // The sandbox now belongs to the second runner: there it is stopped, started and archived again.
     await ask(box, 'stop', 'stopped')
     await ask(box, 'start', 'started')
     await ask(box, 'archive', 'archived')
     await drain('local', false)
     await alcove.api('DELETE', `/sandbox/${box.id}`)
-    // The first runner forgets a sandbox some minutes after it has left. Until then it only remembers that it was there.
+    // The first runner forgets a sandbox some minutes after it has left. Until then the runner still remembers that it had it.
     const journal = `path ${alcove.data}/runner/sandboxes/${box.id}`
     await until('nothing is left of it', async () => {
       const left = [...(await alcove.leftovers()), ...second.leftovers()].filter((line) => line.includes(box.id))
@@ -278,7 +278,7 @@ suite('two runners', () => {
     assert.ok(isEmptyStore(), 'nothing is left in the store')
   })
 
-  test('a sandbox’s snapshot stays on its runner: 503 while that is drained; archived ones move', async () => {
+  test('a sandbox’s snapshot stays on its runner: 503 while that is drained; archived sandboxes can move', async () => {
     const source = await createOn('local')
     await source.run('echo kept > file')
     const snapshot = `two-runners-${source.id}`
@@ -299,7 +299,7 @@ suite('two runners', () => {
     await alcove.api('DELETE', `/snapshots/${snapshot}`)
   })
 
-  test('a lost runner: archived sandboxes start elsewhere, those on its disk are lost and say so', async () => {
+  test('if a runner is lost, archived sandboxes start elsewhere, and those on its disk are reported as lost', async () => {
     const archived = await createOn('second')
     await archived.run('echo safe > file')
     await ask(archived, 'archive', 'archived')
@@ -314,7 +314,7 @@ suite('two runners', () => {
     assert.equal(moved['runnerId'], 'local')
     const cat = async () =>
       (await boxOf(alcove, moved).toolbox('POST', '/process/execute', { command: 'cat file' })).body
-    // For a second the gate may still use the sandbox's old place.
+    // For a second, the gate may still use the runner where the sandbox was before.
     await until('its file is there', async () => (await cat())['result'] === 'safe\n')
     const { state, recoverable, errorReason } = await look(onDisk)
     assert.deepEqual([state, recoverable, errorReason], ['error', false, 'Its runner was taken out of service.'])

@@ -1,4 +1,4 @@
-// Builds ten patterns of docs/reference/dockerfiles.md: on the real default image, and on an image of a registry on loopback.
+// Builds the ten patterns of docs/reference/dockerfiles.md: on the real default image, and on an image of a registry on loopback.
 // No test downloads anything from another host.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -32,7 +32,7 @@ const files: TarEntry[] = [
 
 type Pattern = { name: string; lines: string[]; command: string; says: string }
 
-/** `tool`: an image of the registry, with busybox. */
+/** Returns the patterns. `tool`: name of an image of the registry that has busybox. */
 const patternsOn = (tool: string): Pattern[] => [
   {
     name: 'python, virtual environment in stages',
@@ -228,7 +228,7 @@ suite('ten patterns of Dockerfiles', { skip: noBusybox }, () => {
     assert.equal(patterns.length, 10)
     const inTable = new Set(definitions.map(({ name }) => name))
     for (const { name } of patterns) assert.ok(inTable.has(name), name)
-    // The runner builds two at a time for one organization.
+    // Build two at a time, as the runner does for one organization.
     const builds = new FairQueue({ atOnce: 2 })
     const results = await Promise.all(
       patterns.map(({ name, lines, command }, at) =>

@@ -1,5 +1,5 @@
-// A domain list on a real server, driven by the public SDK. The network namespace has a simulated Internet with its own names and
-// addresses.
+// Tests a domain list on a real server, driven by the public SDK. The network namespace has a simulated Internet with its own
+// names and addresses.
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -72,7 +72,7 @@ if (!isPrivateHost) {
     const isClosedSoon = (to: string) =>
       until(`${to} is closed`, async () => !(await reaches(to).catch(() => true)), 60)
 
-    test('a domain list holds from the start: only listed names, and none with a forbidden address', async () => {
+    test('a domain list holds from the start: only listed names are reachable, and no forbidden address', async () => {
       sandbox = await daytona.create({ domainAllowList: 'API.example.com,rebind.example.com' })
       assert.equal(sandbox.domainAllowList, 'api.example.com,rebind.example.com')
       await isClosed(web.api)

@@ -2,9 +2,12 @@
 // sequence that moves something on the screen fails the test, instead of a wrong screen.
 import assert from 'node:assert/strict'
 
-/** ESC, followed by CSI with parameters and final byte, OSC or DCS up to its end, a character set, or any other single letter. */
+/**
+ * Matches ESC, followed by CSI with parameters and final byte, OSC or DCS up to its end, a character set, or any other single
+ * letter.
+ */
 const sequence = /^\x1b(?:\[([<=>?]?)([\d;:]*)([ -/]*)([@-~])|[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|[()*+#%].|[^[\]P()*+#%])/
-/** Modes, colors, queries and cursor shapes: they do not change the text. */
+/** Final letters of sequences that do not change the text: modes, colors, queries and cursor shapes. */
 const unseen = new Set('mhlnctqpuxy')
 
 export class DrawnScreen {
@@ -23,7 +26,7 @@ export class DrawnScreen {
     this.#cells = Array.from({ length: rows }, () => this.#blank())
   }
 
-  /** The lines without trailing blanks. */
+  /** The lines of the screen without trailing blanks. */
   get lines(): string[] {
     return this.#cells.map((cells) => cells.join('').trimEnd())
   }

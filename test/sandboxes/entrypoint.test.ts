@@ -1,4 +1,4 @@
-// The entrypoint of an image in real sandboxes, read through the public SDK.
+// Tests the entrypoint of an image in real sandboxes, read through the public SDK.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Daytona, Image, type Sandbox } from '@daytona/sdk'
@@ -55,9 +55,9 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await until('what comes is followed', () => /\n20\n/.test(followed))
     const before = (await linesOf(sandbox)).length
     await Promise.all([alcove.kill('runner'), alcove.kill('control')])
-    // The gate reads from the agent, and needs neither control nor runner for calls that it has let in.
+    // The gate reads from the agent. For calls that are already admitted it needs neither control nor runner.
     await until('it is followed on', () => followed.includes(`\n${before + 20}\n`))
-    // The gate may still let calls in by control's last answer.
+    // The gate may admit calls by control's last answer, so ask control itself.
     const isControlBack = () => daytona.get(sandbox.id).then(Boolean, () => false)
     await until('control is back', isControlBack, 60)
     await until('it went on', async () => (await linesOf(sandbox).catch(() => [])).length > before + 10, 60)
@@ -70,7 +70,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     assert.deepEqual(await commandOf(sandbox), { id, command })
     assert.deepEqual(await sandbox.process.listSessions(), [])
 
-    // The sandbox continues after the end of its entrypoint, and the log is kept.
+    // The sandbox continues after the end of its entrypoint, and the log can still be read.
     await sandbox.process.executeCommand('kill -TERM $(cat /pid)')
     await until('its end', async () => (await commandOf(sandbox)).exitCode !== undefined)
     await following
@@ -84,7 +84,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('for a definition it is ENTRYPOINT with CMD; a snapshot may have its own', async () => {
+  test('the entrypoint of a definition is ENTRYPOINT with CMD; a snapshot may have its own', async () => {
     const image = () => Image.base(reference).entrypoint(['echo', 'of the definition'])
     const sandbox = await daytona.create({ image: image().cmd(['and more']) })
     await until('its end', async () => (await commandOf(sandbox)).exitCode === 0)
@@ -96,7 +96,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await Promise.all([sandbox.delete(), other.delete()])
   })
 
-  test('it runs as the USER of its image, with the group that USER names, once at each start', async () => {
+  test('the entrypoint runs as the USER of its image, with the group that USER names, once at each start', async () => {
     const tells = 'echo started; stat -L -c "%u %g" /proc/self; sleep 1000'
     const config = { Entrypoint: ['sh', '-c', tells], User: '1234:70' }
     const image = registry.put('team/user:1', makeBusyboxImage(config))
@@ -111,7 +111,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('a real init that insists on being process 1 is explained beside its own words', async () => {
+  test('a real init that insists on being process 1 gets an explanation added to its own message', async () => {
     const image = registry.put('team/init:1', makeBusyboxImage({ Entrypoint: ['/bin/busybox', 'init'] }))
     const sandbox = await daytona.create({ image })
     await until('its end', async () => (await commandOf(sandbox)).exitCode !== undefined)

@@ -1,4 +1,4 @@
-// Mistakes of clients, from a call that breaks off to bytes of no protocol. Each is sent to a real server.
+// Mistakes of clients, from a call that breaks off to bytes of no protocol. Each mistake is sent to a real server.
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'

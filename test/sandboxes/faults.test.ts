@@ -1,14 +1,14 @@
-// A short run of the fault ring; `./alcove test --faults --count 500` is the long one.
+// A short run of the fault ring; `./alcove test --faults --count 500` is a long run.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describe, runRing } from '../faults/ring.ts'
 
-test('random kills lose, double, orphan or block nothing', { timeout: 280_000 }, async () => {
+test('random kills lose, duplicate, orphan or block nothing', { timeout: 280_000 }, async () => {
   const outcome = await runRing({ seed: 20_261_122, count: 15, say: () => {} })
   assert.deepEqual(outcome.complaints, [], describe(outcome))
 })
 
-test('no command and no preview of a sandbox fails because runners die', { timeout: 280_000 }, async () => {
+test('no command and no preview of a sandbox fails because a runner is killed', { timeout: 280_000 }, async () => {
   const outcome = await runRing({ seed: 20_261_126, count: 8, only: ['runner'], say: () => {} })
   assert.deepEqual(outcome.complaints, [], describe(outcome))
   assert.ok((outcome.verbs.get('work that goes on') ?? 0) > 20, describe(outcome))

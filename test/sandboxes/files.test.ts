@@ -1,5 +1,5 @@
 // Files through the public SDK, and effects that only a real sandbox shows: sizes beyond memory, a full disk, and links that
-// change while the host looks.
+// change while the host reads them.
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { connectTo } from './sdk-client.ts'
 
 const MiB = 1024 * 1024
 
-/** Prints inotify events of the directory `seen`, and the size of the file at each. */
+/** A program that prints the inotify events of the directory `seen`, and the size of the file at each event. */
 const watchProgram = `
 import ctypes, os, struct
 kinds = {0x100: "create", 0x8: "close_write", 0x40: "moved_from", 0x80: "moved_to", 0x200: "delete"}
@@ -41,7 +41,7 @@ suite('files', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /** A call with a body or an answer that is not JSON. */
+  /** Makes a call with a body or an answer that is not JSON. */
   const call = (box: Box, method: string, path: string, body?: RequestInit['body'], init: RequestInit = {}) =>
     fetch(`${box.record['toolboxProxyUrl']}/${box.id}/files${path}`, {
       method,
@@ -50,7 +50,10 @@ suite('files', () => {
       ...init,
     } as RequestInit)
 
-  /** Files that are being received have no name, so root counts them among open descriptors. The agent itself has others. */
+  /**
+   * Counts files that are being received. They have no name, so root finds them among open descriptors. The agent itself has
+   * others.
+   */
   const halfFiles = async (box: Box) =>
     (
       await box.try(
@@ -70,7 +73,7 @@ suite('files', () => {
       await daytona?.[Symbol.asyncDispose]()
     })
 
-    test('the SDK uploads and downloads, one and many, from memory and from files, with odd names', async () => {
+    test('the SDK uploads and downloads one file or many, from memory and from files, with odd names', async () => {
       const local = mkdtempSync(join(tmpdir(), 'alcove-files-'))
       try {
         const bytes = Buffer.from(Array.from({ length: 500_000 }, (_, at) => (at * 31) % 256))
@@ -165,7 +168,7 @@ suite('files', () => {
     })
   })
 
-  test('mounted files are written in place, and files of sysfs come whole', async () => {
+  test('mounted files are written in place, and files of sysfs arrive whole', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     const hosts = await box.run('cat /etc/hosts')
     for (const name of ['hosts', 'resolv.conf', 'hostname']) {
@@ -182,7 +185,7 @@ suite('files', () => {
     assert.equal(await processors.text(), `${await box.run(`cat ${online}`)}\n`)
   })
 
-  test('moves a directory of the image, which the overlay cannot rename', async () => {
+  test('a move works for a directory of the image, which the overlay cannot rename', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     const before = await box.run('ls /usr/share/doc | wc -l')
     const moved = await box.toolbox('POST', '/files/move?source=/usr/share/doc&destination=/moved')
@@ -190,7 +193,7 @@ suite('files', () => {
     assert.equal(await box.run('ls /moved | wc -l; ls -d /usr/share/doc 2>/dev/null || echo gone'), `${before}\ngone`)
   })
 
-  test('1 GiB goes in and comes out whole, while memory stays flat', async () => {
+  test('1 GiB arrives whole in both directions, while memory stays flat', async () => {
     await using box = await createBox(alcove)
     const piece = Buffer.from(Array.from({ length: MiB }, (_, at) => (at * 7 + (at >> 8)) % 256))
     const wanted = createHash('sha256')
@@ -265,7 +268,7 @@ suite('files', () => {
     }
     await until('the upload removed', async () => (await halfFiles(box)) === '0')
     assert.equal(await box.run('cat file'), 'old')
-    // Btrfs frees the room with its next transaction.
+    // Retry: Btrfs frees the room only with its next transaction.
     const makeFolder = () => box.toolbox('POST', '/files/folder?path=there-is-room-again')
     await until('room again', async () => (await makeFolder()).status === 201, 120)
   })
@@ -285,7 +288,7 @@ suite('files', () => {
     assert.equal(await box.run('cat there/target; test -L dangling'), 'through')
   })
 
-  test('a directory watcher sees an upload once, under its own name only, and whole', async () => {
+  test('a directory watcher sees an upload once, complete, and under its own name only', async () => {
     await using box = await createBox(alcove)
     const text = 'x'.repeat(3 * MiB)
     await call(box, 'POST', '/upload-v2?path=watch.py', watchProgram)

@@ -9,7 +9,7 @@ const isFree = (port: number) =>
     server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
 
-/** Below the range of outgoing connections, which could otherwise take these ports. */
+/** The ports are below the range of outgoing connections, which could otherwise take them. */
 /** Returns the first of `count` consecutive free ports. */
 export const freePorts = async (count: number): Promise<number> => {
   for (let attempt = 0; attempt < 200; attempt += 1) {

@@ -21,7 +21,7 @@ export const prepareSmallPool = (directory: string): void => {
 
 const MiB = 1024 ** 2
 
-/** Reserves room without writing, which takes no time. Returns false if there is none. */
+/** Reserves room without writing, which takes no time. Returns false if there is no room. */
 const setAside = (path: string, bytes: number) =>
   spawnSync('fallocate', ['--length', String(bytes), path], { stdio: 'ignore' }).status === 0
 
@@ -35,10 +35,10 @@ const write = (path: string, bytes: number) => {
   }
 }
 
-/** Fills the pool completely. Reserved room turns out to be more than was written, so it takes several rounds. */
+/** Fills the pool completely. More room can be reserved than is then used, so filling takes several rounds. */
 export const fillPool = (directory: string): void => {
   const pool = join(directory, 'runner/pool')
-  // Recently deleted files would free room later, unnoticed.
+  // Wait for the end of deletes: otherwise recently deleted files would free room later, unnoticed.
   execFileSync('btrfs', ['subvolume', 'sync', pool])
   const filler = join(pool, 'ballast')
   mkdirSync(filler, { recursive: true })

@@ -1,5 +1,5 @@
-// Full-screen programs directly after a resize. They are real: `top` of the sandbox's own image, and this machine's Vim with its
-// libraries, because the image has none.
+// Full-screen programs directly after a resize. The programs are real: `top` of the sandbox's own image, and this machine's Vim
+// with its libraries, because the image has no Vim.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { realpathSync } from 'node:fs'
@@ -17,7 +17,7 @@ const sizes = [
   { cols: 100, rows: 30 },
 ]
 
-/** Vim, its libraries and its dynamic linker. It uses no library of the image. */
+/** Files of Vim, with its libraries and its dynamic linker. This Vim uses no library of the image. */
 const vimOfThisMachine = () => {
   const vim = realpathSync(execFileSync('sh', ['-c', 'command -v vi'], { encoding: 'utf8' }).trim())
   assert.match(basename(vim), /^vim\./, 'vi of this machine is Vim')
@@ -50,7 +50,7 @@ suite('programs that draw on the whole screen', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /** A terminal that clears its screen record at a resize, so that everything on it was drawn for the new size. */
+  /** Opens a terminal that clears its screen record at a resize, so that everything on the record was drawn for the new size. */
   const open = async (id: string) => {
     const state = { screen: new DrawnScreen(80, 24) }
     const pty = await sandbox.process.createPty({ id, cols: 80, rows: 24, onData: (data) => state.screen.take(data) })
@@ -60,14 +60,14 @@ suite('programs that draw on the whole screen', () => {
       })
     }
     const resize = async ({ cols, rows }: (typeof sizes)[number]) => {
-      // Output under way was drawn for the old size, and is overwritten as on any screen.
+      // Output that was under way was drawn for the old size, and is overwritten as on any screen.
       state.screen = new DrawnScreen(cols, rows)
       await pty.resize(cols, rows)
     }
     return { pty, shows, resize }
   }
 
-  /** Whether the prompt is shown. Wait for it, because a full-screen program that ends may discard unread typed text. */
+  /** Whether the prompt is shown. Tests wait for it, because a full-screen program that ends may discard unread typed text. */
   const isPrompt = (lines: string[]) => lines.some((line) => line.endsWith(':~$'))
 
   const endsWith0 = async (pty: PtyHandle) => {
@@ -75,7 +75,7 @@ suite('programs that draw on the whole screen', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   }
 
-  /** Every row except the last is a line of the text, as long as the screen is wide. */
+  /** Whether every row except the last is a line of the text, as long as the screen is wide. */
   const isText =
     ({ cols, rows }: (typeof sizes)[number]) =>
     (lines: string[]) =>

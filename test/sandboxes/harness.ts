@@ -17,10 +17,10 @@ import { smallDefaultIn } from './small-default.ts'
 export type Program = 'control' | 'gate' | 'runner' | 'postgres' | 'up'
 
 export type Platform = {
-  /** `http://127.0.0.1:<port>`; the API is below `/api`. */
+  /** URL of the server, `http://127.0.0.1:<port>`; the API is below `/api`. */
   url: string
   key: string
-  /** The data directory. */
+  /** The data directory of the server. */
   data: string
   /** Makes an API call; `path` is below `/api`. */
   api: (method: string, path: string, body?: unknown) => Promise<{ status: number; body: Record<string, unknown> }>
@@ -32,9 +32,9 @@ export type Platform = {
   start: () => Promise<void>
   stop: () => Promise<void>
   pidOf: (program: Program) => Promise<number>
-  /** Resident memory of a program, in bytes. */
+  /** Returns the resident memory of a program, in bytes. */
   memoryOf: (program: Program) => Promise<number>
-  /** The host pid of a process in a sandbox of this instance whose command line contains this text. */
+  /** Finds the host pid of a process in a sandbox of this instance whose command line contains this text. */
   hostPid: (commandLine: string) => Promise<number | undefined>
   /**
    * Lists everything that is left of this instance's sandboxes on the host, one line each: processes, cgroups, mounts except the
@@ -45,7 +45,7 @@ export type Platform = {
 }
 
 const launcher = resolve(import.meta.dirname, '../../alcove')
-/** The first start on a machine takes longer, because it builds the default image. */
+/** Time limit of a start. The first start on a machine takes longer, because it builds the default image. */
 const startSeconds = 900
 const maxOutput = 64 * 1024
 
@@ -56,7 +56,7 @@ type Up = { child: ChildProcess; output: () => string }
 export const startUp = async (data: string, port: number, env: Record<string, string> = {}): Promise<Up> => {
   const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    // By default there are no warm sandboxes, because a test counts the sandboxes on the host.
+    // No warm sandboxes by default, because some tests count the sandboxes on the host.
     env: { ALCOVE_MOST_WARM: '0', ...process.env, ...env },
   })
   let text = ''
@@ -114,7 +114,7 @@ const caller =
     return { status: reply.status, body: text === '' ? {} : isJson ? JSON.parse(text) : text }
   }
 
-/** The calls that work on any running server, whoever started it. */
+/** The functions that work for any running server, whoever started it. */
 const viewOf = (directory: string) => {
   const { up, key, data } = readPlatform(directory)
   const url = `http://127.0.0.1:${up.port}`
@@ -146,7 +146,7 @@ const sharedPlatform = (directory: string): Platform => {
   }
 }
 
-/** A server of the test's own. Disposing removes it from the host, whatever the test did, and fails if that is impossible. */
+/** Starts a server for one test. Disposing removes it from the host, whatever the test did, and fails if that is impossible. */
 const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
   const servers = process.env['ALCOVE_TEST_SERVERS']
   const directory = mkdtempSync(join(servers ?? tmpdir(), 'alcove-test-'))
@@ -175,7 +175,7 @@ const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
     killAll: async () => {
       const { up: state } = readPlatform(directory)
       const running = [state, ...state.programs.filter(({ pid }) => pid > 0)].map(({ pid }) => identityOf(pid))
-      // Kill `up` first, so that it does not restart the others.
+      // Kill `up` first, so that it does not restart the other programs.
       for (const identity of running) signalProcess(identity, 'SIGKILL')
       for (const identity of running) assert.ok(await waitUntilGone(identity, 10_000))
     },
@@ -192,15 +192,15 @@ const ownPlatform = async (options: OwnOptions): Promise<Platform> => {
 
 type OwnOptions = {
   env?: Record<string, string>
-  /** `small`: the default image has a shell and a few programs (small-default.ts). Default: the real one. */
+  /** `small`: the default image has only a shell and a few programs (small-default.ts). Default: the real default image. */
   image?: 'small'
   /** Prepares the data directory before the start. */
   prepare?: (directory: string) => void
 }
 
 /**
- * A running platform. The shared one of `ALCOVE_TEST_SERVER` if it is set; otherwise, or with `own`, a new one whose `up` gets
- * the variables `env`.
+ * Returns a running platform: the shared platform of `ALCOVE_TEST_SERVER` if that is set. Otherwise, or with `own`, it is a new
+ * platform whose `up` gets the variables `env`.
  */
 export const platform = async (options: { own?: boolean } & OwnOptions = {}): Promise<Platform> => {
   const shared = process.env['ALCOVE_TEST_SERVER']

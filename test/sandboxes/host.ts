@@ -1,4 +1,4 @@
-// Everything on the host that belongs to the sandboxes of one server, found through the kernel, not through Alcove.
+// Finds everything on the host that belongs to the sandboxes of one server, through the kernel, not through Alcove.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -27,7 +27,7 @@ export const findHostPid = (data: DataDirectory, commandLine: string): number | 
   return pid === undefined ? undefined : Number(pid)
 }
 
-/** Every entry that is named after a sandbox, without its contents. */
+/** Lists every entry that is named after a sandbox, without its contents. */
 const namedAfterSandboxes = (directory: string, depth: number): string[] => {
   if (depth === 0 || !existsSync(directory)) return []
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
@@ -37,14 +37,14 @@ const namedAfterSandboxes = (directory: string, depth: number): string[] => {
   })
 }
 
-/** Network namespaces of the server's pool in which a process runs. */
+/** Lists the network namespaces of the server's pool in which a process runs. */
 const usedNetworks = ({ instance }: DataDirectory): string[] => {
   const inUse = new Set<string>()
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
       inUse.add(readlinkSync(`/proc/${pid}/ns/net`))
     } catch {
-      // The process has just ended.
+      // The process has ended at this moment.
     }
   }
   if (inUse.size === 0) return []
@@ -67,7 +67,7 @@ const processNamespaces = (instance: string) => {
     .map((name) => ({ name, id: inodes.get(join(directory, name)) ?? '' }))
 }
 
-/** Returns one line per finding. A line about a sandbox contains its id. */
+/** Lists what sandboxes have left on the host, one line per finding. A line about a sandbox contains its id. */
 export const listSandboxTraces = (data: DataDirectory): string[] => [
   ...sandboxCgroups(data).flatMap((path) => [
     `cgroup ${path}`,
@@ -85,8 +85,8 @@ export const listSandboxTraces = (data: DataDirectory): string[] => [
 const run = (command: string, ...args: string[]) => execFileSync(command, args, { encoding: 'utf8' })
 
 /**
- * Things without a sandbox's name that must be the same before and after: disk limits, subvolumes, and firewall rules for single
- * sandboxes.
+ * Lists things that have no sandbox's name and must be the same before and after a test: disk limits, subvolumes, and firewall
+ * rules for single sandboxes.
  */
 export const listUnnamedTraces = (data: DataDirectory): string[] => {
   const pool = join(data.runner, 'pool')

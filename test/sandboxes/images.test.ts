@@ -1,4 +1,4 @@
-// Sandboxes from images, through the public SDK. A registry on loopback serves one static program.
+// Tests sandboxes from images, through the public SDK. A registry on loopback serves an image with one static program.
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
   let registry: TestRegistry
   let daytona: Daytona
   let reference: string
-  /** Directory on the caller's machine. */
+  /** A directory on the caller's machine. */
   const files = mkdtempSync(join(tmpdir(), 'alcove-files-'))
   before(async () => {
     registry = await TestRegistry.start()
@@ -34,7 +34,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('a snapshot of an image, and a sandbox made from it', async () => {
+  test('a snapshot is made of an image, and a sandbox is made of the snapshot', async () => {
     const snapshot = await daytona.snapshot.create({ name: 'tool', image: reference })
     assert.equal(snapshot.state, 'active')
     const sandbox = await daytona.create({ snapshot: 'tool' })
@@ -43,7 +43,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('create with the name of an image, and again', async () => {
+  test('a create may name an image, also a second time', async () => {
     for (const _ of [1, 2]) {
       const sandbox = await daytona.create({ image: reference, resources: { cpu: 1, memory: 1, disk: 1 } })
       assert.equal(sandbox.state, 'started')
@@ -53,7 +53,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.equal(registry.asked.filter((path) => path.includes('/manifests/')).length < 8, true)
   })
 
-  test('create with a definition: its commands have run, and a failure says why', async () => {
+  test('a create may have a definition: its commands have run, and a failure says why', async () => {
     const image = Image.base(reference).env({ COLOR: 'red' }).runCommands('echo $COLOR > /made').workdir('/srv/app')
     const sandbox = await daytona.create({ image })
     const said = await sandbox.process.executeCommand('cat /made; echo $COLOR; ls -d /srv/app')
@@ -80,7 +80,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.deepEqual(await Promise.all(states), ['building_snapshot'])
     await live.delete()
     const failing = Image.base(reference).runCommands('echo never again >&2; exit 4')
-    // The SDK is told by an event, and takes only the state from it.
+    // An event tells the SDK of the failure. The SDK takes only the state from the event.
     await assert.rejects(daytona.create({ name: 'failing', image: failing }), /build_failed/)
     const { body } = await alcove.api('GET', '/sandbox/failing')
     assert.deepEqual([body['state'], body['errorReason']], ['build_failed', 'Line 2: exit code 4\nnever again'])
@@ -152,7 +152,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await other.delete()
   })
 
-  test('a Dockerfile with COPY, and a snapshot of it; its log names the copied files', async () => {
+  test('a Dockerfile with COPY builds, and so does a snapshot of it; its log names the copied files', async () => {
     mkdirSync(join(files, 'app/src'), { recursive: true })
     for (const name of ['one.txt', 'two.txt', 'three.md']) writeFileSync(join(files, 'app/src', name), name)
     const lines = [

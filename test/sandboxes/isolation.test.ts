@@ -1,4 +1,4 @@
-// Hostile code inside a sandbox finds nothing of the host, nothing of other sandboxes, and limits that hold. Each test of a
+// Hostile code inside a sandbox finds nothing of the host and nothing of other sandboxes, and the limits hold. Each test of a
 // refusal also checks that it would notice if the attempt succeeded.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -10,7 +10,10 @@ import { readLayout } from '#src/runner/cgroup/layout.ts'
 import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** In cgroup v2 this memory counts for the sandbox, so this is a memory bomb like any other. */
+/**
+ * Reason to skip: in cgroup v2 the memory of buffers counts for the sandbox, so a test with buffers would be an ordinary memory
+ * bomb.
+ */
 const countsBuffers = readLayout().version === 2 && 'cgroup v2 counts buffers as memory'
 
 suite('inside a sandbox', () => {
@@ -36,13 +39,13 @@ suite('inside a sandbox', () => {
     const [inside, outside, size] = (await root.run('cat /proc/self/uid_map')).trim().split(/\s+/).map(Number)
     assert.deepEqual([inside, size], [0, 65536])
     assert.ok(outside! >= 100_000, `uid 0 is ${outside} outside`)
-    // The process of the sandbox as the host sees it.
+    // Find this process of the sandbox as the host sees it.
     await root.run('setsid sleep 4711 >/dev/null 2>&1 & sleep 0.1')
     const pid = await alcove.hostPid('sleep 4711')
     assert.match(await readFile(`/proc/${pid}/status`, 'utf8'), new RegExp(`^Uid:\\s+${outside}\\s`, 'm'))
   })
 
-  test('no new privileges, a seccomp filter and at most the 11 usual capabilities', async () => {
+  test('processes have no new privileges, a seccomp filter, and at most the 11 usual capabilities', async () => {
     const status = await root.run('cat /proc/self/status')
     assert.match(status, /^NoNewPrivs:\t1$/m)
     assert.match(status, /^Seccomp:\t2$/m)
@@ -95,7 +98,7 @@ suite('inside a sandbox', () => {
     assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)
   })
 
-  test('mounting, loading, tracing others and new namespaces are refused', async () => {
+  test('mounts, tracing of others, new namespaces and other privileged operations are refused', async () => {
     const refused = [
       'mount -t tmpfs none /mnt',
       'mount -o remount,rw /proc/sys',
@@ -131,7 +134,7 @@ suite('inside a sandbox', () => {
     await root.run('test -n "$(find /sys/fs/cgroup -name cgroup.procs)"')
   })
 
-  test('the host, metadata addresses and siblings cannot be reached', async () => {
+  test('the host, metadata addresses and other sandboxes cannot be reached', async () => {
     const server = createServer((socket) => socket.end('host\n'))
     await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
     try {
@@ -172,7 +175,7 @@ suite('inside a sandbox', () => {
     }
   })
 
-  test('a memory bomb is killed inside the sandbox, and nothing else is', async () => {
+  test('a memory bomb is killed inside the sandbox, and no other process is killed', async () => {
     await using small = await createBox(alcove)
     const { exitCode } = await small.try('python3 -c "x=[bytearray(1<<20) for _ in range(1<<20)]"', { timeout: 120 })
     assert.notEqual(exitCode, 0)
@@ -213,7 +216,7 @@ done.set()`
     assert.ok(await gone())
   })
 
-  test('the memory in its socket buffers is limited', { skip: countsBuffers }, async () => {
+  test('the memory in a sandbox’s socket buffers is limited', { skip: countsBuffers }, async () => {
     const fill = `
 import socket
 server = socket.create_server(('127.0.0.1', 0))
@@ -231,7 +234,7 @@ print(sent >> 20)`
     assert.ok(mebibytes > 10 && mebibytes < 200, `${mebibytes} MiB`)
   })
 
-  test('a sandbox that sends to every address of its link keeps none of the host’s neighbour entries', async () => {
+  test('a sandbox that sends to every address of its link occupies no neighbour entries of the host', async () => {
     const send = `
 import socket
 for n in range(3000):

@@ -15,13 +15,13 @@ const launcher = resolve(import.meta.dirname, '../../alcove')
 const joinSeconds = 270
 
 export type JoinedRunner = AsyncDisposable & {
-  /** Leftovers of this runner's sandboxes, as `Platform` lists them. */
+  /** Lists leftovers of this runner's sandboxes, as `Platform` does. */
   leftovers: () => string[]
-  /** Stops the runner in order; sandboxes keep running. */
+  /** Stops the runner in an orderly way; sandboxes keep running. */
   stop: () => Promise<void>
 }
 
-/** Starts a runner that is drained, so it gets no sandboxes until the test allows it. */
+/** Starts a runner in the state drained, so that it gets no sandboxes until the test allows it. */
 export const joinRunner = async (alcove: Platform, id: string, env: Record<string, string>): Promise<JoinedRunner> => {
   const added = await alcove.api('POST', '/runners', { name: id })
   assert.equal(added.status, 201, JSON.stringify(added.body))

@@ -27,13 +27,13 @@ suite('the kernel’s memory', { skip: needsRoot }, () => {
 
   const started = async () => (await box.started({ memoryGiB: 1, cpu: 2, diskGiB: 2 })).sandboxId
 
-  suite('is watched', () => {
+  suite('the watch on kernel memory', () => {
     for (const { name, object } of watchedAttacks)
       test(`${object}: the sandbox is ended, and its busy neighbours continue`, { timeout: 60_000 }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         const ended = new Promise<[string, Cause]>((resolve) => box.host.onExit((...end) => resolve(end)))
-        // The neighbours create processes, files and pages, mostly kernel memory.
+        // The neighbours create processes, files and pages, which need mostly kernel memory.
         const busy = 'n=0; while :; do cat /proc/self/maps > /tmp/b$((n % 50)); /bin/true; n=$((n+1)); done'
         for (const neighbour of neighbours) await box.run(neighbour, `(${busy}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 30`).catch(() => {})
@@ -48,9 +48,9 @@ suite('the kernel’s memory', { skip: needsRoot }, () => {
       })
   })
 
-  suite('is watched for minutes if it grows slowly', () => {
+  suite('the watch on kernel memory that grows slowly', () => {
     for (const { name, object } of slowAttacks)
-      test(`${object}: the sandbox is found, and none of its busy neighbours`, { timeout: 120_000 }, async () => {
+      test(`${object}: the sandbox is found, but no busy neighbour`, { timeout: 120_000 }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         // These neighbours use processes, many files with their pages, and sockets.
@@ -62,7 +62,7 @@ suite('the kernel’s memory', { skip: needsRoot }, () => {
           await box.run(neighbour, `(${busy[index]}) > /dev/null 2>&1 &`)
         void box.run(attacker, `attacks ${name} 120`).catch(() => {})
         const found = Promise.withResolvers<string>()
-        // The limits of the host's own watch are not reached in the time of a test.
+        // The host's own watch has limits that are not reached within a test, so the test uses its own watch.
         const watch = new KernelMemoryWatch({
           layout: readLayout(),
           bounds: { grownBytes: 6 * 1024 ** 2, pauseMs: 200, runMs: 400 },

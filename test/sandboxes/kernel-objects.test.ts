@@ -1,5 +1,6 @@
-// Every object that a sandbox can create in the kernel is charged to it or limited. Each attack runs for about a second in a real
-// sandbox, and is measured by the memory of the real host. kernel-memory.test.ts has the objects that are watched instead.
+// Tests that every object that a sandbox can create in the kernel is charged to the sandbox or limited. Each attack runs for
+// about a second in a real sandbox, and is measured by the memory of the real host. kernel-memory.test.ts has the objects that
+// are watched instead.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +9,10 @@ import { TestHost } from '#src/runner/testing/test-host.ts'
 import { attacks, buildAttacks, holds, type Measured, measureAttack } from '#test/kernel-memory/attacks.ts'
 import { needsRoot } from '#test/needs-root.ts'
 
-/** Other activity on this host is measured as well, so a measurement that is too large is repeated. */
+/**
+ * Maximum of measurements per attack. A measurement that is too large is repeated, because it includes other activity on the
+ * host.
+ */
 const mostMeasurements = 3
 
 suite('the kernel’s memory for objects of a sandbox', { skip: needsRoot }, () => {

@@ -12,7 +12,7 @@ const secret = 'of the host'
 
 suite('links', () => {
   let alcove: Platform
-  /** A directory of this host that everybody may write to. In the sandbox its name means nothing, or another directory. */
+  /** A directory of this host that everybody may write to. In the sandbox the same path means nothing, or another directory. */
   let host: string
   before(async () => {
     alcove = await platform()
@@ -93,7 +93,7 @@ suite('links', () => {
     return reply.status
   }
 
-  /** Makes `way` a link that, if the host followed it, would lead to the canary's directory. */
+  /** Ways to make `way` a link that, if the host followed it, would lead to the canary's directory. */
   const ways: Record<string, (target: string) => string> = {
     'an absolute one': (target) => `ln -s ${target} way`,
     'a relative one': (target) => `ln -s ../../../../../../../../..${target} way`,
@@ -118,11 +118,11 @@ suite('links', () => {
         await box.try(makeWay(host))
         const statuses: Record<string, number> = {}
         for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
-        // Now the last part of the path is the link itself.
+        // From here on, the last part of the path is the link itself.
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)
-        // Check that no call was refused for another reason, if the link has a target in the sandbox.
+        // If the link has a target in the sandbox, check that no call was refused for another reason.
         if (isThere && what === 'an absolute one')
           assert.deepEqual(
             [statuses['list'], statuses['download'], statuses['upload'], statuses['move out']],

@@ -10,7 +10,7 @@ import { type Platform, platform } from './harness.ts'
 const programs = ['control', 'gate', 'runner', 'postgres'] as const
 const warning = 40
 
-/** Servers inside that do not speak HTTP: one sends other bytes, one hangs up. */
+/** Two servers inside that do not speak HTTP: one sends other bytes, the other hangs up. */
 const badServers = `python3 - <<'END' >/dev/null 2>&1 &
 import socket, threading
 def serve(port, answer):
@@ -51,7 +51,7 @@ suite('the logs of the programs', () => {
     const wrong: string[] = []
     let from = sizes()
     const faults = faultsOf(alcove, box)
-    /** Checks new lines. A fault's lines may come a moment later, and then count for the next fault. */
+    /** Checks the new lines of the log. Lines that a fault causes a moment later count for the next fault. */
     const look = (what: string, most = 5) => {
       for (const [index, program] of programs.entries()) {
         const lines = linesFrom(program, from[index]!)
@@ -64,7 +64,7 @@ suite('the logs of the programs', () => {
       await commit()
       look(what)
     }
-    // The server still answers, and late failures after an answer have happened by now.
+    // Check that the server still answers. By then, failures that come after an answer have happened, too.
     assert.equal((await alcove.api('GET', '/sandbox')).status, 200)
     await until('the sandbox answers', async () => (await box.toolbox('GET', '/user-home-dir')).status === 200)
     look('the end')

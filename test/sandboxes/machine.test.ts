@@ -37,7 +37,7 @@ suite('the machine of a sandbox', () => {
     return [...new Set(said)]
   }
 
-  test('programs see its CPUs and memory, including programs that start later', async () => {
+  test('programs see the sandbox’s CPUs and memory, including programs that start later', async () => {
     await using box = await createBox(alcove, { cpu: 1, memory: 1 })
     assert.deepEqual([await seen(box, 'cpus'), await seen(box, 'memory')], [[1], [1024]])
     assert.equal((await alcove.api('POST', `/sandbox/${box.id}/resize`, { cpu: 2, memory: 2 })).status, 200)
@@ -48,7 +48,7 @@ suite('the machine of a sandbox', () => {
     )
   })
 
-  test('a program file with capabilities that no sandbox has runs without them, for root and the user', async () => {
+  test('a program file with capabilities that no sandbox may have runs without them, for root and the user', async () => {
     await using box = await createBox(alcove)
     await using asRoot = await createBox(alcove, { user: 'root' })
     // The extended attribute of Debian's ping: CAP_NET_RAW, permitted and effective (version 2; capabilities(7)).
@@ -90,7 +90,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     }
   })
 
-  test('its disk is no faster than the limit, and the sandbox sees its own limit', async (t) => {
+  test('a sandbox’s disk is no faster than its limit, and programs inside see that limit', async (t) => {
     await using box = await createBox(alcove)
     const files = '/sys/fs/cgroup/blkio/blkio.throttle.*_bps_device /sys/fs/cgroup/io.max'
     const limits = (await box.try(`cat ${files} 2>/dev/null | grep -o '[0-9]*:[0-9]* .*'`)).result.trim()
@@ -113,10 +113,10 @@ except PermissionError: print("held", open("/tmp/f").read())
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('the timeline says who killed PID 1, and does not blame an earlier lack of memory', async () => {
+  test('the timeline says who killed PID 1, and does not blame an earlier shortage of memory', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
-    // Only the host can kill it: the kernel lets no signal from inside through to PID 1.
+    // Only the host can kill PID 1: the kernel lets no signal from inside through to it.
     await box.run('sudo kill -9 1 || kill -9 1 || true')
     assert.equal(await box.run('echo alive'), 'alive')
     const pid = (await alcove.leftovers())
@@ -134,7 +134,7 @@ except PermissionError: print("held", open("/tmp/f").read())
     assert.deepEqual(end?.cause, { detail: end?.reason })
   })
 
-  test('the timeline names who stopped, started and deleted it, even after the delete', async () => {
+  test('the timeline names who stopped, started and deleted the sandbox, even after the delete', async () => {
     const box = await createBox(alcove)
     await alcove.api('POST', `/sandbox/${box.id}/stop`)
     await becomes(box, 'stopped')

@@ -1,4 +1,5 @@
-// The answer to a caller when the kernel kills for lack of memory, for each way to run a program in a real sandbox.
+// Tests the answer to a caller when the kernel kills a process for lack of memory, for each way to run a program in a real
+// sandbox.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, createBox, until } from './box.ts'
@@ -22,20 +23,20 @@ const command = `echo before; python3 -c '${fill}'`
 const line = /\n\[out of memory: a process was killed at the limit of 1 GiB of this sandbox\]\n$/
 
 suite('a process that is killed for lack of memory', () => {
-  test('execute: 200 with 137, the output, a line with the limit, and the field', async () => {
+  test('execute answers 200 with exit code 137, the output, a line with the limit, and the field `oom`', async () => {
     const { status, body } = await box.toolbox('POST', '/process/execute', { command, timeout: 60 })
     assert.deepEqual([status, body['exitCode'], body['oom']], [200, 137, true])
     assert.match(String(body['result']), /^before\n/)
     assert.match(String(body['result']), line)
   })
 
-  test('code-run: the same', async () => {
+  test('code-run answers 200 with exit code 137, the output, a line with the limit, and the field `oom`', async () => {
     const { body } = await box.toolbox('POST', '/process/code-run', { code: `print(1)\n${fill}`, language: 'python' })
     assert.deepEqual([body['exitCode'], body['oom']], [137, true])
     assert.match(String(body['result']), line)
   })
 
-  test('session: the same, as a line of stderr', async () => {
+  test('a session’s command has exit code 137, the limit as a line of stderr, and the field `oom`', async () => {
     await box.toolbox('POST', '/process/session', { sessionId: 's' })
     const { body } = await box.toolbox('POST', '/process/session/s/exec', { command })
     assert.deepEqual([body['exitCode'], body['oom'], body['stdout']], [137, true, 'before\n'])
@@ -43,7 +44,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(String(body['output']), line)
   })
 
-  test('interpreter: a line of stderr, and the limit in the error that the SDK throws', async () => {
+  test('an interpreter prints a line on stderr, and the SDK’s error names the limit', async () => {
     await using daytona = connectTo(alcove)
     const sandbox = await daytona.get(box.id)
     let stderr = ''
@@ -61,7 +62,7 @@ suite('a process that is killed for lack of memory', () => {
     return reply.text()
   }
 
-  test('session, asynchronous: command and list have the field, and logs end with the line, for all SDKs', async () => {
+  test('an asynchronous command has the field `oom`, also in lists, and its logs end with the memory line', async () => {
     const { body } = await box.toolbox('POST', '/process/session/s/exec', { command, runAsync: true })
     const id = String(body['cmdId'])
     const shown = async () => (await box.toolbox('GET', `/process/session/s/command/${id}`)).body
@@ -76,7 +77,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(await logsOf(id, { 'x-daytona-sdk-version': '0.143.0' }), line)
   })
 
-  test('session, followed by the SDK: the line comes last, and an earlier command has none', async () => {
+  test('in a log that the SDK follows, the line about memory comes last; an earlier command has no such line', async () => {
     await using daytona = connectTo(alcove)
     const { process } = await daytona.get(box.id)
     const { cmdId: before } = await process.executeSessionCommand('s', { command: 'sleep 0.1; (exit 5)' })
@@ -102,7 +103,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.equal(JSON.parse(await logsOf(before!)).oom, undefined)
   })
 
-  test('a killed child of a successful command: only the field, because programs read the output', async () => {
+  test('a killed child of a successful command sets only the field, because programs read the output', async () => {
     const lived = `python3 -c '${fill}' 2>/dev/null; echo lived`
     const { body } = await box.toolbox('POST', '/process/execute', { command: lived, timeout: 60 })
     assert.deepEqual([body['exitCode'], body['oom']], [0, true])
@@ -118,7 +119,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.match(stderr, line)
   })
 
-  test('a terminal whose shell is killed: the SDK gets the reason', async () => {
+  test('the SDK gets the reason if the shell of a terminal is killed', async () => {
     await using daytona = connectTo(alcove)
     const { process } = await daytona.get(box.id)
     const pty = await process.createPty({ id: 'memory', onData: () => {} })

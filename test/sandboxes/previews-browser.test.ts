@@ -1,5 +1,5 @@
-// Previews in a real browser, below a real domain name, over TLS. A page of one sandbox gets nothing of another one's preview
-// through its visitor's cookie. A frame of another site shows the visitor everything that it should.
+// Tests previews in a real browser, below a real domain name, over TLS. A page of one sandbox cannot use its visitor's cookie to
+// reach another sandbox's preview. A frame of another site shows the visitor everything that it should.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { BrowserContext, Page } from 'playwright-core'
@@ -101,7 +101,7 @@ suite('previews in Chromium', () => {
     }
   }
 
-  /** A visitor who has opened both previews, and now looks at the attacker's page. */
+  /** Runs a test with a visitor who has opened both previews, and now looks at the attacker's page. */
   const visitBoth = (see: (page: Page, context: BrowserContext) => Promise<void>) =>
     surf(async (page, context) => {
       await page.goto(await addressOf(victim))
@@ -112,7 +112,7 @@ suite('previews in Chromium', () => {
       await see(page, context)
     })
 
-  /** The answer to a fetch in this page, or that it failed. */
+  /** Runs a fetch in this page; returns its answer, or that it failed. */
   const fetched = (page: Page, url: string, more: object = {}) =>
     page.evaluate(
       ([at, options]) =>
@@ -123,7 +123,7 @@ suite('previews in Chromium', () => {
       [url, { credentials: 'include', ...more }] as const,
     )
 
-  test('a fetch from a neighbour’s page lacks the visitor’s access, one from its own page has it', async () => {
+  test('a fetch from a neighbour’s page lacks the visitor’s access; a fetch from its own page has it', async () => {
     await visitBoth(async (page) => {
       for (const more of [{}, { mode: 'no-cors' }, { method: 'POST', mode: 'no-cors', body: 'x' }]) {
         assert.doesNotMatch(await fetched(page, `${originOf(victim.id)}/fetched`, more), /secret/)
@@ -149,7 +149,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /formed/)
   })
 
-  test('a WebSocket from a neighbour’s page lacks the visitor’s access, one from its own page has it', async () => {
+  test('a WebSocket from a neighbour’s page lacks the visitor’s access; one from its own page has it', async () => {
     const hear = (page: Page, url: string) =>
       page.evaluate(
         (at) =>
@@ -180,7 +180,7 @@ suite('previews in Chromium', () => {
       assert.equal(await page.textContent('#said'), 'secret of victim')
       await page.goto(`${originOf(attacker.id)}/other`)
       assert.equal(await page.textContent('body'), 'taken by attacker')
-      // A host that resembles the victim's, and a path of the attacker's.
+      // Try a host that resembles the victim's, and a path of the attacker's.
       const other = await context.newPage()
       const path = `/preview/${attacker.id}/3000/?DAYTONA_SANDBOX_AUTH_KEY=${await tokenOf(attacker)}`
       for (const origin of [`https://${victim.id}.${domain}:${surfing.port}`, originOf(victim.id)]) {
@@ -209,7 +209,7 @@ suite('previews in Chromium', () => {
       assert.equal(await frame.locator('#said').textContent(), 'secret of victim')
       const own = page.frames().find((one) => one.url().startsWith(originOf(victim.id)))!
       assert.match(await own.evaluate(() => fetch('/own').then((answer) => answer.text())), /secret of victim/)
-      // The frame's cookie applies only in frames of that site: elsewhere the visitor is unknown.
+      // The cookie of the frame counts only in frames of that site: elsewhere the visitor is unknown.
       await page.goto(originOf(victim.id))
       assert.match((await page.textContent('body')) ?? '', /401/)
     })

@@ -9,7 +9,7 @@ import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
-/** A server that returns the request it got, counts its calls, answers slowly, and echoes WebSocket frames. */
+/** A server that returns the request it received, counts its calls, answers slowly, and echoes WebSocket frames. */
 const server = `
 import base64, hashlib, http.server, json, os, threading
 
@@ -102,7 +102,7 @@ suite('previews', () => {
   const open = (path: string, headers: Record<string, string>, method = 'GET') =>
     request({ host: proxy.hostname, port: proxy.port, path, method, headers, agent: false })
 
-  /** `path` of the preview by its host name, or, with `host` undefined, of the gate itself. */
+  /** Calls `path` of the preview by its host name or, if `host` is undefined, of the gate itself. */
   const ask = async (
     path: string,
     headers: Record<string, string> = {},
@@ -134,7 +134,7 @@ suite('previews', () => {
     }
   })
 
-  test('a name redirects to the id, for callers who have access', async () => {
+  test('a preview’s name redirects to the sandbox’s id, for callers who have access', async () => {
     await using other = await createBox(alcove, { name: `shop-${Date.now()}` })
     const host = hostOf(String(other.record['name']))
     const { status, headers } = await ask('/a?b=c', bearer(), { host })
@@ -143,7 +143,7 @@ suite('previews', () => {
     assert.equal((await ask('/a', {}, { host })).status, 401)
   })
 
-  test('no sandbox can have a name like another’s id or token, and none answers for another', async () => {
+  test('no sandbox can have a name like another sandbox’s id or token, and no name answers for another', async () => {
     for (const name of [box.id, box.id.toUpperCase(), box.id.replaceAll('-', ''), 'abcdefghijklmn01']) {
       assert.equal((await alcove.api('POST', '/sandbox', { name })).status, 400, name)
     }
@@ -157,7 +157,7 @@ suite('previews', () => {
     await alcove.api('PUT', `/sandbox/${box.id}/labels`, { labels: { 'preview-host': 'localhost' } })
     try {
       const called = async () => seenBy(await ask('/', bearer())).headers
-      // The answer about a sandbox may be a second old.
+      // The gate may cache the answer about a sandbox for a second.
       for (let tries = 0; tries < 50 && (await called())['host'] !== 'localhost:3000'; tries++)
         await new Promise((resolve) => setTimeout(resolve, 100))
       const { host, 'x-forwarded-host': real } = await called()
@@ -184,7 +184,7 @@ suite('previews', () => {
     assert.match(said, /42/)
   })
 
-  test('links that the SDK gets by a key with an expiry open preview and toolbox, and end with the key', async () => {
+  test('links made with a key that expires open preview and toolbox, and stop working with the key', async () => {
     const expiresAt = new Date(Date.now() + 3_600_000).toISOString()
     const made = await alcove.api('POST', '/api-keys', { name: 'for-an-hour', permissions: [], expiresAt })
     await using daytona = connectTo({ url: alcove.url, key: String(made.body['value']) })
@@ -201,7 +201,7 @@ suite('previews', () => {
     ]
     assert.deepEqual(await statuses(), [200, 200, 200, 200])
     await alcove.api('DELETE', '/api-keys/for-an-hour')
-    // The answer about a caller may be a second old.
+    // The gate may cache the answer about a caller for a second.
     for (let tries = 0; tries < 50 && (await statuses()).slice(0, 3).some((status) => status === 200); tries++)
       await new Promise((resolve) => setTimeout(resolve, 100))
     assert.deepEqual(await statuses(), [401, 401, 401, 200])
@@ -221,7 +221,7 @@ suite('previews', () => {
     assert.equal((await ask('/work-dir', {}, { host })).status, 401)
   })
 
-  test('the address from the API is the one that is served, and the one in /config', async () => {
+  test('the preview address from the API is served, and /config has the same one', async () => {
     const { body } = await alcove.api('GET', `/sandbox/${box.id}/ports/3000/preview-url`)
     const { host, pathname } = new URL(String(body['url']))
     assert.equal((await ask(pathname, withToken(), { host })).status, 200)
@@ -350,7 +350,7 @@ suite('previews', () => {
     assert.equal((await ask(sign(await keyNow(), '/tmp/signed', 0), {}, asProxy())).status, 200)
   })
 
-  /** A call that was just let in may be let in for one more second. */
+  /** Calls until the status is as expected: the gate may admit a caller for one more second. */
   const untilStatus = async (call: () => Promise<Answer>, status: number) => {
     for (let tries = 0; tries < 100; tries++) {
       if ((await call()).status === status) return

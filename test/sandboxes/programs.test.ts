@@ -1,4 +1,4 @@
-// An attacker who takes over one of our unprivileged programs gets its own files and connections, and no more.
+// Tests that an attacker who takes over one of our unprivileged programs gets its own files and connections, and no more.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ const uidOf = (pid: number) => {
   try {
     return Number(/^Uid:\s+(\d+)/m.exec(statusOf(pid))?.[1])
   } catch {
-    return undefined // it has ended
+    return undefined // the process has ended
   }
 }
 
@@ -61,7 +61,7 @@ suite('the programs of a running server', () => {
 
   const uid = ({ name }: Running) => users[name as keyof typeof users]
 
-  test('each has its own user, no capabilities, no way to gain any, and a system call filter', () => {
+  test('each program has its own user, no capabilities, no way to gain any, and a system call filter', () => {
     assert.equal(new Set(Object.values(users)).size, Object.keys(users).length)
     for (const each of running) {
       const status = statusOf(each.pid)
@@ -75,7 +75,7 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('none sees secrets, logs, disks of sandboxes, homes or the cgroups of the host', () => {
+  test('no program sees secrets, logs, disks of sandboxes, homes or the cgroups of the host', () => {
     const { secrets, log, runner, stateFile } = dataDirectoryAt(alcove.data)
     const places = [secrets, log, runner, stateFile, '/root', '/home', '/var/lib', '/var/log', '/sys', '/mnt', '/boot']
     for (const each of running) {
@@ -85,12 +85,12 @@ suite('the programs of a running server', () => {
         `for path in ${places.join(' ')}; do test ! -e $path || echo $path; done`,
       )
       assert.equal(found, '', each.name)
-      // Positive control: the script runs there, and sees the things that must be visible.
+      // Positive control: the script runs inside, and sees the things that must be visible.
       assert.equal(runInside(each, uid(each), 'test -e /usr/bin && id -u'), `${uid(each)}`, each.name)
     }
   })
 
-  test('none sees a socket of another program, except those that are meant for it', () => {
+  test('no program sees a socket of another program, except the sockets that are meant for it', () => {
     const sockets = 'find / -type s 2>/dev/null'
     const seen = (name: string) => {
       const program = running.find((each) => each.name === name)!
@@ -100,7 +100,7 @@ suite('the programs of a running server', () => {
     assert.deepEqual(seen('control'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('postgres'), [join(postgresSocket, '.s.PGSQL.5432')])
     assert.deepEqual(seen('resolver'), [])
-    // The sockets of other servers' runners on this host are in the same directory.
+    // The directory also has the sockets of runners of other servers on this host.
     const ofRunners = seen('gate')
     assert.ok(ofRunners.includes(runnerSocket), ofRunners.join(' '))
     const places = [dirname(runnerSocket), dirname(agentSockets)]
@@ -112,7 +112,7 @@ suite('the programs of a running server', () => {
     assert.match(runInside(gate, uid(gate), `ls ${agentSockets} || echo no`), /no$/)
   })
 
-  test('none sees another process, and the users cannot signal each other', () => {
+  test('no program sees another process, and the users cannot signal each other', () => {
     for (const each of running) {
       const others = runInside(each, uid(each), 'ls /proc')
         .split('\n')

@@ -29,7 +29,7 @@ suite('terminals of the SDK', () => {
     return { pty, screen }
   }
 
-  test('create, type, and wait for the exit code', async () => {
+  test('the SDK creates a terminal, types into it, and waits for the exit code', async () => {
     const { pty, screen } = await create({ id: 'a', cwd: '/tmp', cols: 100, rows: 30, envs: { GREETING: 'grüß dich' } })
     await pty.sendInput('echo "<$(stty size) $PWD $GREETING $OWN $TERM $(whoami)>"\n')
     await screen.shows(/<30 100 \/tmp grüß dich sandbox xterm-256color daytona>/)
@@ -39,7 +39,7 @@ suite('terminals of the SDK', () => {
     assert.deepEqual(await sandbox.process.listPtySessions(), [])
   })
 
-  test('Ctrl-C, resize and a clean exit', async () => {
+  test('Ctrl-C, a resize and a clean exit work through the SDK', async () => {
     const { pty, screen } = await create({ id: 'b' })
     await pty.sendInput('echo run$((1)); sleep 3600\n')
     await screen.shows(/run1/)
@@ -52,7 +52,7 @@ suite('terminals of the SDK', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   })
 
-  test('a second client sees output and types; leaving ends nothing; kill ends the shell for both', async () => {
+  test('a second client sees output and types; its leaving ends nothing; a kill ends the shell for both', async () => {
     const first = await create({ id: 'c' })
     await first.pty.sendInput('echo first$((1))\n')
     await first.screen.shows(/first1/)
@@ -71,7 +71,7 @@ suite('terminals of the SDK', () => {
     await assert.rejects(sandbox.process.connectPty('c', { onData: screen.take }), /no PTY session/)
   })
 
-  test('a taken id and a missing directory are errors of the SDK', async () => {
+  test('an id that is in use and a missing directory are errors of the SDK', async () => {
     const { pty } = await create({ id: 'd' })
     await assert.rejects(create({ id: 'd' }))
     await assert.rejects(create({ id: 'e', cwd: '/nowhere' }), /cannot be used/)

@@ -32,7 +32,7 @@ const run = async (command: string, args: string[], options: { cwd: string; env:
 
 suite('the README', () => {
   let server: Platform
-  /** A reader's directory: the SDK is installed, and nothing of ours. */
+  /** A directory like a reader's: the SDK is installed, and nothing of ours. */
   const desk = mkdtempSync(join(tmpdir(), 'alcove-readme-'))
   before(async () => {
     server = await platform()
@@ -44,14 +44,14 @@ suite('the README', () => {
     await server?.[Symbol.asyncDispose]()
   })
 
-  /** Replaces only the address, because the test's server is not at the default one. */
+  /** Replaces only the server's address in the text, because the test's server is not at the default address. */
   const here = (text: string) =>
     text
       .replaceAll('http://127.0.0.1:4600', server.url)
       .replaceAll('http://127.0.0.1:4601', `http://127.0.0.1:${Number(new URL(server.url).port) + 1}`)
       .replaceAll('./alcove key', `./alcove key --data ${server.data}`)
 
-  test('its curl lines create a sandbox and run a command in it', async () => {
+  test('the README’s curl lines create a sandbox and run a command in it', async () => {
     const [create, execute, ...more] =
       blocks('sh')
         .find((text) => text.startsWith('curl'))
@@ -71,7 +71,7 @@ suite('the README', () => {
     await server.api('DELETE', `/sandbox/${sandbox.id}`)
   })
 
-  test('its SDK script runs unchanged with the key from the line before, and ends by itself', async () => {
+  test('the README’s SDK script runs unchanged with the key from the line before, and ends by itself', async () => {
     const [script] = blocks('js')
     assert.ok(script)
     const [setKey] = /(?<=`)export [^`]+(?=`)/.exec(readme) ?? []
@@ -84,7 +84,7 @@ suite('the README', () => {
     assert.match(output, /^Linux .*\n\n?42\n/m)
   })
 
-  test('the code of the first-agent guide, in one file, prints the output in the guide', async () => {
+  test('the code of the first-agent guide, joined to one file, prints the output shown in the guide', async () => {
     const file = join(desk, 'agent.mjs')
     writeFileSync(file, blocks('js', guide).join('\n'))
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
@@ -134,7 +134,7 @@ suite('the README', () => {
     assert.ok((output.match(/^ok /gm) ?? []).length >= 28, output)
   })
 
-  test('every command that it names exists', async () => {
+  test('every command that the README names exists', async () => {
     const { code, output } = await run(join(root, 'alcove'), ['--help'], { cwd: desk, env: {} })
     assert.equal(code, 0, output)
     const named = [...readme.matchAll(/^\| `\.\/alcove (\w+)`/gm)].map(([, name]) => name ?? '')

@@ -13,7 +13,7 @@ import { platform } from './harness.ts'
 const soon = () => ({ untilMs: Date.now() + 180_000 })
 
 suite('the red team', () => {
-  test('tries every boundary of SECURITY.md, and all of them hold', async () => {
+  test('the red team tries every boundary of SECURITY.md, and all of them hold', async () => {
     assert.deepEqual(
       boundaries.filter((boundary) => !attacks.some((attack) => attack.boundary === boundary)),
       [],
@@ -30,7 +30,7 @@ suite('the red team', () => {
     )
   })
 
-  test('reports "not held" if the firewall is missing', async () => {
+  test('the red team reports "not held" if the firewall is missing', async () => {
     await using alcove = await platform({ own: true })
     await using box = await createBox(alcove)
     await using root = await createBox(alcove, { user: 'root' })
@@ -51,7 +51,7 @@ suite('the red team', () => {
     }
   })
 
-  test('reports "not held" if commands of a sandbox have no system call filter', async () => {
+  test('the red team reports "not held" if commands of a sandbox have no system call filter', async () => {
     await using alcove = await platform()
     await using root = await createBox(alcove, { user: 'root' })
     const mark = `600.${process.pid}`
@@ -68,7 +68,7 @@ suite('the red team', () => {
     assert.match(`${row?.result}: ${row?.sentence}`, /^not held: .*there is no filter; .*keyctl/)
   })
 
-  test('reports the excess rights of a program that is not confined', async () => {
+  test('the red team reports the excess rights of a program that is not confined', async () => {
     await using alcove = await platform()
     const loose = spawn('sleep', ['600'], { stdio: 'ignore' })
     try {
@@ -82,7 +82,7 @@ suite('the red team', () => {
     }
   })
 
-  test('reports "could not be tried" for a failing attack, and for all after the time limit', async () => {
+  test('"could not be tried" is reported for an attack that fails, and for all after the time limit', async () => {
     const failing = { ...attacks[0]!, try: () => Promise.reject(new Error('no tool for it')) }
     const ground = {} as Parameters<typeof runAttacks>[1]
     const [row] = await runAttacks([failing], ground, soon())

@@ -1,4 +1,4 @@
-// Pause, resize, archive and snapshot through HTTP, on the real platform.
+// Tests pause, resize, archive and snapshot through HTTP, on the real platform.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { boxOf, createBox, until } from './box.ts'
@@ -33,13 +33,13 @@ suite('pause, resize, archive and snapshot', () => {
     assert.match(String(answer.body['message']), /paused/)
     await asks(box.id, 'start')
     await becomes(box.id, 'started')
-    // The file is empty for a moment at each count.
+    // Retry the read, because the file is empty for a moment at each count.
     const count = async () => Number(await box.run('n=; while [ -z "$n" ]; do read n < /dev/shm/n; done; echo $n'))
     const from = await count()
     await until('it counts on', async () => (await count()) > from)
   })
 
-  test('new sizes apply at once; memory in use is not taken away, and the caller gets the reason', async () => {
+  test('new sizes apply at once; a size below the memory in use is refused with the reason', async () => {
     await using box = await createBox(alcove)
     await asks(box.id, 'resize', { cpu: 2, memory: 2 })
     await becomes(box.id, 'started')
@@ -66,7 +66,7 @@ suite('pause, resize, archive and snapshot', () => {
     }
   })
 
-  test('an archived sandbox leaves its host, and comes back unchanged', async () => {
+  test('an archived sandbox leaves its host, and comes back unchanged when it is started', async () => {
     await using box = await createBox(alcove)
     await box.run('echo kept > file; head -c 5M /dev/urandom > big')
     const before = await box.run('sha256sum file big; cat /etc/machine-id')
@@ -83,7 +83,7 @@ suite('pause, resize, archive and snapshot', () => {
     assert.equal(await box.run('sha256sum file big; cat /etc/machine-id'), before)
   })
 
-  test('a snapshot starts other sandboxes in the state of its moment', async () => {
+  test('a snapshot starts other sandboxes with the disk as it was at its moment', async () => {
     await using box = await createBox(alcove)
     await box.run('echo then > file')
     await asks(box.id, 'snapshot', { name: 'as-it-was' })

@@ -13,7 +13,7 @@ import { connectTo } from './sdk-client.ts'
 let alcove: Platform
 let daytona: Daytona
 let sandbox: Sandbox
-/** Calls the sandbox by plain HTTP. */
+/** The sandbox of these tests, called by plain HTTP. */
 let box: Box
 
 before(async () => {
@@ -32,7 +32,7 @@ const execute = (body: object) => box.toolbox('POST', '/process/execute', body)
 const runCode = (body: object) => box.toolbox('POST', '/process/code-run', body)
 
 suite('rule 1: command execution', () => {
-  test('rule 1: without a timeout a command has 10 seconds', async () => {
+  test('rule 1: a command without a timeout may run for 10 seconds', async () => {
     const [ended, whole] = await Promise.all([
       execute({ command: 'sleep 30; echo whole' }),
       execute({ command: 'sleep 5; echo whole' }),
@@ -41,7 +41,7 @@ suite('rule 1: command execution', () => {
     assert.deepEqual([whole.status, whole.body], [200, { exitCode: 0, result: 'whole\n' }])
   })
 
-  test('rule 1: a relative cwd counts from the user’s home, one with a leading slash is absolute', async () => {
+  test('rule 1: a relative cwd counts from the user’s home, a cwd with a leading slash is absolute', async () => {
     await execute({ command: 'mkdir -p below' })
     const pwd = async (cwd: string) => (await execute({ command: 'pwd', cwd })).body['result']
     assert.deepEqual([await pwd('below'), await pwd('/tmp')], ['/home/daytona/below\n', '/tmp\n'])
@@ -66,7 +66,7 @@ suite('rule 2: stateless code', () => {
     })
   }
 
-  test('rule 2: the default language is the sandbox’s', async () => {
+  test('rule 2: the default language is that of the sandbox', async () => {
     const typescript = await daytona.create({ language: 'typescript' })
     const other = boxOf(alcove, (await alcove.api('GET', `/sandbox/${typescript.id}`)).body)
     const code = 'const n: number = 7; console.log(n)'
@@ -77,14 +77,14 @@ suite('rule 2: stateless code', () => {
 })
 
 suite('rule 3: stateful code', () => {
-  test('rule 3: Python only', async () => {
+  test('rule 3: only Python code can run', async () => {
     assert.equal((await box.toolbox('POST', '/process/interpreter/context', { language: 'javascript' })).status, 400)
     const made = await box.toolbox('POST', '/process/interpreter/context', {})
     assert.deepEqual([made.status, made.body['language']], [200, 'python'])
     await box.toolbox('DELETE', `/process/interpreter/context/${made.body['id']}`)
   })
 
-  test('rule 3: variables and imports stay in a context; without one the shared default context is used', async () => {
+  test('rule 3: variables and imports stay in a context; a call without one uses the shared default context', async () => {
     const { codeInterpreter } = sandbox
     const context = await codeInterpreter.createContext()
     await codeInterpreter.runCode('import math\nx = 20', { context })
@@ -95,7 +95,7 @@ suite('rule 3: stateful code', () => {
     await codeInterpreter.deleteContext(context)
   })
 
-  test('rule 3: created contexts can be listed and deleted; the default one cannot', async () => {
+  test('rule 3: created contexts can be listed and deleted; the default context cannot', async () => {
     const { codeInterpreter } = sandbox
     await codeInterpreter.runCode('pass')
     const context = await codeInterpreter.createContext()
@@ -126,7 +126,7 @@ suite('rule 4: sessions', () => {
 
   test('rule 4: with runAsync the call returns at once with a cmdId; logs and status are read separately', async () => {
     await sandbox.process.createSession('async')
-    // The command ends only with input that comes after the call has returned.
+    // The command ends only with input that is sent after the call has returned.
     const exec = { command: 'echo begun; read line; echo "got $line"; exit_code=4; (exit $exit_code)', runAsync: true }
     const { status, body } = await box.toolbox('POST', '/process/session/async/exec', exec)
     assert.deepEqual([status, Object.keys(body)], [202, ['cmdId']])
@@ -139,7 +139,7 @@ suite('rule 4: sessions', () => {
     await sandbox.process.deleteSession('async')
   })
 
-  // The configured entrypoint runs in this session: see entrypoint.test.ts, which has images with one.
+  // If an entrypoint is configured, it runs in this session: entrypoint.test.ts has images with one.
   test('rule 4: each sandbox has an entrypoint session, not listed, and empty if none is configured', async () => {
     assert.deepEqual(await sandbox.process.getEntrypointSession(), { sessionId: 'entrypoint', commands: [] })
     assert.deepEqual(await sandbox.process.listSessions(), [])
@@ -153,7 +153,7 @@ suite('rule 5: terminals', () => {
     return { pty, screen }
   }
 
-  test('rule 5: input is text or raw bytes, and the byte 3 is Ctrl+C; output is streamed', async () => {
+  test('rule 5: input is text or raw bytes, the byte 3 is Ctrl+C, and output is streamed', async () => {
     const { pty } = await open('input')
     const url = `${String(box.record['toolboxProxyUrl']).replace('http', 'ws')}/${box.id}/process/pty/input/connect`
     const socket = new WebSocket(url, { headers: { authorization: `Bearer ${alcove.key}` } })

@@ -1,6 +1,6 @@
 import { until } from './box.ts'
 
-/** The output of a terminal. */
+/** Collects the output of a terminal. */
 export class Screen {
   text = ''
   readonly #decoder = new TextDecoder()

@@ -1,4 +1,4 @@
-// The unmodified public SDK from npm, used as its users do.
+// Tests the unmodified public SDK from npm, as its users use it.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,7 +9,7 @@ import { Daytona as LegacySdk } from '@daytonaio/sdk'
 import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
-/** Opens a URL as a browser does, for which every name below `localhost` is this machine. */
+/** Opens a URL as a browser does: for browsers, every name below `localhost` is this machine. */
 const open = async (url: string, headers: OutgoingHttpHeaders = {}): Promise<[status: number, text: string]> => {
   const { host, port, pathname, search } = new URL(url)
   const asking = request({ host: '127.0.0.1', port, path: pathname + search, headers: { ...headers, host } }).end()
@@ -30,7 +30,7 @@ for (const [name, Sdk] of [
       await alcove?.[Symbol.asyncDispose]()
     })
 
-    test('creates, finds, labels, runs, stops, starts and deletes', async () => {
+    test('the SDK creates, finds, labels, stops, starts and deletes a sandbox, and runs commands in it', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create({ labels: { purpose: 'test' }, envVars: { GREETING: 'hello' } })
       assert.equal(sandbox.state, 'started')
@@ -72,7 +72,7 @@ for (const [name, Sdk] of [
       }
     })
 
-    test('the SDK shows a port by link and by signed URL until it is revoked; a repository is kept', async () => {
+    test('the SDK shows a port by link and by signed URL until it is revoked; a repository stays', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create()
       await sandbox.process.createSession('web')
@@ -127,7 +127,7 @@ for (const [name, Sdk] of [
 }
 
 suite('a script of the SDK', () => {
-  test('an SDK program ends by itself when its work is done, with sandboxes left running', async () => {
+  test('a program that uses the SDK ends by itself when its work is done, even if sandboxes still run', async () => {
     const alcove = await platform()
     try {
       const script = `
@@ -143,7 +143,7 @@ suite('a script of the SDK', () => {
       child.stdout.on('data', (data) => {
         printed += data
       })
-      // Without the event channel the SDK's reconnect timers would keep the script alive for 180 s; the limit here is far lower.
+      // Without the event channel, the SDK's reconnect timers would keep the script alive for 180 s; this limit is far lower.
       const late = setTimeout(() => child.kill('SIGKILL'), 90_000)
       const code = await new Promise((resolve) => child.on('exit', resolve))
       clearTimeout(late)

@@ -1,4 +1,4 @@
-// Sessions in real sandboxes, through the public SDK, also when our own programs are killed.
+// Tests sessions in real sandboxes, through the public SDK, also when our own programs are killed.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -23,7 +23,7 @@ suite('sessions of the SDK', () => {
 
   const run = (id: string, command: string) => sandbox.process.executeSessionCommand(id, { command })
 
-  test('create, run with state, list, get and delete', async () => {
+  test('the SDK creates a session, runs commands with state in it, lists, gets and deletes it', async () => {
     await sandbox.process.createSession('state')
     const first = await run('state', 'cd /tmp; export WHO=me; greet() { echo "hi $1"; }')
     assert.equal(first.exitCode, 0)
@@ -46,7 +46,7 @@ suite('sessions of the SDK', () => {
     await assert.rejects(sandbox.process.getSession('state'), { statusCode: 404 })
   })
 
-  test('an asynchronous command: callbacks follow it, it gets input, and polling shows its end', async () => {
+  test('an asynchronous command calls its callbacks, gets input, and polling shows its end', async () => {
     await sandbox.process.createSession('async')
     const { cmdId } = await sandbox.process.executeSessionCommand('async', {
       command: 'echo ready; read -r line; echo "got $line"; echo bad >&2; exit 4',

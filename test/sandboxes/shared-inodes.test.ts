@@ -1,5 +1,5 @@
 // A process that shares an inode with others can watch them by inotify, wait for their locks and see their reads. So no file that
-// a sandbox can open is shared with another sandbox or the host.
+// a sandbox can open is shared with another sandbox or with the host.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { after, before, suite, test } from 'node:test'
@@ -12,7 +12,7 @@ const inodesIn = (listing: string) =>
   new Map(listing.split('\n').flatMap((line) => (line.includes(' ') ? [line.split(' ', 2) as [string, string]] : [])))
 const list = `( ${places.replace('\n', '; ')} ) 2>/dev/null | tr '\\n' '\\0' | xargs -0 stat -L -c '%d:%i %n' 2>/dev/null || true`
 
-/** Prints `ready`, and then the path of each file with an inotify event. */
+/** A program that prints `ready`, and then the path of each file with an inotify event. */
 const watcher = `import ctypes, os, struct, sys
 libc = ctypes.CDLL(None, use_errno=True)
 queue = libc.inotify_init1(0)
@@ -63,13 +63,13 @@ suite('files of two sandboxes', () => {
       '/proc/self/ns/time_for_children',
     ])
       assert.ok([...mine.values()].includes(path), path)
-    // The host names the network namespace of each sandbox.
+    // Leave out the network namespace of each sandbox, because the host has a name for it.
     ofHost.delete([...mine].find(([, path]) => path === '/proc/self/ns/net')?.[0] ?? '')
     const shared = (others: ReadonlyMap<string, string>) => [...mine].filter(([inode]) => others.has(inode))
     assert.deepEqual([shared(theirs), shared(ofHost)], [[], []])
   })
 
-  test('reveal nothing about programs that others start', async () => {
+  test('files of a sandbox reveal nothing about programs that others start', async () => {
     const touched = ['/dev/zero', '/dev/random', '/dev/urandom', '/dev/.alcove/agent', '/sys/devices/system/cpu/online']
     const mine = '/dev/full'
     await one.run(`cat > /tmp/watch.py <<'END'\n${watcher}END`)
@@ -80,7 +80,7 @@ suite('files of two sandboxes', () => {
     await other.run(`for each in ${touched.join(' ')}; do head -c1 $each | wc -c; done`)
     await using third = await createBox(alcove, { user: 'root' })
     await third.run('true')
-    // Events come in order, so this event comes after all that the other sandboxes could have caused.
+    // Cause an event: events come in order, so it comes after all events that other sandboxes could have caused.
     await one.run(`head -c1 ${mine} | wc -c`)
     await until('its own event', async () => (await one.run('cat /tmp/seen')).includes(mine))
     const seen = new Set((await one.run('cat /tmp/seen; kill $(cat /tmp/pid)')).split('\n'))

@@ -1,4 +1,4 @@
-// The memory of our programs for slow readers is limited, and the same after one second as after many.
+// Tests that the memory of our programs for slow readers is limited, and is the same after one second as after many.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -9,7 +9,7 @@ import { type Platform, platform } from './harness.ts'
 const readers = 100
 const mostGrowthBytes = 50_000_000
 const programs = ['runner', 'gate'] as const
-/** Output per reader: several times the bytes that are under way, and more than the reader takes. */
+/** Seconds of output per reader: several times the bytes that are under way, and more than the reader takes. */
 const secondsBusy = 6
 const busy = `for i in $(seq ${secondsBusy}); do head -c 1000000 /dev/zero; sleep 1; done`
 
@@ -66,7 +66,7 @@ suite('readers that are slower than the output', () => {
     for (const session of sessions) sockets.push(await follow(session, await execute(session, busy, true)))
     const most = [...before]
     let takenBytes = 0
-    // Half of the readers take a little at a time, the others take nothing.
+    // Half of the readers take a little at a time; the other readers take nothing.
     for (const end = Date.now() + (secondsBusy + 2) * 1000; Date.now() < end; await pause(100)) {
       for (const socket of sockets.slice(readers / 2)) {
         takenBytes += (socket.read(Math.min(socket.readableLength, 8192)) as Buffer | null)?.length ?? 0
@@ -78,7 +78,7 @@ suite('readers that are slower than the output', () => {
       const growthBytes = most[index]! - before[index]!
       assert.ok(growthBytes < mostGrowthBytes, `${program} grew by ${growthBytes} bytes`)
     }
-    // Checks that no reader was disconnected.
+    // Check that no reader was disconnected.
     assert.ok(sockets.every(({ destroyed }) => !destroyed))
     for (const socket of sockets) socket.destroy()
   })

@@ -1,5 +1,5 @@
-// A small default image, for servers whose tests only need a shell and files. Unpacking the real one is most of the work of a
-// server's first start. The small one lies in a cache directory of its own, where a server looks for the real one.
+// A small default image, for servers whose tests only need a shell and files. Unpacking the real image is most of the work of a
+// server's first start. The small image is in its own cache directory, at the path where a server looks for the real one.
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -28,10 +28,10 @@ const programs = [
   ...['setsid', 'sha256sum', 'sort', 'sync', 'timeout', 'touch', 'tr', 'uname', 'wc'],
 ]
 
-/** The default user of the default image. */
+/** Uid of the default user of the default image. */
 const user = 1000
 
-/** Makes the cache directory below `directory` if it is not there yet, and returns its path. */
+/** Makes the cache directory below `directory` if it does not exist yet, and returns its path. */
 export const smallDefaultIn = async (directory: string): Promise<string> => {
   const cache = join(directory, 'small-default')
   if (existsSync(cache)) return cache
@@ -49,7 +49,7 @@ export const smallDefaultIn = async (directory: string): Promise<string> => {
     mkdirSync(made)
     const archive = join(made, `default-${recipeHash(defaultRecipe())}.tar.zst`)
     await runCommand(['tar', '--create', '--zstd', '--numeric-owner', '--file', archive, '--directory', rootfs, '.'])
-    // Files of a test run run side by side, and the first one that is finished is used by all.
+    // Test files run in parallel; all of them use the image that is finished first.
     if (!existsSync(cache)) renameSync(made, cache)
   } catch (error) {
     if (!existsSync(cache)) throw error

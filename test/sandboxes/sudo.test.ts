@@ -95,7 +95,7 @@ print(p.wait())`
   test('a command gets no descriptor of the agent, so no user whom it runs as can speak to the caller’s sudo', async () => {
     const others = `sh -c 'for fd in 3 4 5 6 7 8 9; do test ! -e /proc/$$/fd/$fd || echo $fd; done'`
     for (const user of ['root', 'nobody']) assert.equal(await box.run(`sudo -u ${user} ${others}`), '', user)
-    // "Your command was stopped by the signal 9", by which sudo would stop its own process group.
+    // A forged message "Your command was stopped by signal 9", at which sudo would stop its own process group.
     const stops = String.raw`python3 -c 'import socket; socket.socket(fileno=3).send(b"\x04\x09")'`
     assert.match(
       await box.run(`sudo -u nobody ${stops} 2>&1; echo the caller lives`),
@@ -133,7 +133,7 @@ print(p.wait())`
     )
   })
 
-  test('-E, --preserve-env= and NAME=value add to it; what loads other code is dropped from -E', async () => {
+  test('-E, --preserve-env= and NAME=value add variables; -E drops variables that load other code', async () => {
     const print = `sh -c 'echo "$OWN $LD_PRELOAD $PYTHONPATH $HOME $USER"'`
     const given = 'OWN=own LD_PRELOAD= PYTHONPATH=/p'
     assert.equal(await box.run(`env ${given} sudo -E ${print}`), 'own   /home/daytona root')
@@ -307,7 +307,7 @@ def answer(s):
     except (ConnectionResetError, socket.timeout) as e: return type(e).__name__.encode()
 `
 
-  test('nonsense, half a request and wrong descriptors are refused, and cost the agent nothing', async () => {
+  test('nonsense, half a request and wrong descriptors are refused, and cost the agent no resources', async () => {
     const said = await python(`${words}
 good = request([b'/bin/true'])
 null = os.open('/dev/null', os.O_RDWR)
@@ -326,7 +326,8 @@ for _ in range(300):
     s = knock(); send(s, 0, bytes(changed), [null] * 3); s.close()
 print(sorted(results))
 s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
-    // A request with an unusable directory is accepted. All other invalid requests are refused.
+    // A request with an unusable directory is accepted, because the command may not need it. All other invalid requests are
+    // refused.
     assert.equal(said, "[b'\\x03\\x00', b'\\x07\\x03']\nb'\\x03\\x00' b'\\x05\\x00'")
     assert.equal(await box.run('sudo whoami'), 'root')
   })
@@ -451,7 +452,7 @@ suite('sudo in a terminal', () => {
     await pty.kill()
   })
 
-  test('Ctrl-Z stops it as a job of the shell; fg and bg go on', async () => {
+  test('Ctrl-Z stops sudo as a job of the shell; fg and bg continue it', async () => {
     const { pty, type } = await open()
     await type('sudo sh -c "echo run\\$((2)); while read x; do echo got \\$x; done"\n', /run2/)
     await type('\x1a', /Stopped[\s\S]*\$ /)
@@ -476,7 +477,7 @@ suite('sudo in a terminal', () => {
     await pty.kill()
   })
 
-  test('the last output is never lost', async () => {
+  test('the last output of a sudo command in a terminal is never lost', async () => {
     const { pty, type } = await open()
     for (let round = 1; round <= 10; round++) {
       await type(

@@ -23,7 +23,7 @@ suite('kill -9', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  /** The output of a command inside; `undefined` while the platform does not answer. */
+  /** Runs a command inside and returns its output; `undefined` while the platform does not answer. */
   const ask = async (command: string): Promise<string | undefined> => {
     const reply = await boxOf(alcove, box.record)
       .toolbox('POST', '/process/execute', { command })
@@ -60,7 +60,7 @@ suite('kill -9', () => {
     })
   }
 
-  test('after a kill of up the next up serves the same sandbox', async () => {
+  test('after a kill of up, the next up serves the same sandbox', async () => {
     const before = Number(await ask('cat /tmp/counter'))
     assert.ok(before > 0)
     await alcove.kill('up')
@@ -68,7 +68,7 @@ suite('kill -9', () => {
     await countsOn(before)
   })
 
-  test('after a kill of everything at once the next up serves the same sandbox', async () => {
+  test('after a kill of everything at once, the next up serves the same sandbox', async () => {
     const before = Number(await ask('cat /tmp/counter'))
     assert.ok(before > 0)
     await alcove.killAll()
@@ -76,7 +76,7 @@ suite('kill -9', () => {
     await countsOn(before)
   })
 
-  test('during a create: the sandbox ends in a resting state, and there is no second one', async () => {
+  test('a kill during a create leaves the sandbox in a resting state, and there is no second sandbox', async () => {
     const creating = alcove.api('POST', '/sandbox', { name: 'interrupted' }).catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, 20))
     await alcove.kill('runner')
@@ -96,7 +96,7 @@ suite('kill -9', () => {
     await alcove.api('DELETE', '/sandbox/interrupted')
   })
 
-  test('after deleting them, nothing is left on the host', async () => {
+  test('after all sandboxes are deleted, nothing is left on the host', async () => {
     const { body } = await alcove.api('GET', '/sandbox')
     for (const { id } of body['items'] as { id: string }[]) await alcove.api('DELETE', `/sandbox/${id}`)
     await until('every sandbox is gone from the host', async () => (await alcove.leftovers()).length === 0, 60)

@@ -39,7 +39,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver?.[Symbol.asyncDispose]()
   })
 
-  /** Makes a call as a client that has a trace of its own. */
+  /** Makes a call as a client that has its own trace. */
   const call = async (method: string, url: string, body: unknown, traceparent?: string) => {
     const traceId = randomBytes(16).toString('hex')
     const parentId = randomBytes(8).toString('hex')
@@ -64,7 +64,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver.until(names.join('; '), () => missing().length === 0)
     return spansOf(traceId)
   }
-  /** The chain of spans from this one up to the client. */
+  /** Returns the chain of spans from the span `from` up to the client. */
   const wayUp = (spans: SeenSpan[], from: string): string[] => {
     const span = spans.find(({ spanId }) => spanId === from)
     return span === undefined ? [] : [`${span.service} ${span.name}`, ...wayUp(spans, span.parentSpanId)]
@@ -115,7 +115,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     )
 
   test('an execute is one trace through the gate, control and the toolbox', async () => {
-    // Until then the gate asks control nothing: the create already brought the answer.
+    // Wait: before this, the gate would not ask control, because the create already brought the answer.
     await pause(accessKeptMs + 100)
     const { traceId, parentId, record } = await execute()
     assert.equal(record['result'], secrets[2])
@@ -136,7 +136,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual([served?.parentSpanId, served?.attributes['alcove.sandbox']], [parentId, sandboxId])
   })
 
-  test('toolbox calls are counted once each, by the toolbox’s routes', async () => {
+  test('toolbox calls are counted once each, by the routes of the toolbox', async () => {
     const rows = () =>
       receiver
         .metrics()
@@ -195,7 +195,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     await receiver.until('the sandbox to be counted', () => started() === 1)
   })
 
-  test('every program sends its log, and nothing that is sent contains a secret', async () => {
+  test('every program sends its log, and no sent data contains a secret', async () => {
     const programs = [control, gate, runner]
     const seen = () => new Set(receiver.lines().map(({ service }) => service))
     await receiver.until('lines of each program', () => programs.every((one) => seen().has(one)))
@@ -204,7 +204,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     for (const secret of [...secrets, server.key, 'in-a-query']) assert.ok(!all.includes(secret), secret)
   })
 
-  test('a receiver that has gone delays no call, and a stop still ends in time', async () => {
+  test('an unreachable receiver delays no call, and a stop still ends in time', async () => {
     await receiver[Symbol.asyncDispose]()
     const { record } = await execute()
     assert.equal(record['result'], secrets[2])

@@ -1,4 +1,4 @@
-// `./alcove up` for an operator: run twice, on a taken port, stopped, killed, and started again.
+// Tests `./alcove up` for an operator: run twice, on a taken port, stopped, killed, and started again.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -32,7 +32,7 @@ suite('alcove up', () => {
   })
   const programs = () => findUpState(dataDirectoryAt(server.data).stateFile)?.programs ?? []
 
-  test('a second `up` on the same data is refused, and names the first one’s process', async () => {
+  test('a second `up` on the same data is refused, and the message names the process of the first', async () => {
     const { code, stderr } = await alcove('up', '--data', server.data, '--port', String(await freePorts(2)))
     const first = findUpState(dataDirectoryAt(server.data).stateFile)
     assert.equal(code, 1)
@@ -44,7 +44,7 @@ suite('alcove up', () => {
     ['the port itself', 0],
     ['the port above, which the gate needs', 1],
   ] as const) {
-    test(`a taken port is refused, and its number is named: ${what}`, async () => {
+    test(`a port that is in use is refused, and the message names it: ${what}`, async () => {
       const port = await freePorts(2)
       const other: Server = createServer()
       await new Promise<void>((listening) => other.listen(port + offset, '127.0.0.1', listening))
@@ -110,7 +110,7 @@ suite('alcove up', () => {
     })
   }
 
-  test('its unprivileged programs are not root, and only the runner is', async () => {
+  test('unprivileged programs of up are not root, and only the runner is root', async () => {
     const users = programs().map(({ name, pid }) => {
       const status = readFileSync(`/proc/${pid}/status`, 'utf8')
       return [name, Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]), /^CapEff:\s+0+$/m.test(status)]

@@ -1,4 +1,4 @@
-// Sandboxes that were started ahead: callers cannot tell them from others, except that they are ready sooner.
+// Tests warm sandboxes: callers cannot distinguish them from others, except that they are ready sooner.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'
@@ -17,7 +17,7 @@ suite('a warm sandbox', () => {
   const list = async (query: string) =>
     (await alcove.api('GET', `/sandbox?${query}`)).body['items'] as { id: string; state: string; warmPoolId?: string }[]
 
-  /** Keeps one warm sandbox ready, and returns its id. */
+  /** Waits until one warm sandbox is ready, and returns its id. */
   const ready = async (): Promise<string> => {
     let found: { id: string; state: string } | undefined
     await until(

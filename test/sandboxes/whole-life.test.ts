@@ -1,4 +1,4 @@
-// The whole life of a sandbox through the unmodified public SDK, and a hundred parallel callers with opposite verbs.
+// Tests the whole life of a sandbox through the unmodified public SDK, and a hundred parallel callers with opposite verbs.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import type { Daytona, Sandbox } from '@daytona/sdk'
@@ -26,7 +26,7 @@ suite('the whole life of a sandbox by the SDK', () => {
 
   const isGone = async (id: string) => (await alcove.api('GET', `/sandbox/${id}`)).status === 404
 
-  test('pauses and resumes with its processes, is resized, and continues', async () => {
+  test('a sandbox pauses and resumes with its processes, is resized, and continues', async () => {
     const sandbox = await daytona.create()
     await run(sandbox, 'setsid sleep 6161 >/dev/null 2>&1 & echo $! > pid')
     await sandbox.pause()
@@ -43,7 +43,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     await sandbox.delete(60, true)
   })
 
-  test('forks: the same files, another machine identity, and a tree that can be listed', async () => {
+  test('forks have the same files and another machine identity, and their tree can be listed', async () => {
     const parent = await daytona.create({ labels: { family: 'fork' }, envVars: { COLOUR: 'green' } })
     await run(parent, 'echo before > file; mkdir -p deep/er; echo x > deep/er/file')
     const child = await parent.fork({ name: `child-${parent.id}` })
@@ -63,7 +63,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     }
     assert.deepEqual(await idsAt(`${grandchild.id}/ancestors`), [parent.id, child.id])
     assert.deepEqual(await idsAt(`${parent.id}/forks`), [child.id])
-    // Deleting a parent does not affect its forks.
+    // Delete the parent, which does not affect its forks.
     await parent.delete(60, true)
     assert.equal(await run(child, 'cat file'), 'child')
     assert.equal((await alcove.api('GET', `/sandbox/${child.id}/parent`)).status, 404)
@@ -73,7 +73,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     await Promise.all([child.delete(60, true), grandchild.delete(60, true)])
   })
 
-  test('becomes a snapshot while running, stopped and paused; others start from it; it outlives its source', async () => {
+  test('a snapshot of a sandbox in any state starts other sandboxes, and outlives its source', async () => {
     const sandbox = await daytona.create()
     await run(sandbox, 'echo then > file')
     const name = `whole-life-${sandbox.id}`
@@ -108,7 +108,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     await sandbox.delete(60, true)
   })
 
-  test('a hundred callers of opposite verbs: never 500, never stuck, and every sandbox can be deleted', async () => {
+  test('a hundred callers of opposite verbs get no 500, nothing hangs, and every sandbox can be deleted', async () => {
     const { id } = await daytona.create()
     let state = 7
     const random = (below: number) => {
@@ -128,11 +128,11 @@ suite('the whole life of a sandbox by the SDK', () => {
       'recover',
       'delete',
     ]
-    /** Keeps the first sandbox. Some of its forks are deleted while other calls still use them. */
+    /** Keep the first sandbox. Some of its forks are deleted while other calls still use them. */
     const family = [id]
     const deleted = new Set<string>()
     const calls = Array.from({ length: 100 }, async (_, n) => {
-      // The calls come in waves, so that verbs meet while others are under way, not only at their start.
+      // Make the calls in waves, so that verbs meet while others are under way, not only at their start.
       await new Promise((resolve) => setTimeout(resolve, Math.floor(n / 10) * 150))
       const verb = verbs[random(verbs.length)]!
       const target = verb === 'delete' ? family.at(-1)! : family[random(2) * random(family.length)]!

@@ -4,7 +4,7 @@ import type { TestControl } from '../control/harness.ts'
 export type Page = {
   url: string
   status: number
-  /** Target of the redirect, if the answer is one. */
+  /** Target of the redirect, if the answer is a redirect. */
   location: string | undefined
   text: string
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there
@@ -29,7 +29,7 @@ export class Browser {
     this.#control = control
   }
 
-  /** The cookies that it would send to this origin. */
+  /** Returns the cookies that the browser would send to this origin. */
   cookies(origin: string): Map<string, string> {
     const jar = this.#jars.get(origin) ?? new Map<string, string>()
     this.#jars.set(origin, jar)

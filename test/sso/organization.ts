@@ -11,17 +11,17 @@ export const developer = '00000000-0000-0000-0000-000000000001'
 export type SsoControl = AsyncDisposable & {
   app: TestControl
   providerId: string
-  /** URL at which a sign-in begins. */
+  /** URL at which a sign-in of this organization begins. */
   startUrl: string
   /** Changes the identity provider's settings by the API, as the owner. */
   change: (change: object) => Promise<void>
-  /** A whole sign-in. Default: in a new browser. Returns the last page. */
+  /** Makes a whole sign-in and returns the last page. Default: in a new browser. */
   signIn: (login: string, browser?: Browser) => Promise<Page>
-  /** A sign-in without its last step. Returns the URL to which the provider redirects the browser. */
+  /** Makes a sign-in without its last step. Returns the URL to which the provider redirects the browser. */
   comeBack: (login: string, browser: Browser) => Promise<string>
 }
 
-/** The organization's domain is `example.com`, and new users get the role Developer. */
+/** Creates an organization with the domain `example.com`. New users get the role Developer. */
 export const startSso = async (
   provider: TestProvider,
   more: object = {},

@@ -68,7 +68,7 @@ const configurationWith = (key: JWK): Configuration => ({
       : { accountId, claims: async () => ({ sub: accountId, ...accounts[accountId] }) },
   interactions: { url: (_context, { uid }) => `/interaction/${uid}` },
   jwks: { keys: [key as never] },
-  // Signing in includes consent to everything.
+  // A person who signs in also consents to everything.
   loadExistingGrant: async (context) => {
     const { session, client, provider: current } = context.oidc
     const known = session!.grantIdFor(client!.clientId)

@@ -22,20 +22,20 @@ export type ProviderOrder =
 export type TestProvider = AsyncDisposable & {
   issuer: string
   setup: ProviderSetup
-  /** Sets the accounts: the login name, and the claims of each. */
+  /** Sets the accounts: for each login name, its claims. */
   setAccounts: (accounts: Record<string, Record<string, unknown>>) => Promise<void>
-  /** From now on the provider signs with a new key and publishes only this key. */
+  /** Makes the provider sign with a new key from now on, and publish only this key. */
   rotate: () => Promise<void>
-  /** Whether ID tokens contain the email address, or only the userinfo endpoint does. */
+  /** Sets whether ID tokens contain the email address, or only the userinfo endpoint returns it. */
   setClaimsInToken: (inToken: boolean) => Promise<void>
-  /** The paths of requests since the last call of this function. */
+  /** Returns the paths of requests since the last call of this function. */
   takeAsked: () => Promise<string[]>
   stop: () => Promise<void>
 }
 
 const standardSetup: ProviderSetup = {
   clientId: 'alcove-client',
-  // Contains characters that must be encoded for HTTP Basic authentication.
+  // This secret contains characters that must be encoded for HTTP Basic authentication.
   clientSecret: 'secret:of/the+client%',
   redirectUri: 'http://control.test:3000/api/auth/sso/callback',
   authMethod: 'client_secret_basic',

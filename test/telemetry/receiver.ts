@@ -1,4 +1,4 @@
-// An OTLP/HTTP receiver for tests: keeps everything that it receives, and parses JSON.
+// An OTLP/HTTP receiver for tests: stores everything that it receives, and parses JSON.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -29,7 +29,7 @@ export type Receiver = {
   spans: () => SeenSpan[]
   lines: () => SeenLine[]
   metrics: () => SeenMetric[]
-  /** Resolves when `done` returns true; it is checked whenever data arrives. Rejects after a time limit. */
+  /** Resolves when `done` returns true, which is checked whenever data arrives. Rejects after a time limit. */
   until: (what: string, done: () => boolean) => Promise<void>
   [Symbol.asyncDispose]: () => Promise<void>
 }
@@ -89,7 +89,7 @@ const metricsIn = (sent: Sent): SeenMetric[] =>
 
 const waitMs = 60_000
 
-/** `answer` answers each request after it was read. Default: 200 with an empty body. */
+/** Starts a receiver. `answer` answers each request after it was read. Default: 200 with an empty body. */
 export const startReceiver = async (
   answer: (response: ServerResponse) => void = (response) => response.writeHead(200).end('{}'),
 ): Promise<Receiver> => {
