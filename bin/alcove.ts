@@ -4,7 +4,8 @@ import { defaultCacheDirectory } from '#src/up/config.ts'
 
 // Programs without privileges must be able to read files made here, as in `./alcove`. Private files set their own mode.
 process.umask(0o022)
-// Halves the start time for root, who alone can write there. Has no effect for other users.
+// Caches compiled code, which halves the start time for root. Other users cannot write to this directory, so nothing
+// changes for them.
 enableCompileCache(`${defaultCacheDirectory}/code/alcove`)
 const { runCommandLine } = await import('#src/cli/command-line.ts')
 await runCommandLine(process.argv)

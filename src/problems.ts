@@ -139,7 +139,7 @@ export class Problem extends Error {
   readonly fields: Readonly<Record<string, string>>
   readonly code: ProblemCode
   readonly status: number
-  /** The code in the form of the wire, such as `NOT_FOUND`. */
+  /** The code in the form that clients see, such as `NOT_FOUND`. */
   readonly wireCode: string
 
   constructor(code: ProblemCode, sentence?: string, { fields = {}, ...options }: Options = {}) {

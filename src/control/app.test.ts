@@ -98,7 +98,7 @@ suite('control as a server', () => {
 })
 
 suite('an answer that waits for the audit log', () => {
-  test('403 is answered even if one of its headers cannot be written', async () => {
+  test('a 403 is sent even if a header of the answer has an invalid value', async () => {
     await using app = await startControl({ settings: { version: 'not a header: \u0100' } })
     const stop = new AbortController()
     const unanswered = once(process, 'unhandledRejection', { signal: stop.signal }).catch(() => [])

@@ -75,7 +75,7 @@ const corsForOthers = { origin: false as const }
 /** Only calls from pages get CORS headers, which are a kilobyte. Every answer carries `Vary: Origin`. */
 const corsFor = ({ headers }: FastifyRequest) => (headers.origin ? corsForPages : corsForOthers)
 
-/** The database must have been migrated. */
+/** Creates the app. The database must have been migrated. */
 export const createApp = async (
   parts: Parts,
   sandboxOptions: Partial<RunningOptions> = {},

@@ -47,7 +47,10 @@ const firstKeyColumns = (firstKey: string) => ({
   permissions: allPermissions,
 })
 
-/** True if `firstKey` is new and other keys were used before. False for a database that is older than the table `first_keys`. */
+/**
+ * Stores the hash of `firstKey`. Returns true if it is new and other first keys were used before. False for a database
+ * that is older than the table `first_keys`.
+ */
 const rememberFirstKey = async (transaction: Transaction, firstKey: string): Promise<boolean> => {
   const [before] = await transaction`select 1 from first_keys limit 1`
   const { count } =
@@ -56,7 +59,8 @@ const rememberFirstKey = async (transaction: Transaction, firstKey: string): Pro
 }
 
 /**
- * Safe: only the server's owner can write the key into the data directory. Returns false if no administrator could hold the key.
+ * Gives the administrator this key in place of the former first key. Safe: only the server's owner can write the key
+ * into the data directory. Returns false if no administrator could hold the key.
  */
 const replaceFirstKey = (transaction: Transaction, firstKey: string): Promise<boolean> =>
   putFirstKey(transaction, firstKeyColumns(firstKey))

@@ -1,4 +1,4 @@
-// The shapes of a definition that an image is built from, as bodies and answers have them.
+// The schemas of a definition that an image is built from, in requests and replies.
 import Type, { type Static } from 'typebox'
 import { DateTime } from '#src/http/shapes.ts'
 

@@ -22,7 +22,7 @@ export type ControlConfig = {
   mostWarm: number
   overcommit: Overcommit
   encryption: Encryption
-  /** Absent: mail is written to the log instead. */
+  /** The mail server. Absent: mail is written to the log instead. */
   smtp: SmtpAddress | undefined
   settings: Settings
   telemetry: TelemetrySettings
@@ -48,7 +48,7 @@ const readEncryption = (current: string, older: string, complain: (sentence: str
   const olderKeys = older
     .split(',')
     .flatMap((text) => (text === '' ? [] : [read('ALCOVE_OLDER_ENCRYPTION_KEYS', text)]))
-  // A missing key has been reported above already.
+  // A missing key has been reported already.
   return createEncryption([current === '' ? Buffer.alloc(32) : read('ALCOVE_ENCRYPTION_KEY', current), ...olderKeys])
 }
 

@@ -39,7 +39,10 @@ export const readCursor = (
   return { sort: expected.sort, order: expected.order, value, id: id as string }
 }
 
-/** Only years of four digits: longer years are written with a sign, which PostgreSQL does not read. */
+/**
+ * Whether a text is a time in ISO format. Only years of four digits: longer years are written with a sign, which
+ * PostgreSQL does not read.
+ */
 const isIsoTime = (text: string): boolean => {
   const time = Date.parse(text)
   return text.length === 24 && text >= '0001' && Number.isFinite(time) && new Date(time).toISOString() === text

@@ -1,4 +1,5 @@
-// Every endpoint of control, collected from the rooms. The server, the reference page and the coverage test read this table.
+// Every endpoint of control, collected from all modules. The server, the reference page and the coverage test read this
+// table.
 
 import { accessRoutes } from './access/access.ts'
 import type { GateParts } from './access/gate-links.ts'
@@ -47,7 +48,10 @@ export type EndpointParts = GateParts &
     trail: Pick<Trail, 'settled'>
   }
 
-/** For rooms that mostly query one sandbox or runner: their queries use generic plans. Listings choose their own planning. */
+/**
+ * The parts for modules that mostly query one sandbox or runner: their queries use generic plans. Listings choose their
+ * own planning.
+ */
 const byKey = <P extends { database: Database }>(parts: P): P => ({
   ...parts,
   database: { ...parts.database, ...parts.database.keyed },

@@ -2,7 +2,7 @@
 // they are the only host labels at which previews are served.
 import { signedToken } from '#src/wire/access.ts'
 
-/** The text as host names and readers see it: compatible letters become one, case and invisible letters are ignored. */
+/** The text as readers see it: compatible letters become one letter; case and invisible letters are ignored. */
 const folded = (text: string) =>
   text
     .normalize('NFKC')
@@ -11,8 +11,8 @@ const folded = (text: string) =>
     .toLowerCase()
 
 /**
- * Removes the signs that may stand between the letters and digits of an id. Some letters look like signs, such as Japan's long
- * dash.
+ * Removes the signs that may stand between the letters and digits of an id. Some letters look like such signs, for
+ * example Japan's long dash.
  */
 const bare = (text: string) =>
   folded(text)
@@ -34,7 +34,7 @@ const lookalikes = [
 
 const shapes = new Map(lookalikes.flatMap((entry) => [...entry.slice(2)].map((letter) => [letter, entry[0]!] as const)))
 
-/** The text by the shapes of its letters: alphabets and accents are ignored. */
+/** The text with each letter replaced by the Latin letter of that shape. Accents are ignored. */
 const byShape = (text: string) =>
   [...text.normalize('NFD').replaceAll(/\p{M}/gu, '')].map((letter) => shapes.get(letter) ?? letter).join('')
 

@@ -22,7 +22,7 @@ export type RunningServer = GateParts & {
 
 type RoomParts = Parts & { callers: Callers }
 
-/** `sweepSeconds: 0` disables the timer; the caller then calls `sweep`. */
+/** Starts the server's connections and tasks. `sweepSeconds: 0` disables the timer; the caller then calls `sweep`. */
 export const openRunning = async (given: RoomParts, options: Partial<RunningOptions> = {}): Promise<RunningServer> => {
   const changes = new ChangeFeed(given.log)
   const links = new RunnerLinks()

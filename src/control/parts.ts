@@ -24,14 +24,14 @@ export type Settings = {
   defaultRegionMayChange: boolean
   /** Version of Alcove, from package.json. */
   version: string
-  /** The snapshot for sandboxes that name none. */
+  /** Name of the snapshot for sandboxes whose create names none. */
   defaultSnapshot: string
   environment: string
   /** Private networks that control may call on behalf of users, in addition to the public Internet. */
   privateTargets: Networks
   /** Enables single sign-on for every shared organization. Otherwise an operator enables it for each one. */
   ssoForAll: boolean
-  /** Rate limits of the whole server. An organization may have its own. */
+  /** Rate limits of the whole server. An organization may have other limits of its own. */
   rateLimits: RateLimits
   /** Number of reverse proxies in front of control. */
   trustedProxies: number

@@ -4,14 +4,14 @@ import type { WebSocket } from 'ws'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
 
-/** If a runner leaves a larger backlog unread, its link is closed, and it reads its whole list again. */
+/** Most unread bytes on a runner's link. With more, the link is closed, and the runner reads its whole list again. */
 const mostBufferedBytes = 8 * 1024 * 1024
 
 export class RunnerLinks {
   readonly #sockets = new Map<string, WebSocket>()
   readonly #addresses = new Map<string, string>()
 
-  /** The newest link of a runner counts; an older link is closed. */
+  /** Adds a link. The newest link of a runner counts; an older link is closed. */
   add(runnerId: string, socket: WebSocket): void {
     const older = this.#sockets.get(runnerId)
     this.#sockets.set(runnerId, socket)

@@ -25,14 +25,16 @@ refused6.addAddress('fd00:ec2::254', 'ipv6') // AWS's metadata
 
 const metadataNames = new Set(['metadata', 'metadata.google.internal', 'instance-data', 'instance-data.ec2.internal'])
 
-/** The WHATWG parser has turned every spelling of an IPv4 address into the usual one. */
+/**
+ * Whether a host must be refused. The WHATWG parser has turned every spelling of an IPv4 address into the usual one.
+ */
 const isRefusedHost = (hostname: string): boolean => {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
   if (isIPv4(host)) return refused4.check(host)
   return isIPv6(host) ? refused6.check(host, 'ipv6') : metadataNames.has(host)
 }
 
-/** Returns the given URL without spaces around it. */
+/** Checks a URL, and returns it without spaces around it. */
 export const readServiceUrl = (field: string, given: string): string => {
   const complain = (why: string) => new Problem('bad_request', `${field} ${why}`)
   const text = given.trim()

@@ -18,7 +18,7 @@ type Step = () => Promise<unknown>
 type Sweeping = {
   /** Runs every periodic task once. */
   sweep: () => Promise<void>
-  /** Starts no further sweep. Resolves when the running one has ended. */
+  /** Starts no further sweep. Resolves when the running sweep has ended. */
   stop: () => Promise<void>
 }
 

@@ -56,14 +56,15 @@ export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof Serv
       super.writeContinue(callback)
     }
 
-    // writeHead has two forms of arguments; both are passed on unchanged.
+    // writeHead has two forms of arguments, and both are passed on unchanged.
     override writeHead(...head: unknown[]): this {
       if (isUnread(this.req) && !this.#canReadAll()) this.shouldKeepAlive = false
       return super.writeHead(...(head as Parameters<ServerResponse['writeHead']>)) as this
     }
 
     override end(...last: unknown[]): this {
-      // A request that failed while it was read is destroyed, and Node took its socket away: nothing can be discarded.
+      // Nothing can be discarded after a request failed while it was read: it is destroyed, and Node has taken its
+      // socket away.
       if (!this.writableEnded && isUnread(this.req) && !this.req.destroyed) readAway(this.req, bounds)
       return super.end(...(last as [])) as this
     }

@@ -99,7 +99,7 @@ const start = async (bounds: ConnectionBounds) => {
       begun.push(next)
       return next.promise
     },
-    /** Resolves when the server has accepted the connection. */
+    /** Opens a connection. Resolves when the server has accepted it. */
     open: async (localAddress = '127.0.0.1') => {
       const taken = once(server.server, 'connection')
       const socket = connect({ port, host: '127.0.0.1', localAddress })

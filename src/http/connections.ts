@@ -42,7 +42,7 @@ type Connection = {
   socket: Duplex
   /** Number of calls on this connection that have not ended yet. */
   calls: number
-  /** True if a call with an accepted credential has come on this connection. */
+  /** True if at least one call on this connection had an accepted credential. */
   isKnown: boolean
   isAdmitted: boolean
   /**

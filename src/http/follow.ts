@@ -6,7 +6,7 @@ import type { Problem } from '#src/problems.ts'
 import { type FollowedCall, findFollowed, followCall } from './followed-call.ts'
 
 const calls = new WeakMap<FastifyRequest, FollowedCall>()
-/** Calls that no outer server records. */
+/** Calls that no outer server records, so that this server ends their records. */
 const followedHere = new WeakSet<FastifyRequest>()
 
 /** Runs `work` in the trace of the call. Reading a body loses the AsyncLocalStorage, so each part of a call runs in here. */
@@ -18,7 +18,7 @@ export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
 type FollowOptions = {
   /** The problem with which a request was refused. */
   problemOf: (request: FastifyRequest) => Problem | undefined
-  /** More attributes of the call. */
+  /** Returns further attributes of the call. */
   tell: (request: FastifyRequest) => Attributes
 }
 

@@ -23,7 +23,7 @@ type Outcome = {
 }
 
 export type FollowedCall = {
-  /** Runs work for this call inside its span. */
+  /** Runs work whose spans are children of the call's span. */
   during: <T>(work: () => T) => T
   /** Adds what an inner server knows of the outcome. Its route and problem win over those given to `end`. */
   say: (known: Outcome) => void
@@ -41,7 +41,7 @@ const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace =
   tracestate: Array.isArray(tracestate) ? tracestate.join(',') : tracestate,
 })
 
-/** Returns `undefined` if telemetry is off, so that a call costs nothing then. */
+/** Begins the record of a call. Returns `undefined` if telemetry is off, so that a call costs nothing then. */
 export const followCall = (request: IncomingMessage): FollowedCall | undefined => {
   if (!isFollowed()) return undefined
   const { method = 'GET', headers } = request

@@ -1,7 +1,7 @@
 // The header Idempotency-Key: a caller marks a request as a retry of an earlier one.
 import { Problem } from '#src/problems.ts'
 
-/** Returns `undefined` if the header is absent. */
+/** Reads the header. Returns `undefined` if it is absent. */
 export const readIdempotencyKey = (header: string | string[] | undefined): string | undefined => {
   if (header === undefined) return undefined
   if (typeof header === 'string' && /^[\x21-\x7e]{1,255}$/.test(header)) return header

@@ -18,7 +18,7 @@ export type Call<Context, Params, Query, Body> = Context & {
 /** A row whose `run` has the types of its schemas. `route()` makes it; the server reads it as the wider {@link Route}. */
 export type RouteRow<Context, Needs extends string, P, Q, B> = {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** Fastify's form: `/sandbox/:sandboxIdOrName/stop`. */
+  /** The path of the route in Fastify's form: `/sandbox/:sandboxIdOrName/stop`. */
   path: string
   /** Who may call the route. Required, so that `'public'` is always a decision. */
   needs: Needs
@@ -29,7 +29,7 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   params?: P
   query?: Q
   body?: B
-  /** The body may be absent, or null; `run` then sees `undefined`. */
+  /** True if the body may be absent or null; `run` then sees `undefined`. */
   bodyOptional?: boolean
   /** Largest body in bytes. Default: the server's limit. */
   bodyLimit?: number

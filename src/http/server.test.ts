@@ -32,7 +32,7 @@ const routes: Route<object, 'public'>[] = [
   }),
 ]
 
-/** The server is closed at the end of the test, even if the test fails. */
+/** Starts a server that is closed at the end of the test, even if the test fails. */
 const start = async (parts: Partial<Parameters<typeof createServer>[0]> = {}) => {
   const server = await createServer({
     routes,

@@ -29,9 +29,9 @@ import { readPart } from './validate.ts'
 
 type ServerParts<Context extends object, Needs extends string> = {
   routes: readonly Route<Context, Needs>[]
-  /** Every path is served below each of these, such as `['/api', '']`. */
+  /** Prefixes such as `['/api', '']`. Every path is served below each of them. */
   prefixes: readonly string[]
-  /** Names the emitter in error bodies, such as `DAYTONA_API`, which clients know. */
+  /** The name of this program in error bodies, such as `DAYTONA_API`, which clients know. */
   source: string
   /** Finds out who calls, and throws a Problem if the caller may not. Runs before the body is read. */
   guard: (request: FastifyRequest, route: Route<Context, Needs>) => Promise<Context> | Context
@@ -104,7 +104,7 @@ export const createServer = async <Context extends object, Needs extends string>
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit,
     trustProxy: (_address, hop) => hop < trustedProxies,
-    // Longer than the keep-alive of any client, so that no client reuses a connection while we close it.
+    // Milliseconds. Longer than the keep-alive of any client, so that no client reuses a connection while we close it.
     keepAliveTimeout: 90_000,
     http: { ServerResponse: answersWithin() as never, ...headTimes },
     clientErrorHandler: refuseBadHttp,
@@ -168,7 +168,7 @@ export const createServer = async <Context extends object, Needs extends string>
       done(new Problem('invalid_body', undefined, { cause: error }), undefined)
     }
   })
-  // Some clients send a form's content type on a POST without a body. Only with a body is that type refused.
+  // Some clients send a form's content type on a POST without a body. The type is refused only if there is a body.
   server.addContentTypeParser('*', { parseAs: 'buffer' }, ({ is404, routeOptions }, bytes, done) => {
     const sentence = routeOptions.config.takesJson
       ? 'Send JSON, with the header Content-Type: application/json.'
@@ -182,7 +182,7 @@ export const createServer = async <Context extends object, Needs extends string>
   }
   boundIncoming(server, { ownerOf: ownerOfCall })
   boundUnread(server, { ownerOf: ownerOfCall })
-  // Not async on purpose: a promise would delay each answer by a turn of the event loop.
+  // Not async on purpose: a promise would delay each answer by one round of the event loop.
   server.addHook('onSend', (request, reply, payload, done) => {
     reply.header('x-request-id', request.id)
     done(null, payload)
@@ -229,7 +229,7 @@ export const createServer = async <Context extends object, Needs extends string>
         const answer = await inCall(request, () => route.run({ ...readCall(route, request), reply }))
         if (reply.sent || reply.raw.headersSent) return reply
         if (reply.statusCode === 200) reply.status(firstStatus(route))
-        // An undefined result is an empty body, not the JSON text `null`.
+        // An undefined result is sent as an empty body, not as the JSON text `null`.
         return answer === undefined ? reply.send() : answer
       }
       const { socket } = route
@@ -246,7 +246,7 @@ export const createServer = async <Context extends object, Needs extends string>
         ...(socket === undefined
           ? {}
           : {
-              // A refusal here comes before the upgrade, so it is answered as plain HTTP.
+              // An error that is thrown here comes before the upgrade, so it is answered as plain HTTP.
               preValidation: async (request: FastifyRequest) => {
                 if (!request.ws) return
                 const call = readCall(route, request)

@@ -23,5 +23,5 @@ export const textMap = ({ names, values, most }: { names: number; values: number
 
 export const orNull = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()])
 
-/** Clients in other languages send `null` for what they leave out. */
+/** An optional field that may be null too: clients in other languages send `null` for a field that they leave out. */
 export const optional = <T extends TSchema>(schema: T) => Type.Optional(orNull(schema))

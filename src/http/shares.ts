@@ -22,7 +22,7 @@ export class Shares<Key> {
     this.#held.delete(key)
   }
 
-  /** Evicts entries until the rest fits. `except` is counted but never evicted. */
+  /** Evicts entries until the rest fits into the limit. The entry `except` is counted but never evicted. */
   fit(cutOff: (key: Key) => void, except?: Key): void {
     while (this.#total > this.#mostBytes) {
       const giving = this.#oldestOfLargest(except)

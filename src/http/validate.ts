@@ -94,7 +94,7 @@ const findTooLong = (schema: Bounded, value: unknown, path: string): string | un
 
 type Properties = Record<string, TSchema & { type?: string; format?: string }>
 
-/** Query arrays come as repeated keys, as one comma list or as a single value. */
+/** Reads lists of a query, which may come as repeated keys, as one comma list or as a single value. */
 const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
   const properties = (schema as { properties?: Properties }).properties ?? {}
   for (const [name, property] of Object.entries(properties)) {
@@ -132,7 +132,7 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
 
 /** Removes unknown fields and fills in defaults. Walking the schema takes milliseconds, so exact bodies skip it. */
 const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | undefined): unknown => {
-  // An inherited property is not a field of the body.
+  // Only own properties are fields of the body. An inherited property is not a field.
   const isOwn = Object.getPrototypeOf(given) === Object.prototype
   if (part === 'body' && isOwn && exact?.Check(given)) return given
   const copy = structuredClone(given)

@@ -22,7 +22,7 @@ suite('a budget', () => {
       [budget.take('b', 4), budget.take('b', 2), budget.take('b', 2), budget.take('b', 1)],
       [false, true, false, true],
     )
-    // An owner that has used its share gets no more.
+    // An owner that has used its sure share gets no more.
     assert.equal(budget.take('a'), false)
     budget.give('a', 10)
     assert.ok(budget.take('b', 7))

@@ -26,7 +26,7 @@ export class ByteReader {
   async exactly(size: number): Promise<Buffer | undefined> {
     if (size === 0) return Buffer.alloc(0)
     const bytes = await this.#next(size)
-    // At its end, a stream returns the remaining bytes, even if there are fewer than requested.
+    // At its end, a stream returns the remaining bytes, even if they are fewer than requested.
     if (bytes !== undefined && bytes.length !== size) throw new BrokenStream('the stream ended in the middle')
     return bytes
   }

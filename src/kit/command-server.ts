@@ -116,7 +116,7 @@ export class CommandServer {
     this.#waiting.delete(id)
   }
 
-  /** Keeps this process alive only while a question is unanswered. */
+  /** Makes the command server keep this process alive only while a question is unanswered. */
   #keepAlive(child: Server) {
     const verb = this.#waiting.size > 0 ? 'ref' : 'unref'
     child[verb]()

@@ -70,7 +70,8 @@ export const confined = (program: Confined): string[] => [
 ]
 
 /**
- * Only the system call filter, for a program that something else confines. `at` is the path of `filterProgram` in its root.
+ * The command that starts a program under the system call filter only, because something else confines the program.
+ * `at` is the path of `filterProgram` in its root.
  */
 export const filtered = (at: string, sockets: Confined['sockets'], command: readonly string[]): string[] => [
   ...[at, 'filter', sockets, 'many'],

@@ -14,7 +14,7 @@ export const isWritable = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Bytes that a user who is not root can still write. */
+/** Free bytes of a file system that a user who is not root can still write. */
 export const freeBytes = async (path: string): Promise<number> => {
   const { bavail, bsize } = await statfs(path)
   return bavail * bsize

@@ -18,7 +18,7 @@ const openPair = async (): Promise<{ near: Inflow; far: Socket } & Disposable> =
   return { near, far, [Symbol.dispose]: close }
 }
 
-/** Bytes that differ at every position, so that a wrong order is found. */
+/** Makes bytes that differ at every position, so that a wrong order is found. */
 const counting = (words: number): Buffer => Buffer.from(Uint32Array.from({ length: words }, (_, at) => at).buffer)
 
 suite('Inflow', () => {

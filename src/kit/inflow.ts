@@ -13,7 +13,7 @@ import { goOnInTurn, longMs } from './yield.ts'
  */
 export type Take = (bytes: Buffer) => boolean
 
-/** Largest buffer: more than the default buffer of a unix socket. */
+/** Most bytes of the buffer: more than the default buffer of a unix socket. */
 const mostBytes = 256 * 1024
 /**
  * Largest piece for listeners of stream events. A listener may be a parser, for which each byte of a hostile server is
@@ -43,7 +43,7 @@ export class Inflow extends Socket {
         callback: (size, from) => {
           const bytes = (from as Buffer).subarray(0, size)
           if (this.#take !== undefined) {
-            // False: the bytes stay in the buffer because their consumer is slow. A larger buffer would not help.
+            // If the consumer is slow, the bytes stay in the buffer. A larger buffer would not help then.
             if (!this.#take(bytes)) return false
             memory.fit(size, mostBytes)
             return true
@@ -103,7 +103,8 @@ export class Inflow extends Socket {
     return false
   }
 
-  // In Node each of these three methods continues reading from the connection, so they are blocked while it waits.
+  // In Node each of these three methods continues to read from the connection. So they are blocked while reading has to
+  // wait.
   override read(size?: number): Buffer | null {
     return this.#isWaiting ? Duplex.prototype.read.call(this, size) : super.read(size)
   }

@@ -6,14 +6,14 @@ import type { Logger } from './log.ts'
 export type LastingSocketParts = {
   /** The server's URL, with `http:` or `https:` like other calls to the same server. */
   url: URL
-  /** Sent as the bearer token of every connection. */
+  /** The secret that is sent as the bearer token of every connection. */
   key: string
   /** Name of the other side, for the log. */
   name: string
   log: Logger
   onOpen?: () => void
   onText: (text: string) => void
-  /** Called when an open connection is lost. */
+  /** Called when an open connection to the server is lost. */
   onLost?: () => void
   /** Called with every ping of the socket. */
   onBeat?: () => void
@@ -64,7 +64,10 @@ export class LastingSocket implements Disposable {
     return true
   }
 
-  /** Sets the ping interval in seconds. A side that has not answered by the next ping is lost. Default: 10. */
+  /**
+   * Sets the ping interval in seconds. If the server has not answered by the next ping, the connection is lost.
+   * Default: 10.
+   */
   beat(seconds: number): void {
     clearInterval(this.#heartbeat)
     this.#isAnswered = true

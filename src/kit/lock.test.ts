@@ -11,7 +11,7 @@ const directory = mkdtempSync(join(tmpdir(), 'alcove-lock-'))
 const path = join(directory, 'lock')
 after(() => rmSync(directory, { recursive: true, force: true }))
 
-/** Another process that holds the lock until it is killed. */
+/** Starts another process that holds the lock until it is killed. */
 const startHolder = async () => {
   const script = `const { tryLock } = await import(${JSON.stringify(import.meta.resolve('./lock.ts'))})
     console.log(tryLock(${JSON.stringify(path)}) !== undefined)

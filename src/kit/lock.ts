@@ -37,7 +37,7 @@ export const tryLock = (path: string): Lock | undefined => {
 }
 
 type WaitOptions = {
-  /** Called if another process holds the lock, before the waiting begins. */
+  /** Called before the waiting begins, if another process holds the lock. */
   onWait?: () => void
   timeoutMs: number
 }

@@ -74,7 +74,7 @@ export const readNetworks = (given: string): Networks | undefined => {
 
 export const openNetworksMeaning = 'IPv4 addresses and networks with commas between, such as 10.1.0.0/16'
 
-/** Returns `given` if it is one IPv4 address or CIDR. */
+/** Returns `given` if it is one IPv4 address or CIDR, else undefined. */
 export const readIpv4Network = (given: string): string | undefined => {
   const [, address = '', length = '32'] = /^([0-9.]+)(?:\/(\d{1,2}))?$/.exec(given) ?? []
   return isIPv4(address) && Number(length) <= 32 ? given : undefined

@@ -5,7 +5,7 @@ import { PassThrough, Readable, Writable } from 'node:stream'
 import { suite, test } from 'node:test'
 import { giveBack, pour } from './pour.ts'
 
-/** Both ends of a connection. */
+/** Opens a connection. Returns both ends and a function that closes them. */
 const openPair = async (): Promise<[Socket, Socket, () => void]> => {
   const server = createServer()
   server.listen(0, '127.0.0.1')

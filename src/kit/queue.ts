@@ -3,9 +3,9 @@
 import type { Budget } from './budget.ts'
 
 type Limits<Owner> = {
-  /** Maximum of running pieces. Default: no limit. */
+  /** Most pieces of work that run at once. Default: no limit. */
   atOnce?: number
-  /** Maximum of running pieces of one owner, so that other owners find a place. Default: no limit. */
+  /** Most pieces of work of one owner that run at once, so that other owners find a place. Default: no limit. */
   ofOne?: number
   /** Bounds the waiting pieces. `full` is the error of a piece that finds no place. Default: no bound. */
   waiting?: { places: Budget<Owner | undefined>; full: (owner: Owner | undefined) => Error }
@@ -89,7 +89,7 @@ export class FairQueue<Owner = string> {
     if (pieces?.size === 0) this.#waiting.delete(owner)
   }
 
-  /** Ends a turn. The next waiting piece gets the room before a new caller can take it. */
+  /** Ends a turn. The next waiting piece gets the place before a new caller can take it. */
   #end(owner: Owner | undefined): void {
     this.#count(owner, -1)
     let next: { owner: Owner | undefined; piece: QueuedPiece; rank: number } | undefined

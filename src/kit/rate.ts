@@ -4,7 +4,7 @@ export type Rate = { limit: number; ttlSeconds: number }
 
 export const rateMeaning = 'calls/seconds, such as 1000/60, at most 1000000000 in a day'
 
-/** Reads `1000/60`. Returns `undefined` if the text is not a rate. */
+/** Reads a rate such as `1000/60`. Returns `undefined` if the text is not a rate. */
 export const readRate = (text: string): Rate | undefined => {
   const [, limit, seconds] = /^(\d{1,10})\/(\d{1,5})$/.exec(text) ?? []
   const rate = { limit: Number(limit), ttlSeconds: Number(seconds) }

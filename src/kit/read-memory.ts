@@ -1,7 +1,7 @@
 // The read buffer of one connection. It starts small and grows while the consumer of the bytes keeps up. All connections of
 // a program share a budget for large buffers, so that many slow consumers cannot hold much memory.
 
-/** The consumer may overwrite these bytes before each piece, to put a header there without a copy. */
+/** Bytes before each piece that the consumer may overwrite, to put a header there without a copy. */
 const headroomBytes = 16
 
 const leastBytes = 16 * 1024
@@ -17,7 +17,7 @@ let lentBytes = 0
 
 const memoryOf = (bytes: number): Buffer => Buffer.allocUnsafeSlow(headroomBytes + bytes).subarray(headroomBytes)
 
-/** After this many consecutive reads that would fit into the small buffer, the large one is freed. */
+/** Number of consecutive reads that fit into the small buffer, after which the large buffer is freed. */
 const littleReads = 8
 
 export class ReadMemory {

@@ -11,7 +11,7 @@ export class RingBuffer {
     return Math.min(this.#total, this.#block.length)
   }
 
-  /** Number of all bytes that were ever added. */
+  /** Number of all bytes that were ever added to the buffer. */
   get totalBytes(): number {
     return this.#total
   }
@@ -26,7 +26,7 @@ export class RingBuffer {
     this.#total += data.length
   }
 
-  /** A copy, oldest byte first. */
+  /** Returns a copy of the kept bytes, oldest byte first. */
   bytes(): Buffer {
     const begin = this.#total > this.#block.length ? this.#total % this.#block.length : 0
     const older = this.#block.subarray(begin, this.keptBytes)

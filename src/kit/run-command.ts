@@ -10,7 +10,7 @@ type CommandOptions = {
   input?: string
   /** Milliseconds after which the program is killed. */
   timeoutMs?: number
-  /** True: the program runs with the lowest priority on the host. */
+  /** True if the program runs with the lowest priority on the host. */
   background?: boolean
   env?: Record<string, string>
 }

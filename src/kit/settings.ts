@@ -9,7 +9,7 @@ export type Settings = {
   address: (name: string, meaning: string) => { host: string; port: number }
   /** Reads a whole number that is not negative. */
   whole: (name: string, meaning: string) => number
-  /** Adds a complaint of the caller's own. */
+  /** Adds a complaint that only the caller can find. */
   complain: (sentence: string) => void
 }
 

@@ -3,7 +3,7 @@
 export type SmtpAddress = {
   host: string
   port: number
-  /** True: TLS from the first byte. False: STARTTLS if the server offers it. */
+  /** True: TLS from the first byte of the connection. False: STARTTLS if the server offers it. */
   isTls: boolean
   /** True if TLS is required: a password is sent without encryption only to this machine. */
   needsTls: boolean
@@ -21,7 +21,10 @@ const decode = (text: string): string | undefined => {
   }
 }
 
-/** An address, optionally after a name. Other characters are refused, because the text goes into a mail header. */
+/**
+ * The form of a sender: an address, optionally after a name. Other characters are refused, because the text goes into a
+ * mail header.
+ */
 const sender =
   /^(?:[\p{L}\p{N} .'_-]{0,100}<[^\s<>@,;:"]{1,64}@[a-z0-9.-]{1,190}>|[^\s<>@,;:"]{1,64}@[a-z0-9.-]{1,190})$/iu
 

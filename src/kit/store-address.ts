@@ -7,7 +7,7 @@ export type S3Address = {
   endpoint: URL
   region: string
   bucket: string
-  /** Prefix of every key: empty, or ends in a slash. */
+  /** Prefix of every key in the store: empty, or ends in a slash. */
   prefix: string
   accessKey: string
   secret: string

@@ -35,7 +35,7 @@ export type Access = {
   organizationId: string
   /** The ticket, signed by control, for what this answer allows (ticket.ts). */
   ticket: string
-  /** Socket on which the sandbox's runner listens for gates: `unix:/path`. */
+  /** The socket on which the sandbox's runner listens for gates: `unix:/path`. */
   runnerAddress: string
   isStarted: boolean
   state: string
@@ -79,7 +79,7 @@ export const sdkVersionHeader = 'x-daytona-sdk-version'
 /** Name of the calling SDK. An SDK that sends this but no version is older than all that send a version. */
 export const sdkSourceHeader = 'x-daytona-source'
 
-/** A preview of this port is the toolbox, because some SDKs expect that. */
+/** Port of the toolbox: a preview of this port is the toolbox, because some SDKs expect that. */
 export const toolboxPort = 2280
 
 /** Ports inside a sandbox that have no preview. */

@@ -22,7 +22,7 @@ export type UploadAccess = {
   organizationId: string
   /** The secret with which calls of the upload must be signed. */
   secret: string
-  /** The runner that stores the uploads: `unix:/path` or `http://host:port`. */
+  /** The address of the runner that stores the uploads: `unix:/path` or `http://host:port`. */
   runnerAddress: string
 }
 

@@ -5,7 +5,7 @@ import { type Static, Type } from 'typebox'
 import { contextHash, mostParts } from './contexts.ts'
 import type { Assignment } from './runner-link.ts'
 
-/** Everything that a gate knows about a sandbox. */
+/** Everything that a gate knows of the assignment of a sandbox. */
 export type KnownAssignment = Pick<
   Assignment,
   'sandboxId' | 'organizationId' | 'regionId' | 'generation' | 'snapshot' | 'user' | 'env' | 'language' | 'memoryGiB'

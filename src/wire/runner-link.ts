@@ -12,7 +12,7 @@ export type Target = 'started' | 'stopped' | 'paused' | 'archived' | 'destroyed'
 
 export type NetworkPolicy = {
   blockAll: boolean
-  /** Allowed IPv4 CIDRs. `null`: no list, everything public is allowed. */
+  /** Allowed IPv4 CIDRs. `null`: no list, so everything public is allowed. */
   allowList: readonly string[] | null
   /**
    * Domain names whose addresses are allowed in addition to the CIDRs, in lower-case ASCII. `*.` in front means all names
@@ -31,7 +31,7 @@ export type Assignment = {
   target: Target
   /** Signal for the processes when the sandbox is stopped. 10 s after SIGTERM comes SIGKILL. */
   signal: 'SIGTERM' | 'SIGKILL'
-  /** Name of the image below the runner's pool. */
+  /** Name of the image of the sandbox, below the runner's pool. */
   image: string
   /** The snapshot's name, for the sandbox's own environment. */
   snapshot: string
@@ -39,7 +39,7 @@ export type Assignment = {
   env: Record<string, string>
   /** Command that is run at each start of the sandbox. Absent or empty: none. */
   entrypoint?: readonly string[]
-  /** Language of a `code-run` that names none. */
+  /** Language of a call to `code-run` that names no language. */
   language: string
   cpu: number
   memoryGiB: number
@@ -159,7 +159,7 @@ export type ImageReport = {
   image: string
   state: 'present' | 'absent' | 'error'
   errorReason?: string
-  /** `sha256:…` of a pulled image. */
+  /** Digest of a pulled image: `sha256:…`. */
   digest?: string
   sizeBytes?: number
   /** Least disk size for a sandbox of this image: the bytes that the image itself puts there. Absent: unknown. */
@@ -186,7 +186,10 @@ export type RunnerCapabilities = {
  */
 type Traced = { traceparent?: string; tracestate?: string }
 
-/** Runner → control. `hello` is the first message, and is sent again whenever the runner's images change. */
+/**
+ * Messages from a runner to control. `hello` is the first message, and is sent again whenever the runner's images
+ * change.
+ */
 export type FromRunner =
   | { type: 'hello'; address: string; images: readonly string[]; capabilities: RunnerCapabilities; version: string }
   | ({ type: 'report'; report: Report } & Traced)
@@ -202,7 +205,7 @@ export type FromRunner =
   /** Heartbeat of the runner. `imageStorage` is absent from older runners. */
   | { type: 'alive'; imageStorage?: ImageStorage }
 
-/** Control → runner. `list` asks the runner to fetch the whole list again. */
+/** Messages from control to a runner. `list` asks the runner to fetch the whole list again. */
 export type ToRunner =
   | {
       type: 'welcome'

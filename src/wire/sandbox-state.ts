@@ -1,4 +1,4 @@
-// The states of a sandbox, as they appear on the wire. The transitions between them are defined only in
+// The states of a sandbox, as messages and the API have them. The transitions between them are defined only in
 // control/sandboxes/record/lifecycle.ts.
 
 export const sandboxStates = [

@@ -30,7 +30,7 @@ const Ticket = Type.Object(
 export type Allowed = Static<typeof Allowed>
 export type Ticket = Static<typeof Ticket>
 
-/** `publicKey`: DER of a SubjectPublicKeyInfo, as base64. */
+/** A public key for tickets. `publicKey`: DER of a SubjectPublicKeyInfo, as base64. */
 export type TicketKey = { id: string; publicKey: string }
 
 /** The answer of `GET /proxy/ticket-keys`: the keys that are valid now. A gate drops all others. */

@@ -128,7 +128,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, { kind: 'preview-header', token: await tokenNow() })).status, 200)
     }))
 
-  test('200 for a public sandbox’s port without a credential, by id; 401 for its toolbox, and by name', () =>
+  test('200 for a port of a public sandbox without a credential, by id; 401 by name, and for its toolbox', () =>
     withBox(async (app, id) => {
       assert.equal((await askPort(app, id, 80)).status, 401)
       await app.as('member').post('/sandbox/box/public/true')

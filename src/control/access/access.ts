@@ -164,12 +164,16 @@ export const accessOf = (
   ...found,
 })
 
-/** `proxyRegionId`: the region whose proxy asks. Sandboxes of other regions do not exist for it. */
+/**
+ * Answers the access question of a gate. `proxyRegionId`: the region whose proxy asks; sandboxes of other regions do
+ * not exist for it.
+ */
 const answerAccess = async (parts: GateParts, question: AccessQuestion, proxyRegionId?: string): Promise<Access> => {
   const { sql } = parts.database
   const { row, openedBy, allowed } = await open(parts, question)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(question.sandboxIdOrName)
-  // A sandbox that waits for its image, or whose runner is gone, has no address. It does not run, so none is needed.
+  // A sandbox that waits for its image, or whose runner was removed, has no address. Such a sandbox does not run, so it
+  // needs none.
   const runnerAddress = row.runner_address ?? ''
   const isUp = isRunning(row.state, row.desired_state) || row.state === 'paused'
   if (isUp && runnerAddress === '') throw new Problem('bad_gateway')

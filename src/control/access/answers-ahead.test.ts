@@ -19,7 +19,7 @@ const link = async (app: TestControl, key: string) => {
   await once(socket, 'open')
   return {
     told,
-    /** Resolves when all earlier messages have arrived. */
+    /** Resolves when all messages that were sent before have arrived. */
     settled: async () => {
       socket.ping()
       await once(socket, 'pong')

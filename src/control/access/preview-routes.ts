@@ -1,4 +1,4 @@
-// The endpoints of previews.
+// The endpoints that return the URLs of previews.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { ByIdOrName } from '#src/control/sandboxes/record/schemas.ts'

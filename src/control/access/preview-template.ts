@@ -12,6 +12,6 @@ export const previewTemplate = (proxyUrl: string): string => {
     : `${protocol}//{{PORT}}-{{sandboxId}}.${named}`
 }
 
-/** `sandbox`: the sandbox's id, or the token of a signed URL. */
+/** The URL of a port. `sandbox`: the sandbox's id, or the token of a signed URL. */
 export const previewUrl = (proxyUrl: string, sandbox: string, port: number): string =>
   previewTemplate(proxyUrl).replace('{{PORT}}', String(port)).replace('{{sandboxId}}', sandbox)

@@ -8,7 +8,7 @@ import { withRunner } from '#src/control/sandboxes/service.ts'
 import { isDangling, type Sql } from '#src/control/storage/database.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
 
-/** The length tells the kinds apart: a key's token is longer than a sandbox's token, so one query is enough for either. */
+/** The form of an API key's token. It is longer than a sandbox's own token, so one query is enough for either kind. */
 const keyToken = /^[\w-]{43}$/
 
 const tokenOf = (previewToken: string, keyHash: string): string =>

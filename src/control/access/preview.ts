@@ -15,7 +15,7 @@ import {
   insertSignedPreview,
 } from './signed-previews.ts'
 
-/** Most signed URLs of a sandbox at one time. */
+/** Most signed URLs that a sandbox may have at one time. */
 const mostSignedUrls = 1000
 /** Expired URLs are kept for a day, because a connection that one opened may outlast it. */
 const keptMs = 86_400_000

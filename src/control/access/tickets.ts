@@ -88,7 +88,10 @@ const ensureKey = async (parts: TicketParts): Promise<Signing> =>
     return await makeKey(transaction, parts, now)
   })
 
-/** A gate refuses a list with an unreadable key, so such a row is left out, and the others still serve. */
+/**
+ * Whether the public key can be read. A gate refuses a list with an unreadable key, so such a row is left out, and
+ * gates can use the other keys.
+ */
 const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row): boolean => {
   try {
     createPublicKey({ key: Buffer.from(public_key, 'base64'), type: 'spki', format: 'der' })
@@ -99,7 +102,10 @@ const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row
   }
 }
 
-/** Undefined if the key was encrypted under another encryption key. Then a new signing key is made, which loses nothing. */
+/**
+ * Decrypts the private key. Undefined if it was encrypted under another encryption key. Then a new signing key is made,
+ * and nothing is lost.
+ */
 const findPrivateKey = ({ encryption, log }: TicketParts, { id, private_key }: Row): string | undefined => {
   try {
     return encryption.decrypt(purposeOf(id), private_key)

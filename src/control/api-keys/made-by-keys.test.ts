@@ -233,7 +233,10 @@ suite('a key that expires gives nobody access that outlives it', () => {
     'POST /webhooks/organizations/:organizationId/endpoints',
     'POST /webhooks/organizations/:organizationId/endpoints/:endpointId/rotate-secret',
   ]
-  /** Only the names of these fields look like credentials: masked values, token counts, URLs that need a credential. */
+  /**
+   * Endpoints with fields whose names only look like credentials: masked values, token counts, URLs that need a
+   * credential.
+   */
   const holdsNone = [
     'POST /users/mfa/sms/enroll',
     'GET /organizations',
@@ -273,7 +276,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     assert.deepEqual(undecided.sort(), [...endsWithTheKey, ...opensNothing, ...holdsNone].sort())
   })
 
-  /** These endpoints are about access, but they only remove it or ask about it. */
+  /** These endpoints are about access, but they only remove access or ask about it. */
   const givesNone = [
     'PATCH /runners/:runnerId',
     'POST /organizations/:organizationId/identity-providers/test-connection',

@@ -40,7 +40,7 @@ const startSecond = async ({ parts, url }: TestControl): Promise<Second> => {
   }
 }
 
-/** The announcement takes a moment; the timeout is generous for a busy machine. */
+/** Waits until a condition is true. The announcement takes a moment; the timeout is generous for a busy machine. */
 const until = async (isSo: () => Promise<boolean>, what: string) => {
   for (const end = Date.now() + 20_000; Date.now() < end; await pause(5)) if (await isSo()) return
   assert.fail(what)

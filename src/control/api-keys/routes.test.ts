@@ -7,7 +7,7 @@ import { allPermissions } from '../auth/permissions.ts'
 
 const listed = ['createdAt', 'expiresAt', 'lastUsedAt', 'name', 'permissions', 'userId', 'value']
 
-/** A key of `owner` with only these permissions. */
+/** Makes a key of `owner` with only these permissions. */
 const makeKey = async (app: TestControl, name: string, permissions: string[]) => {
   const reply = await app.as('owner').post('/api-keys', { name, permissions })
   assert.equal(reply.status, 201)
@@ -125,7 +125,7 @@ suite('names of keys', () => {
       assert.equal((await app.as('owner').delete(at)).status, 204, name)
       assert.equal((await app.as('owner').get(at)).status, 404, name)
     }
-    // A URL cannot carry the first two: URL parsers remove them.
+    // A URL cannot carry the first two names: URL parsers remove them.
     for (const name of [
       '.',
       '..',
@@ -225,7 +225,7 @@ suite('GET /api-keys/current', () => {
     await using app = await startControl()
     const lastUse = async () => (await app.as('owner').get('/api-keys/current')).body.lastUsedAt as string | null
     const noted = async (expected: string) => {
-      // The use is recorded after the answer, and what is known about a key is cached for up to a second.
+      // The use is recorded after the answer, and a process caches a key for up to a second.
       for (const end = Date.now() + 20_000; Date.now() < end; ) if ((await lastUse()) === expected) return
       assert.fail(`the last use never became ${expected}`)
     }

@@ -1,4 +1,4 @@
-// `/api-keys`: secrets for programs. All rules are in service.ts.
+// The endpoints of `/api-keys`: secrets for programs. All rules are in service.ts.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import { ApiKey, CreateApiKey, KeyName, NewApiKey, UserKeyName } from './schemas.ts'

@@ -1,4 +1,4 @@
-// The shapes of `/api-keys`.
+// The request and reply schemas of `/api-keys`.
 import Type, { type Static } from 'typebox'
 import { DateTime, optional, orNull, PathText } from '#src/http/shapes.ts'
 import { allPermissions } from '../auth/permissions.ts'

@@ -29,7 +29,7 @@ export { touchKey } from './store.ts'
 export type ApiKeysParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 const keysPerUser = 500
-/** Limit of an organization, so that all its keys fit in one answer. */
+/** Most keys of an organization, so that all its keys fit in one answer. */
 const keysPerOrganization = 10_000
 
 /** These names cannot be used in a path: `GET /api-keys/current` means another key, and URL parsers remove dots. */
@@ -113,7 +113,7 @@ const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> 
   await insertKey(transaction, key)
 }
 
-/** An owner sees the keys of all members, a member only their own. */
+/** Lists keys. An owner sees the keys of all members; a member sees only their own. */
 export const listApiKeys = async ({ database }: ApiKeysParts, { organization, memberRole, user }: Caller) => {
   const keys = await listKeys(database.sql, organization.id, memberRole === 'owner' ? undefined : user.id)
   return keys.map(asView)

@@ -44,7 +44,7 @@ export type NewKey = Pick<
 > & {
   hash: string
   createdAt: Date
-  /** Hash of the key that makes this one; null if a person makes it. */
+  /** Hash of the key that makes the new key; null if a signed-in user makes it. */
   makerHash: string | null
 }
 
@@ -56,7 +56,7 @@ export const insertKey = async (sql: Sql, key: NewKey): Promise<void> => {
             ${key.createdAt}, ${key.expiresAt}, ${key.makerHash})`
 }
 
-/** Locks the maker key until the transaction ends. `undefined` if it was deleted. */
+/** Locks the maker key until the transaction ends. `undefined` if the key was deleted. */
 export const holdMaker = async (sql: Sql, hash: string): Promise<{ expiresAt: Date | null } | undefined> => {
   const [row] = await sql<{ expires_at: Date | null }[]>`
     select expires_at from api_keys where hash = ${hash} for key share`
@@ -74,7 +74,10 @@ export const countKeys = async (
   return { ofUser: row.of_user, ofAll: row.of_all }
 }
 
-/** Newest first. `userId` undefined: the keys of all members; an organization has no more than fit in one answer. */
+/**
+ * Lists keys, newest first. `userId` undefined: the keys of all members. An organization has no more keys than fit in
+ * one answer.
+ */
 export const listKeys = async (sql: Sql, organizationId: string, userId: string | undefined): Promise<ApiKey[]> => {
   const rows = await sql<Row[]>`
     select ${columns(sql)} from api_keys
@@ -96,14 +99,14 @@ export const findKeyByName = async (
   return row && readKey(row)
 }
 
-/** Returns whether the key existed. Everything that the key has made is deleted too. */
+/** Deletes a key and everything that the key has made. Returns whether the key existed. */
 export const deleteKey = async (sql: Sql, organizationId: string, userId: string, name: string): Promise<boolean> => {
   const { count } = await sql`
     delete from api_keys where organization_id = ${organizationId} and user_id = ${userId} and name = ${name}`
   return count === 1
 }
 
-/** Records a use, unless a use in the last `seconds` is recorded already. */
+/** Records a use of a key, unless a use in the last `seconds` is recorded already. */
 export const touchKey = async (sql: Sql, hash: string, now: Date, seconds: number): Promise<void> => {
   await sql`
     update api_keys set last_used_at = ${now}

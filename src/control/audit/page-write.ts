@@ -10,9 +10,9 @@ import { type Origin, originOf } from './subject.ts'
 type PageWrite = {
   organizationId: string
   user: { id: string; email: string }
-  /** The action of the API endpoint that makes the same change as the page. */
+  /** The action in the audit row: the action of the API endpoint that makes the same change as the page. */
   action: string
-  /** Ids that the caller has verified. */
+  /** Parameters for the audit row: ids that the caller has verified. */
   params: Record<string, string>
 }
 

@@ -4,10 +4,10 @@ import type { ControlRoute } from '../auth/route.ts'
 
 export type Subject = { action: string; params: Record<string, string>; targets: string[] }
 
-/** Longest text from a caller that is stored. */
+/** Longest text of a caller in an audit row. Longer texts are cut. */
 const longest = 255
 
-/** The text in a form that PostgreSQL can store. */
+/** Returns the text in a form that PostgreSQL can store. */
 export const keepable = (text: string): string => text.slice(0, longest).replaceAll('\0', '\uFFFD').toWellFormed()
 
 /** Where a call comes from: the client's address and program, and the id of the request. */
@@ -19,10 +19,10 @@ export const originOf = ({ ip, headers, id }: FastifyRequest): Origin => ({
   requestId: id,
 })
 
-/** The last segment of some paths is a credential, which must not be stored. */
+/** Whether a parameter is a secret. The last segment of some paths is a credential, which must not be stored. */
 const isSecret = (name: string) => /token|secret|key$/i.test(name)
 
-/** Other parameters are settings, such as the interval of autostop. */
+/** Whether a parameter is an id or a name. Other parameters are settings, such as the interval of autostop. */
 const isName = (name: string) => /(?:id|name)$/i.test(name)
 
 export const subjectOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'>, given: unknown): Subject => {
@@ -39,7 +39,7 @@ export const subjectOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'
   }
 }
 
-/** The id of the thing in an answer; for an API key, which has no id, its name. */
+/** The id of the thing that an answer shows. An API key has no id, so its name is returned. */
 export const nameInAnswer = (answer: unknown): string | undefined => {
   const { id, name } = (answer ?? {}) as { id?: unknown; name?: unknown }
   const found = [id, name].find((value) => typeof value === 'string')

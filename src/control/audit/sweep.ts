@@ -2,7 +2,7 @@
 import type { Parts } from '../parts.ts'
 import { deleteBeyond, deleteOld } from '../storage/history.ts'
 
-/** About 8 GB, with their indexes. */
+/** Most rows of the audit log: about 8 GB, with their indexes. */
 const mostRows = 10_000_000
 
 export const sweepAudit = async (

@@ -167,7 +167,7 @@ const runTold = async (
   }
 }
 
-/** A caller without a key is signed in with a JWT. */
+/** The kind of credential for the audit row. A caller without a key is signed in with a JWT. */
 const credentialOf = ({ keyName }: Partial<Caller>) => ({
   credential: keyName === undefined ? 'jwt' : 'api_key',
   keyName: keyName ?? null,

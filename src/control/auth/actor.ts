@@ -6,9 +6,9 @@ import type { Transaction } from '../storage/database.ts'
  * How a call gets its audit row. Only the few routes that take part in writing it use these fields (audit/trail.ts).
  */
 export type ActorFields = {
-  /** For routes of `readFirst`: resolves when the audit row is written; rejects if it cannot be. */
+  /** Present for routes of `readFirst`. Resolves when the audit row is written; rejects if it cannot be written. */
   told?: Promise<unknown>
-  /** For routes of `tellThemselves`: writes the audit row in the transaction that makes the change. */
+  /** Present for routes of `tellThemselves`. Writes the audit row in the transaction that makes the change. */
   tellIn?: (transaction: Transaction) => Promise<void>
 }
 

@@ -10,14 +10,15 @@ type AnswerCache<V> = {
 
 export const keepAnswers = <V>(): AnswerCache<V> => {
   const answers = new Map<string, { answer: V; until: number }>()
-  // Grows when the cache is cleared. An answer that was asked for before is used once but not cached.
+  // Number of times that the cache was cleared. An answer that was requested before a clearing is used once but not
+  // cached.
   let epoch = 0
   return {
     get: async (question, ask) => {
       const kept = answers.get(question)
       if (kept !== undefined && performance.now() < kept.until) return kept.answer
       const asked = epoch
-      // Counted from the moment of asking, because the answer may be as old as that.
+      // The second begins when the question is asked, because the answer may be as old as that.
       const until = performance.now() + keepMilliseconds
       const answer = await ask()
       if (asked === epoch) {

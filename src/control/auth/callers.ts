@@ -47,7 +47,7 @@ export type Callers = {
 /** Functions of the module `users` that authentication needs. */
 type People = {
   findById: (sql: Sql, userId: string) => Promise<User | undefined>
-  /** The user whom an issuer vouches for. A new person becomes a user. */
+  /** Returns the user whom an issuer vouches for. A new person becomes a user. */
   signIn: (database: Database, claims: Claims, now: Date) => Promise<User>
 }
 

@@ -4,7 +4,9 @@ import type { JWTPayload } from 'jose'
 export type Claims = {
   issuer: string
   subject: string
-  /** Absent if the issuer does not send one. A new person cannot become a user without an address. */
+  /**
+   * The e-mail address. Absent if the issuer does not send one. Without an address, a new person cannot become a user.
+   */
   email: string | undefined
   emailVerified: boolean
   name: string
@@ -26,7 +28,7 @@ export const readText = (value: unknown, longest: number): string | undefined =>
   return text === '' ? undefined : text.slice(0, longest).toWellFormed()
 }
 
-/** A subject is compared as it is and never cleaned: two different subjects are two people. */
+/** Reads the subject. A subject is compared as it is and never cleaned: two different subjects are two people. */
 const readSubject = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' && value.length <= longestSubject && !/[\p{Cc}\p{Cs}]/u.test(value)
     ? value
@@ -42,7 +44,7 @@ const dateOf = (seconds: number | undefined): Date | undefined => {
   return date === undefined || Number.isNaN(date.getTime()) ? undefined : date
 }
 
-/** `undefined` for a token without a usable subject or expiry. */
+/** Reads the claims of a token. `undefined` for a token without a usable subject or expiry. */
 export const readClaims = (issuer: string, payload: JWTPayload): Claims | undefined => {
   // Some issuers put the client into `cid`, the user's id into `uid` and the address into `sub`.
   const isByUid = payload['cid'] !== undefined && payload['uid'] !== undefined

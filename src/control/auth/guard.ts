@@ -20,7 +20,7 @@ type GuardParts = {
   callers: Callers
   proxyKeyHash: string
   collectorKeyHash: string | undefined
-  /** Id of the region whose gate has this key. */
+  /** Finds the id of the region whose proxy has this key. */
   findProxyRegionId: (keyHash: string) => Promise<string | undefined>
   findRunner: (keyHash: string) => Promise<{ id: string; regionId: string } | undefined>
 }
@@ -68,7 +68,7 @@ export const createGuard = ({
     throw new Problem('forbidden', 'This credential does not reach that organization.')
   }
 
-  /** Throws for a user who calls a route of a service: a valid user gets 403. */
+  /** Throws 403 for a user who calls a route of a service. */
   const refuseUser = async (request: FastifyRequest, token: string): Promise<never> => {
     await findCaller(request, await getHolder(token), undefined)
     throw new Problem('forbidden')
@@ -95,7 +95,7 @@ export const createGuard = ({
     const holder = await getHolder(token)
     const named = readOrganizationHeader(request.headers)
     if (needs === 'admin') {
-      // An operator acts on any organization without standing in one.
+      // An operator acts on any organization without being in one.
       const caller = await getCaller(request, holder)
       checkHolds(caller, needs)
       if (givesAccess) checkDoesNotExpire(caller)

@@ -70,7 +70,7 @@ const verifyByAny = async (error: errors.JWKSMultipleMatchingKeys, verify: (key:
   throw new errors.JWSSignatureVerificationFailed()
 }
 
-/** True if jose found a fault in the token itself, not at the issuer. */
+/** Whether jose found a fault in the token itself, and not at the issuer. */
 const isTokensFault = (error: unknown): boolean =>
   error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout) && !(error instanceof errors.JWKSInvalid)
 

@@ -96,7 +96,7 @@ suite('401 to a JWT', () => {
       const good = await issuer.token(ada)
       const bad = await forge(issuer, Math.floor(app.clock.now().getTime() / 1000))
       assert.equal(await statusOf(app, bad), 401)
-      // Shows that the refusal above had only the expected reason.
+      // Shows that the token before was refused only for the expected reason.
       assert.equal(await statusOf(app, good), 200)
       const [{ count }] = await app.database.sql<[{ count: number }]>`
         select count(*)::int as count from user_identities`

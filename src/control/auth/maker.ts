@@ -1,6 +1,6 @@
 // What an API key makes refers to that key by the column `maker_hash`. Deleting the key deletes those rows.
 import { isDangling } from '../storage/database.ts'
 
-/** True if a row could not be written because its API key was deleted while the request ran. */
+/** Whether a row could not be written because its API key was deleted while the request ran. */
 export const isMakerGone = (error: unknown): boolean =>
   isDangling(error) && /_maker_hash_fkey$/.test((error as { constraint_name?: string }).constraint_name ?? '')

@@ -4,7 +4,10 @@ import { checkHoldsAll } from './grant.ts'
 import { allPermissions, isPermission, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'
 
-/** `undefined` if the user is no member. An owner holds every permission without roles. */
+/**
+ * Finds the permissions of a user in an organization. `undefined` if the user is no member. An owner holds every
+ * permission without roles.
+ */
 export const findHeld = async (sql: Sql, organizationId: string, userId: string): Promise<Permission[] | undefined> => {
   const [member] = await sql<{ role: 'owner' | 'member'; permissions: string[] }[]>`
     select m.role, array(
@@ -15,7 +18,10 @@ export const findHeld = async (sql: Sql, organizationId: string, userId: string)
   return member.role === 'owner' ? allPermissions : member.permissions.filter(isPermission)
 }
 
-/** A key that allows less than its user holds cannot decide anything for the user outside its organization. */
+/**
+ * Throws for a key that allows less than its user holds: such a key cannot decide anything for the user outside its
+ * organization.
+ */
 export const checkActsForUser = async (sql: Sql, caller: Caller): Promise<void> => {
   if (caller.keyName === undefined) return
   checkHoldsAll(caller, (await findHeld(sql, caller.organization.id, caller.user.id)) ?? [])

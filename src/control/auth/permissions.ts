@@ -1,4 +1,5 @@
-// What a key or a role can allow. The words belong to the interface and never change; the sentences are for the reference page.
+// What a key or a role can allow. The names belong to the interface and never change; the sentences are for the
+// reference page.
 export const permissions = {
   'write:registries': 'Add and change registries.',
   'delete:registries': 'Remove registries.',

@@ -23,7 +23,7 @@ const signedIn = new Map<GridCaller, Headers>()
 
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
-/** The route without the checks that come after the guard. */
+/** Replaces the checks that come after the guard: the route only returns who was admitted. */
 const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute => ({
   method,
   path,

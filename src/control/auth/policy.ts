@@ -6,7 +6,10 @@ import type { Caller, ControlRoute, Needs } from './route.ts'
 
 type Standing = Pick<Caller, 'memberRole' | 'permissions'> & { user: Pick<Caller['user'], 'systemRole'> }
 
-/** A key that lists every permission can do what its user can. A narrower key cannot manage people or access. */
+/**
+ * Whether a key lists every permission. Such a key can do what its user can; any other key cannot manage people or
+ * access.
+ */
 const isWhole = ({ permissions }: Standing): boolean =>
   allPermissions.every((permission) => permissions.has(permission))
 

@@ -1,4 +1,4 @@
-// The callers that a route admits, in one word (`needs`), and what the route then knows about its caller.
+// Who may call a route, in one word (`needs`), and what the route then knows about its caller.
 import type { TObject, TSchema } from 'typebox'
 import type { Organization } from '#src/control/people/organization.ts'
 import type { User } from '#src/control/people/user.ts'
@@ -35,7 +35,7 @@ export type Caller = {
   /** The name and hash of the API key. Absent if the user is signed in with a JWT. */
   keyName?: string
   keyHash?: string
-  /** When the API key ends; null: never. */
+  /** When the API key expires; null: never. */
   keyExpiresAt?: Date | null
 }
 

@@ -7,7 +7,7 @@ import { isPermission, type Permission } from './permissions.ts'
 export type KnownKey = {
   name: string
   hash: string
-  /** Permissions that were given when the key was made. */
+  /** Permissions that the key got when it was made. */
   permissions: Permission[]
   expiresAt: Date | null
   lastUsedAt: Date | null

@@ -1,4 +1,4 @@
-// `/config`: what a client needs to know before it can sign in.
+// The endpoint `/config`: what a client needs to know before it can sign in.
 import Type from 'typebox'
 import { previewTemplate } from '#src/control/access/preview-template.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
@@ -58,7 +58,7 @@ const configurationOf = (settings: Settings) => ({
   defaultSnapshot: settings.defaultSnapshot,
   dashboardUrl: settings.dashboardUrl ?? settings.publicUrl,
   maxAutoArchiveInterval,
-  maintananceMode: false, // the wire spells it so
+  maintananceMode: false, // the public API has this spelling
   environment: settings.environment,
   ...rateLimitOf(settings),
 })

@@ -129,7 +129,7 @@ suite('GET {prefix}/socket.io/', () => {
         ['sandbox.state.updated', id, to, from, to],
       )
     }
-    // The stranger's first event must be about their own sandbox.
+    // Shows that the stranger gets events: the first one must be about their own sandbox.
     await app.as('stranger').post('/sandbox', { name: 'theirs' })
     const [, theirs] = eventOf(await stranger.next()) as unknown as [string, { name: string }]
     assert.equal(theirs.name, 'theirs')
@@ -176,7 +176,7 @@ suite('GET {prefix}/socket.io/', () => {
   }) => {
     await using app = await startControl()
     using client = await signedIn(await app.listen(), keys.member)
-    // The socket has something unsent.
+    // Pretends that the socket has unsent bytes.
     mock.getter(WebSocket.prototype, 'bufferedAmount', () => 1)
     client.socket.send('2')
     client.socket.send('41')

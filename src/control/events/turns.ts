@@ -8,7 +8,7 @@ import { FairQueue } from '#src/kit/queue.ts'
 export type TakeTurn = (organizationId: string, work: () => Promise<void>) => boolean
 
 export const createTurns = (all: number): TakeTurn => {
-  /** Places of the running work and of the waiting work. */
+  /** Places of running and waiting work together. */
   const places = new Budget({ all, ofFree: 1 / 9 })
   const queue = new FairQueue({ ofOne: 1 })
   return (organizationId, work) => {

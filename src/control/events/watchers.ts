@@ -22,12 +22,12 @@ export type Watcher = {
   /** Sends the JSON of an event's name and payload. */
   tell: (text: string) => void
   putOut: () => void
-  /** Called when the server shuts down. */
+  /** Closes the client's connection. Called when the server shuts down. */
   close: () => void
 }
 
 export type Watchers = {
-  /** Returns false if this organization has too many watchers already. */
+  /** Adds a client. Returns false if its organization has too many clients already. */
   add: (watcher: Watcher) => boolean
   leave: (watcher: Watcher) => void
   close: () => void

@@ -1,4 +1,4 @@
-// `/health`: "alive" means that this process answers; "ready" means that it can also do its work.
+// The endpoints `/health`: "alive" means that this process answers; "ready" means that it can also do its work.
 import Type from 'typebox'
 import { Problem } from '#src/problems.ts'
 import { type ControlRoute, route } from '../auth/route.ts'

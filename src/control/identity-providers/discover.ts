@@ -14,7 +14,7 @@ export type Discovered = {
   [other: string]: unknown
 }
 
-/** The message may be shown to the person who manages the provider. */
+/** Thrown if discovery fails. The message may be shown to the person who manages the provider. */
 export class DiscoveryFailed extends Error {}
 
 const mostBytes = 256 * 1024
@@ -44,7 +44,10 @@ const readEndpoint = (document: Record<string, unknown>, name: string): string =
   return value
 }
 
-/** The document must name the issuer that was asked for. The common issuer of a shared directory does not. */
+/**
+ * Checks that the document names the issuer that was asked for. The common issuer of a shared directory does not name
+ * it.
+ */
 const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): string => {
   const { issuer } = document
   if (typeof issuer !== 'string') throw new DiscoveryFailed('The discovery document has no issuer.')

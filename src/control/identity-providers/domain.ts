@@ -6,7 +6,8 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const pattern = new RegExp(`^(?=.{4,253}$)(?:${label}\\.)+(?!\\d+$)${label}$`)
 
 const asDomain = (text: string): string | undefined => {
-  // Only letters, digits, dots and dashes of any script: a URL parser would read other signs as something else.
+  // Only letters, digits, dots and dashes of any script are allowed: a URL parser would read other signs as something
+  // else.
   if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(text)) return undefined
   const domain = domainToASCII(text)
   return pattern.test(domain) ? domain : undefined
@@ -22,5 +23,5 @@ export const readDomains = (given: readonly string[]): string[] => {
   return [...new Set(domains)].sort()
 }
 
-/** Domain of an e-mail address; `undefined` if the domain could not be claimed. */
+/** The domain of an e-mail address; `undefined` if the domain could not be claimed. */
 export const domainOf = (email: string): string | undefined => asDomain(email.slice(email.lastIndexOf('@') + 1))

@@ -24,7 +24,7 @@ export type IdentityProvider = {
   name: string
   issuerUrl: string
   clientId: string
-  /** The client secret, encrypted. */
+  /** The encrypted client secret. */
   sealedSecret: string
   scope: string
   emailDomains: string[]
@@ -53,7 +53,7 @@ export const readProvider = (row: IdentityProviderRow): IdentityProvider => ({
   updatedAt: row.updated_at,
 })
 
-/** The encryption purpose of a provider's secret. */
+/** The encryption purpose of a provider's secret: it can be decrypted for this provider only. */
 export const secretPurpose = ({ id }: Pick<IdentityProvider, 'id'>) => `identity-provider:${id}`
 
 /** Lists every field by name, so that other fields, such as the secret, are never shown. */

@@ -1,4 +1,4 @@
-// `/organizations/{organizationId}/identity-providers`. All rules are in service.ts.
+// The endpoints `/organizations/{organizationId}/identity-providers`. All rules are in service.ts.
 
 import Type from 'typebox'
 import { OrganizationId } from '#src/control/people/schemas.ts'

@@ -1,4 +1,4 @@
-// The shapes of identity providers.
+// The request and reply schemas of identity providers.
 import Type, { type Static } from 'typebox'
 import { DateTime, PathText } from '#src/http/shapes.ts'
 
@@ -29,7 +29,7 @@ export const CreateIdentityProvider = Type.Object({
 })
 export type CreateIdentityProvider = Static<typeof CreateIdentityProvider>
 
-/** Any subset of the fields, also inside `oidcConfig`. */
+/** The body of an update: any subset of the fields, also inside `oidcConfig`. */
 export const UpdateIdentityProvider = Type.Object({
   name: Type.Optional(Name),
   oidcConfig: Type.Optional(
@@ -44,7 +44,7 @@ export const UpdateIdentityProvider = Type.Object({
 })
 export type UpdateIdentityProvider = Static<typeof UpdateIdentityProvider>
 
-/** The client secret can be set but is never returned. */
+/** An identity provider in replies. The client secret can be set but is never returned. */
 export const IdentityProviderView = Type.Object({
   id: Type.String(),
   organizationId: Type.String(),
@@ -61,7 +61,7 @@ export const IdentityProviderView = Type.Object({
 
 export const TestConnection = Type.Object({ issuerUrl: IssuerUrl })
 
-/** A failed check is a normal result, not an error. */
+/** The result of a connection test. A failed check is a normal result, not an error. */
 export const TestConnectionResult = Type.Object({
   success: Type.Boolean(),
   issuer: Type.Optional(Type.String()),
@@ -71,7 +71,7 @@ export const TestConnectionResult = Type.Object({
 export const ProviderTemplate = Type.Object({
   id: Type.String(),
   name: Type.String(),
-  /** Words in braces must be replaced; `placeholders` explains each of them. */
+  /** The issuer's URL. Words in braces must be replaced; `placeholders` explains each of them. */
   issuerUrl: Type.String(),
   placeholders: Type.Record(Type.String(), Type.String()),
   scope: Type.String(),

@@ -49,7 +49,7 @@ const checkAvailable = (parts: Pick<Parts, 'settings'>, organization: Organizati
 
 const readScope = (given: string): string => {
   const words = given.split(' ').filter((word) => word !== '')
-  // RFC 6749 §3.3.
+  // RFC 6749 §3.3 allows only these characters in a scope.
   if (words.some((word) => !/^[\x21\x23-\x5b\x5d-\x7e]+$/.test(word))) {
     throw new Problem('bad_request', 'oidcConfig.scope must hold words with spaces between')
   }
@@ -79,7 +79,7 @@ const withInput = ({ encryption }: IdentityProviderParts, before: IdentityProvid
   }
 }
 
-/** True if the change affects who can sign in, or with which roles. */
+/** Whether the change affects who can sign in, or with which roles. */
 const letsIn = ({ name: _name, enabled, ...rest }: Input): boolean =>
   enabled === true || Object.values(rest).some((value) => value !== undefined)
 
@@ -219,7 +219,7 @@ export const testConnection = async (
   }
 }
 
-/** For sign-in: every provider of the organization, oldest first. */
+/** Lists every provider of the organization for sign-in, oldest first. */
 export const listProvidersOf = async ({ database }: Pick<Parts, 'database'>, organizationId: string) =>
   await listProviders(database.sql, organizationId)
 

@@ -8,7 +8,7 @@ const select = (sql: Sql) => sql`
     array(select role_id from identity_provider_roles r where r.identity_provider_id = p.id order by role_id) as role_ids
   from identity_providers p`
 
-/** Oldest first. An organization has few providers, so no pages are needed. */
+/** Lists providers, oldest first. An organization has few providers, so no pages are needed. */
 export const listProviders = async (sql: Sql, organizationId: string): Promise<IdentityProvider[]> => {
   const rows = await sql<IdentityProviderRow[]>`
     ${select(sql)} where p.organization_id = ${organizationId} order by p.created_at, p.id`
@@ -62,7 +62,7 @@ const writeLists = async (sql: Sql, { id, emailDomains, defaultAssignedRoleIds }
     select ${id}, unnest(${defaultAssignedRoleIds}::text[])`
 }
 
-/** A second claim by another provider violates the primary key. */
+/** Claims a domain. A second claim by another provider violates the primary key. */
 const claimDomain = async (sql: Sql, id: string, domain: string): Promise<void> => {
   await sql`
     insert into identity_provider_domains as d (domain, identity_provider_id)

@@ -6,7 +6,7 @@ import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import type { Sql } from '../storage/database.ts'
 
-/** Bound of one image's log. The runner sends no more than this either. */
+/** Most bytes of one image's log. The runner sends no more than this either. */
 const mostBytes = 1024 * 1024
 const keptDays = 7
 const lookEveryMs = 500
@@ -30,12 +30,12 @@ export const addBuildLog = async (
       and (select coalesce(sum(octet_length(text)), 0) from build_logs where image = ${image}) < ${mostBytes}`
 }
 
-/** Called when the image is built again, so that the log holds only the new attempt. */
+/** Deletes the log of an image. Called when the image is built again, so that its log holds only the new attempt. */
 export const forgetBuildLog = async (sql: Sql, image: string): Promise<void> => {
   await sql`delete from build_logs where image = ${image}`
 }
 
-/** Deletes logs of images that nobody can ask about any more, and old logs. */
+/** Deletes old logs, and logs of images that no caller can see any more. */
 export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
   await sql`
     delete from build_logs where at < ${new Date(now.getTime() - keptDays * 86_400_000)}

@@ -56,7 +56,7 @@ export const holdImage = async (transaction: Transaction, name: string): Promise
   await transaction`select 1 from images where name = ${name} for update`
 }
 
-/** False: the runners have been told to remove the image, or will be. */
+/** Whether the image is needed. False: the runners have been told to remove it, or will be. */
 export const isImageNeeded = async (sql: Sql, name: string): Promise<boolean> => {
   const [row] = await sql`select 1 from images where name = ${name} and ${isNeeded(sql)}`
   return row !== undefined
@@ -90,7 +90,10 @@ const asAssignment = ({ name, source, maxGiB, needed, organizationId }: Assigned
   ...(organizationId === null ? {} : { organizationId }),
 })
 
-/** The assignment of one image for a runner, with its source. Undefined if the image is not meant for this runner. */
+/**
+ * Returns the assignment of one image for a runner, with its source. Undefined if the image is not meant for this
+ * runner.
+ */
 export const findImageFor = async (sql: Sql, runner: Runner, name: string): Promise<ImageAssignment | undefined> => {
   const [row] = await sql<AssignedImageRow[]>`
     select name, max_gib as "maxGiB", source, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as "organizationId"
@@ -146,12 +149,17 @@ export const listRunnersOf = async (sql: Sql, name: string): Promise<{ id: strin
     where images.name = ${name} and runners.state <> 'decommissioned'
       and (images.runner_id = runners.id or (images.runner_id is null and images.region_id = runners.region_id))`
 
-/** Clears the list of runners that failed, so that every runner may try again. */
+/**
+ * Stores whether the image is wanted, and clears its list of runners that failed, so that every runner may try again.
+ */
 export const writeWanted = async (sql: Sql, name: string, wanted: boolean, now: Date): Promise<void> => {
   await sql`update images set wanted = ${wanted}, failed_on = '{}', updated_at = ${now} where name = ${name}`
 }
 
-/** Returns whether another ready runner may still bring the image: a runner with a full disk does not decide for the others. */
+/**
+ * Stores that a runner failed. Returns whether another ready runner may still bring the image: a runner with a full
+ * disk does not decide for all.
+ */
 export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): Promise<boolean> => {
   await sql`
     update images set failed_on = array_append(failed_on, ${runnerId})
@@ -163,7 +171,10 @@ export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): P
   return other !== undefined
 }
 
-/** A tag such as `python:3.12` is resolved once. Runners that bring the image later bring the same digest. */
+/**
+ * Stores the digest of an image. A tag such as `python:3.12` is resolved once. Runners that bring the image later bring
+ * the same digest.
+ */
 export const pinDigest = async (sql: Sql, name: string, digest: string, reference: string, now: Date) => {
   await sql`
     update images set digest = ${digest}, source = source || ${sql.json({ reference })}, progress = null,

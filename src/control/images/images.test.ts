@@ -87,7 +87,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual([failed.state, failed.errorReason], ['error', 'The registry has no such image.'])
     assert.equal((await listed(app))[0].target, 'absent')
     assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).status, 400)
-    // Activating the snapshot is a retry.
+    // Activating a failed snapshot makes its runner try again.
     assert.equal((await app.as('owner').post('/snapshots/tool/activate')).body.state, 'pending')
     assert.equal((await listed(app))[0].target, 'present')
   })

@@ -19,7 +19,7 @@ export type InvitationRow = {
 
 export type Invitation = {
   id: string
-  /** The address in lower case. */
+  /** The invited address in lower case. */
   email: string
   invitedBy: string
   organizationId: string

@@ -1,5 +1,5 @@
-// `/organizations/{organizationId}/invitations`, and `/organizations/invitations` for people who are invited. The rules are in
-// service.ts and answer.ts.
+// The endpoints `/organizations/{organizationId}/invitations`, and `/organizations/invitations` for invited users. The
+// rules are in service.ts and answer.ts.
 
 import Type from 'typebox'
 import { OrganizationId } from '#src/control/people/schemas.ts'

@@ -1,4 +1,4 @@
-// The shapes of invitations.
+// The request and reply schemas of invitations.
 import Type, { type Static } from 'typebox'
 import { DateTime, optional, PathText } from '#src/http/shapes.ts'
 import { MemberRole, RoleIds } from '../members/schemas.ts'

@@ -19,7 +19,7 @@ const checkSignsInHere = ({ settings }: AccountParts) => {
   )
 }
 
-/** The operator vouches for the address. */
+/** Makes a local account. Its address counts as verified, because the operator vouches for it. */
 export const addAccount = async (parts: AccountParts, body: { email: string; name?: string }) => {
   checkSignsInHere(parts)
   const email = readEmail(body.email)

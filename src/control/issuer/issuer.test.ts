@@ -423,7 +423,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal((await fillIn(browser, await begin(browser), 'a\0@example.com')).status, 400)
   })
 
-  // Must be last: afterwards this address may not try again.
+  // This test must be the last: afterwards this address may not try again.
   test('429 after twenty wrong passwords from one address', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)

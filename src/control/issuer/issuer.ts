@@ -21,7 +21,7 @@ export type EmbeddedIssuer = {
   getKey: JWTVerifyGetKey
   /** Adds the issuer's routes; call before the server listens. `limit` throws if a call exceeds the rate limit. */
   attach: (server: FastifyInstance, limit: (request: FastifyRequest) => Promise<void>) => Promise<void>
-  /** Replaces old keys and deletes expired records. */
+  /** Replaces old keys and deletes expired records of the issuer. */
   sweep: () => Promise<void>
   close: () => void
 }
@@ -122,7 +122,7 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
           const isLong = request.url.length > longest || Number(request.headers['content-length'] ?? 0) > longest
           if (isLong) throw new Problem('too_large', `Signing in takes no more than ${longest} bytes.`)
         })
-        // The issuer reads its bodies itself.
+        // The issuer reads the bodies of its requests itself.
         scope.removeAllContentTypeParsers()
         scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))
         scope.all(`${issuerPath}/*`, async (request, reply) => {

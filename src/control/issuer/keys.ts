@@ -53,7 +53,10 @@ const readable = ({ encryption }: KeyParts, rows: readonly Row[]): { row: Row; t
     }
   })
 
-/** Without usable keys no user could sign in. New keys only end the existing sessions. */
+/**
+ * Logs that the keys cannot be decrypted. Without usable keys no user could sign in. New keys only end the existing
+ * sessions.
+ */
 const sayUnreadable = ({ log }: KeyParts) =>
   log.error(
     'the keys of the issuer were encrypted under another ALCOVE_ENCRYPTION_KEY, and are made anew; what else was encrypted under it (secrets/encryption.key of the data directory) cannot be read without it',

@@ -16,7 +16,7 @@ export const contentSecurityPolicy = [
   "base-uri 'none'",
 ].join('; ')
 
-/** `body` is trusted HTML. */
+/** Renders a page. `body` is trusted HTML. */
 const page = (title: string, body: string): string =>
   `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
   `<title>${escaped(title)}</title><style>${style}</style></head><body><h1>${escaped(title)}</h1>${body}</body></html>`
@@ -32,7 +32,7 @@ export const signInPage = (action: string, { email = '', complaint = '' } = {}):
       `autocomplete="current-password"></label><button>Sign in</button></form>`,
   )
 
-/** `form` comes from oidc-provider, with its own CSRF protection. */
+/** Renders the page where a device's code is entered. `form` comes from oidc-provider, with its own CSRF protection. */
 export const codePage = (form: string, complaint: string): string =>
   page(
     'Sign in a device',

@@ -12,7 +12,7 @@ const counted = (algorithm: 'argon2id', hashing: Hashing, then: (error: Error | 
   hashings.push(hashing)
   argon2(algorithm, hashing as never, then as never)
 }
-// Replaced before the module under test imports it.
+// Replaces argon2 before the module under test imports it.
 crypto.argon2 = counted as never
 syncBuiltinESMExports()
 const { signsInTo, setPassword } = await import('./passwords.ts')

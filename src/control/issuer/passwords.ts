@@ -5,7 +5,7 @@ import { FairQueue } from '#src/kit/queue.ts'
 import { Problem } from '#src/problems.ts'
 import type { Sql } from '../storage/database.ts'
 
-/** OWASP's second choice: 19 MiB, two passes. */
+/** Cost of a hash: OWASP's second choice, which is 19 MiB and two passes. */
 const memoryKiB = 19_456
 const passes = 2
 const tagLength = 32

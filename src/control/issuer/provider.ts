@@ -92,7 +92,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
         enabled: true,
         charset: 'base-20',
         mask: '****-****',
-        // The field would be stored with each code, and no page shows it.
+        // `deviceInfo` would be stored with each code, and no page shows it.
         deviceInfo: () => ({}),
         userCodeInputSource: (ctx, form, _out, error) => {
           ctx.body = codePage(
@@ -148,7 +148,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
     }
     await next()
   })
-  // Without this, Koa prints the stack of every error, also when a caller hangs up in the middle of a body.
+  // Without this handler, Koa prints the stack of every error, also when a caller hangs up in the middle of a body.
   ;(provider as EventEmitter).on('error', (error) =>
     log.debug({ err: error }, 'a call of the embedded issuer broke off'),
   )

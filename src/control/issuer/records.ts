@@ -41,8 +41,8 @@ export const recordsIn = (
   }
 
   /**
-   * The network that has begun the most loses its oldest records, so whoever fills the table loses their own. A few more than
-   * needed are deleted, because counting by network is slow when there are many.
+   * Deletes the oldest records of the network that has begun the most sign-ins, so an attacker who fills the table
+   * loses their own records. Deletes a few more than needed, because counting by network is slow when there are many.
    */
   const makeRoom = async () => {
     const [{ begun }] = await sql<[{ begun: number }]>`

@@ -1,4 +1,4 @@
-// `/admin/users`: local accounts, for the operator of the server. `alcove user` calls these.
+// The endpoints `/admin/users`: local accounts, for the operator of the server. `alcove user` calls these.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import { type AccountParts, addAccount, givePassword } from './accounts.ts'

@@ -26,7 +26,7 @@ export const allowed = {
   attackedAfter: 50,
 }
 
-/** Thrown for an attempt beyond the limit. */
+/** Thrown if an attempt to sign in exceeds a limit. */
 export class TooManyAttempts extends Error {
   readonly retryAfterSeconds: number
 

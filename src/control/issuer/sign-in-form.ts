@@ -48,7 +48,8 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
   return async (visit, uid) => {
     const { request, response } = visit
     const action = `${issuerPath}/interaction/${uid}`
-    // The cookie names the sign-in that this browser has begun. If the path names another one, somebody else wrote the link.
+    // The cookie names the sign-in that this browser has begun. If the path names another sign-in, somebody else made
+    // the link.
     const details = await (await provider()).interactionDetails(request, response)
     if (details.uid !== uid || details.prompt.name !== 'login') throw new Error('another interaction')
     if (request.method === 'GET' || request.method === 'HEAD') return send(response, 200, signInPage(action))
@@ -56,7 +57,7 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
     const form = await readForm(request)
     const email = form?.get('email')?.trim() ?? ''
     const password = form?.get('password') ?? ''
-    // PostgreSQL text cannot hold a NUL.
+    // Usable input has no NUL, because PostgreSQL text cannot hold a NUL.
     const isUsable =
       email !== '' &&
       !email.includes('\0') &&

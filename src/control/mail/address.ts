@@ -9,7 +9,10 @@ const address =
 
 const isHost = (host: string) => host.split('.').every((label) => !label.startsWith('-') && !label.endsWith('-'))
 
-/** Lower case for A to Z only. Other letters that turn into these (such as the Kelvin sign) belong to a different address. */
+/**
+ * Changes A to Z to lower case. Other letters that turn into these (such as the Kelvin sign) belong to a different
+ * address.
+ */
 export const foldAddress = (given: string): string => given.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 
 /** Returns the address in lower case. Throws 400 if it is no address. */

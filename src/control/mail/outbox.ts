@@ -9,7 +9,7 @@ import { MailRefused, type MailTransport } from './transport.ts'
 export type Outbox = {
   /** Starts a delivery soon without waiting for it, because there may be a new mail. */
   nudge: () => void
-  /** Sends all mails that are due, as far as possible now. */
+  /** Sends all mails that are due, as far as that is possible now. */
   deliver: () => Promise<void>
   close: () => Promise<void>
 }

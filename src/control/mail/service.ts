@@ -4,7 +4,7 @@ import { Problem } from '#src/problems.ts'
 import type { Transaction } from '../storage/database.ts'
 import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts'
 
-/** This many mails wait only if the mail server has been unreachable for long. */
+/** Most waiting mails. So many wait only if the mail server has been unreachable for long. */
 const mostWaiting = 10_000
 /** A user may have queued at most a ninth of the free places: 1,000 for a single user, and many users never take all places. */
 const share = 9
@@ -12,7 +12,7 @@ const share = 9
 /** Characters that would end a header. Checked here even though the caller should have refused them. */
 const breaksHeader = /[\p{Cc}\p{Zl}\p{Zp}]/u
 
-/** The mail is sent only if the transaction commits. Nudge the outbox after that. */
+/** Queues a mail, which is sent only if the transaction commits. Nudge the outbox after that. */
 export const queueMail = async (transaction: Transaction, mail: NewMail, now: Date): Promise<void> => {
   if (breaksHeader.test(mail.recipient) || breaksHeader.test(mail.subject)) {
     throw new Problem('bad_request', 'This cannot be said in the header of a mail.')

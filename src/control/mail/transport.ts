@@ -26,7 +26,7 @@ const replyCode = (error: unknown): number => Number((error as { responseCode?: 
 export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }: SmtpAddress): MailTransport => {
   let opened: Promise<Transporter> | undefined
   const open = async () => {
-    // Loaded at the first mail, because most servers send none.
+    // nodemailer is loaded at the first mail, because most servers send none.
     const { createTransport } = await import('nodemailer')
     return createTransport({
       ...limits,
@@ -64,7 +64,7 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
   }
 }
 
-/** For servers without SMTP: logs the whole mail, so that an operator who reads the log can pass it on. */
+/** Logs the whole mail, for servers without SMTP: an operator who reads the log can pass the mail on. */
 export const logTransport = (log: Logger): MailTransport => ({
   send: async ({ id, recipient, subject, text }) => {
     log.info(

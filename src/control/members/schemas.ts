@@ -1,4 +1,4 @@
-// The shapes of members.
+// The request and reply schemas of members.
 import Type, { type Static } from 'typebox'
 import { DateTime, PathText } from '#src/http/shapes.ts'
 import { Role } from '../roles/schemas.ts'

@@ -34,7 +34,7 @@ const getMember = async (sql: Sql, organizationId: string, userId: string): Prom
 
 const heldBy = ({ role, assignedRoles }: Member) => heldThrough(role, assignedRoles)
 
-/** The check is valid as long as the membership is locked. */
+/** Throws if no owner would be left. The check is valid as long as the membership is locked. */
 const checkKeepsOwner = async (sql: Sql, { organizationId, userId, role }: Member): Promise<void> => {
   if (role === 'owner' && !(await hasOtherOwner(sql, organizationId, userId))) {
     throw new Problem('forbidden', 'An organization keeps at least one owner.')

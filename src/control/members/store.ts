@@ -35,7 +35,7 @@ export const hasOtherOwner = async (sql: Sql, organizationId: string, userId: st
 
 export type Access = { role: 'owner' | 'member'; roleIds: readonly string[] }
 
-/** Returns whether the user was not a member before. */
+/** Inserts a member. Returns false if the user was a member before. */
 export const insertMember = async (
   sql: Sql,
   { organizationId, userId }: Pick<Member, 'organizationId' | 'userId'>,
@@ -49,7 +49,7 @@ export const insertMember = async (
   return count === 1
 }
 
-/** The first owner of an organization that is being made. */
+/** Inserts the first owner of an organization that is being made. */
 export const insertOwner = async (sql: Sql, organizationId: string, userId: string, now?: Date): Promise<void> => {
   const at = now ?? sql`now()`
   await sql`

@@ -42,7 +42,7 @@ const cpuOf = async (app: TestControl, query: Record<string, string> = {}) =>
 const countOf = async ({ database }: TestControl) =>
   Number((await database.sql`select count(*) as count from sandbox_meters`)[0]?.['count'])
 
-/** Reports a sample a minute later, and waits until it is kept. */
+/** Reports a sample a minute later, and waits until the sample is stored. */
 const sample = async (app: TestControl, runner: SimulatedRunner, sandboxId: string, changes: object = {}) => {
   app.clock.advance({ minutes: 1 })
   const before = await countOf(app)

@@ -1,4 +1,4 @@
-// `/sandbox/{sandboxIdOrName}/telemetry/metrics`.
+// The endpoint `/sandbox/{sandboxIdOrName}/telemetry/metrics`.
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import type { Parts } from '#src/control/parts.ts'
 import { ByIdOrName } from '#src/control/sandboxes/record/schemas.ts'

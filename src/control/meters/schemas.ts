@@ -1,4 +1,4 @@
-// The shapes of usage samples, as runners report them and as callers read them.
+// The schemas of usage samples, in reports of runners and in replies to callers.
 import Type, { type Static } from 'typebox'
 import { DateTime } from '#src/http/shapes.ts'
 import { mostSamples } from '#src/wire/meter-reading.ts'

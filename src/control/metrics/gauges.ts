@@ -105,7 +105,7 @@ export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Pr
     }
   }
   const showRunners = (rows: readonly RunnerRow[]) => {
-    // Reset, so that removed runners are not shown any more.
+    // Resets the gauges, so that removed runners are not shown any more.
     for (const each of [capacity, promised, ready, silent, imageBytes, givenBack]) each.reset()
     for (const row of rows) {
       const { id: runner } = row

@@ -8,11 +8,11 @@ import { adoptMetrics } from '#src/kit/telemetry/telemetry.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { registerGauges } from './gauges.ts'
 
-/** Scrapes within this time reuse the last values from the database. */
+/** Milliseconds for which later scrapes reuse the last values from the database. */
 const freshMilliseconds = 5_000
 
 const requestBuckets = [0.005, 0.02, 0.05, 0.1, 0.25, 1, 5, 30]
-/** Buckets in seconds: from a claim of a warm sandbox up to a month in one state. */
+/** Buckets of a histogram in seconds: from a claim of a warm sandbox up to a month in one state. */
 const stateBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 1800, 7200, 86_400, 2_592_000]
 
 export type Metrics = {
@@ -81,7 +81,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
     if (asked === undefined || at - asked.at > freshMilliseconds) {
       const asking = { at, done: refresh(database.sql, clock.now()) }
       asked = asking
-      // After a failure, the next scrape asks again.
+      // After a failed query, the next scrape asks the database again.
       asking.done.catch(() => {
         if (asked === asking) asked = undefined
       })

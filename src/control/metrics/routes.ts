@@ -1,4 +1,4 @@
-// `/metrics`, for Prometheus.
+// The endpoint `/metrics`, for Prometheus.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { Metrics } from './metrics.ts'

@@ -9,7 +9,10 @@ import { lockOrganization, writeOrganization } from './store.ts'
 
 export type OrganizationParts = Parts & { callers: Callers }
 
-/** `change` runs under a lock on the organization and returns the columns to write; `undefined` if nothing is to change. */
+/**
+ * Changes an organization. `change` runs under a lock on it and returns the columns to write; `undefined` if nothing is
+ * to change.
+ */
 export const changeOrganization = async (
   { database, clock, callers }: Pick<OrganizationParts, 'database' | 'clock' | 'callers'>,
   organizationId: string,

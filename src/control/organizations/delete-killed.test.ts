@@ -8,7 +8,7 @@ import { keys, organizations } from '#test/control/people.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 import { openTestDatabase } from '#test/control/test-database.ts'
 
-/** Calls the process; the answer has the form that the harness gives. */
+/** Sends a request to the process. The reply has the same form as in the test harness. */
 const call = async (base: string, token: string, method: string, path: string, body?: object) => {
   const reply = await fetch(`${base}${path}`, {
     method,

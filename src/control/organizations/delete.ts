@@ -15,8 +15,8 @@ import { holdOrganization, isOwner, removeOrganization } from './store.ts'
 const mostTries = 5
 
 /**
- * The deletion locks rows of many tables, and concurrent creates lock some of them in another order. PostgreSQL then aborts one
- * of the two transactions.
+ * Repeats work after a deadlock. The deletion locks rows of many tables, and concurrent creates lock some of them in
+ * another order. PostgreSQL then aborts one of the two transactions.
  */
 const retryDeadlocks = async <T>(work: () => Promise<T>): Promise<T> => {
   for (let tries = 1; ; tries++) {

@@ -20,7 +20,10 @@ export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganiz
       order by looked_at nulls first, id limit ${atOneTime} for update skip locked)
     returning id, deleted_by as "deletedBy", deleted_at as "deletedAt"`
 
-/** True if a runner has not yet confirmed that all sandboxes are gone, or if the organization's own region has runners. */
+/**
+ * Whether anything of the organization is left: a sandbox that no runner has confirmed as gone, or a runner in its own
+ * regions.
+ */
 export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
   const [found] = await sql`
     select 1 from sandboxes where organization_id = ${id} and gone_at is null
@@ -30,7 +33,9 @@ export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
   return found !== undefined
 }
 
-/** Called when only the organization's regions are left: deletes them now, and the kept id after a while. */
+/**
+ * Ends a deleted organization of which only regions are left. Deletes the regions now, and the kept id after a while.
+ */
 export const endOrganization = async (
   transaction: Transaction,
   { id, deletedAt }: DeletedOrganization,

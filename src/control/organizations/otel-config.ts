@@ -23,7 +23,10 @@ const mask = ({ endpoint, headers }: OtelConfig): OtelConfig => ({
   headers: headers && Object.fromEntries(Object.keys(headers).map((name) => [name, shownValue])),
 })
 
-/** For pages that show many things: a setting that cannot be decrypted is left out and logged for the operator. */
+/**
+ * Returns the setting for a page that shows many things. A setting that cannot be decrypted is left out, and logged for
+ * the operator.
+ */
 export const viewOtelConfig = (
   parts: { encryption: Encryption; log: Logger },
   organizationId: string,
@@ -56,13 +59,13 @@ const isMasked = (value: string) => /^\*+$/.test(value)
 
 const checkHeader = (name: string, value: string): void => {
   const complain = (why: string) => new Problem('bad_request', `headers: ${why}`)
-  // RFC 9110 §5.1 and §5.5.
+  // RFC 9110 §5.1 and §5.5 define the names and values of headers.
   if (!/^[\w!#$%&'*+.^`|~-]{1,256}$/.test(name)) throw complain(`"${name.slice(0, 60)}" is not the name of a header`)
   if (value.length > longestValue) throw complain(`the value of ${name} is longer than ${longestValue} characters`)
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) throw complain(`the value of ${name} cannot stand in a header`)
 }
 
-/** Replaces values that came back as asterisks by the stored ones. */
+/** Reads the headers. A value that came back as asterisks means the stored value. */
 const readHeaders = (given: Record<string, string>, stored: () => Record<string, string>): Record<string, string> => {
   const entries = Object.entries(given)
   if (entries.length > mostHeaders) throw new Problem('bad_request', `headers: at most ${mostHeaders}`)

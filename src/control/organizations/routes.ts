@@ -1,5 +1,5 @@
-// `/organizations`: the organizations that the caller belongs to, creates and manages. The guard has read the organization
-// already and hides all others. Routes for operators only are in operator-routes.ts.
+// The endpoints `/organizations`: the organizations that the caller belongs to, creates and manages. The guard has read
+// the organization already and hides all others. Routes for operators only are in operator-routes.ts.
 
 import Type from 'typebox'
 import { asOrganizationView, type Organization } from '#src/control/people/organization.ts'

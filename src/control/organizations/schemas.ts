@@ -1,4 +1,4 @@
-// The shapes of `/organizations`.
+// The request and reply schemas of `/organizations`.
 import Type from 'typebox'
 import { DateTime, optional, orNull, PathText, textMap } from '#src/http/shapes.ts'
 

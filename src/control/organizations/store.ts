@@ -82,7 +82,7 @@ export const removeOrganization = async (
   await transaction`delete from organizations where id = ${id}`
 }
 
-/** Returns false if the organization does not exist. */
+/** Writes the limits of an organization. Returns false if the organization does not exist. */
 export const writeOrganizationQuota = async (
   sql: Sql,
   organizationId: string,

@@ -17,7 +17,7 @@ export type OutboundRequest = {
   body?: string | Uint8Array
   /** Refuses `http:`, except for targets that the operator has allowed. Default: false. */
   requireTls?: boolean
-  /** Limit of the whole call, including the DNS look-up. */
+  /** Milliseconds for the whole call, including the DNS look-up. */
   timeoutMilliseconds?: number
   /** Most bytes of the response body; a larger body is an error. */
   mostBytes?: number
@@ -35,12 +35,12 @@ export type Outbound = {
 type OutboundParts = {
   /** Networks that may be called in addition to the public Internet. */
   allowed: Networks
-  /** The networks of this host, read anew for each call. */
+  /** Reads the networks of this host. Called again for each call. */
   readOwn?: () => Networks
   resolve?: Resolve
   /** Most calls at one time; one more fails at once. Default: 64. */
   mostAtOnce?: number
-  /** A refused host name fails after a multiple of this time. Default: 2000 ms. */
+  /** Milliseconds. A refused host name fails after a multiple of this time. Default: 2000. */
   evenMilliseconds?: number
 }
 
@@ -48,7 +48,10 @@ const standardTimeout = 10_000
 const standardBytes = 1024 * 1024
 const headerBytes = 16 * 1024
 const standardAtOnce = 64
-/** A refused host name fails only after a multiple of this time, so that the delay does not reveal whether the name exists. */
+/**
+ * Milliseconds. A refused host name fails only after a multiple of this time, so that the delay does not reveal whether
+ * the name exists.
+ */
 const standardEvenMilliseconds = 2000
 const shareOfOne = 1 / 4
 
@@ -104,7 +107,7 @@ const exchange = async (target: Target, request: OutboundRequest, signal: AbortS
   }
 }
 
-/** Outbound calls to servers whose URL this organization gave. */
+/** Outbound calls that count for the organization which gave the URL. */
 export const outboundOf = ({ send }: Outbound, organizationId: string): Outbound => ({
   send: (request) => send({ ...request, organizationId }),
 })

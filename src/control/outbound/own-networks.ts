@@ -10,7 +10,7 @@ type Interfaces = NodeJS.Dict<Pick<NetworkInterfaceInfo, 'address' | 'cidr'>[]>
 /** A network with a shorter prefix is too large to be a local network and is ignored. */
 const shortest = { ipv4: 8, ipv6: 32 }
 
-/** Lists only public networks, because private ones are refused anyway. */
+/** Reads the networks of this host. Lists only public networks, because private ones are refused anyway. */
 export const readOwnNetworks = (
   interfaces: Interfaces = networkInterfaces(),
   next: readonly NextNetwork[] = readNextNetworks(),

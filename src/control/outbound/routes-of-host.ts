@@ -20,7 +20,7 @@ const readBeginning = (path: string): string => {
       closeSync(file)
     }
   } catch {
-    // A kernel without IPv6 has no such file.
+    // A kernel without IPv6 does not have the file of IPv6 routes.
     return ''
   }
 }
@@ -38,7 +38,7 @@ const ipv6Of = (hex: string) => hex.match(/.{4}/g)?.join(':') ?? ''
 const countBits = (hex: string) =>
   bytesOf(hex).reduce((sum, byte) => sum + byte.toString(2).replaceAll('0', '').length, 0)
 
-/** `text` is /proc/net/route. */
+/** Reads the IPv4 routes. `text` is the content of /proc/net/route. */
 export const nextIpv4 = (text: string): NextNetwork[] =>
   text.split('\n').flatMap((line) => {
     const [, destination = '', gateway = '', flags = '', , , , mask = ''] = line.split('\t').map((word) => word.trim())
@@ -49,7 +49,7 @@ export const nextIpv4 = (text: string): NextNetwork[] =>
       : [{ address: ipv4Of(gateway), bits: 32 }]
   })
 
-/** `text` is /proc/net/ipv6_route. */
+/** Reads the IPv6 routes. `text` is the content of /proc/net/ipv6_route. */
 export const nextIpv6 = (text: string): NextNetwork[] =>
   text.split('\n').flatMap((line) => {
     const [destination = '', bits = '', , , gateway = '', , , , flags = ''] = line.split(/ +/)

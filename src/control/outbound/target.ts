@@ -22,7 +22,7 @@ export const readTargetUrl = (given: string): URL => {
   return url
 }
 
-/** Lower ports belong to system services; only 80 and 443 of them speak HTTP. */
+/** The first port that is not reserved for system services. Of the reserved ports, only 80 and 443 speak HTTP. */
 const firstFreePort = 1024
 
 const isHttpPort = ({ port }: URL) => port === '' || port === '80' || port === '443' || Number(port) >= firstFreePort

@@ -66,7 +66,7 @@ export type Organization = {
   sandboxLifecycleRateLimit: number | null
   sandboxLifecycleRateLimitTtlSeconds: number | null
   experimentalConfig: Record<string, unknown> | null
-  /** Encrypted; `organizations/otel-config.ts` reads it. */
+  /** The telemetry setting, encrypted; `organizations/otel-config.ts` reads it. */
   otelConfig: string | null
   createdAt: Date
   updatedAt: Date
@@ -104,7 +104,7 @@ export const readOrganization = (row: OrganizationRow): Organization => ({
   updatedAt: row.updated_at,
 })
 
-/** A suspension with an end is over by itself after that date. */
+/** Whether the organization is suspended now. A suspension with an end is over by itself after that date. */
 export const isSuspended = (
   { suspended, suspendedUntil }: Pick<Organization, 'suspended' | 'suspendedUntil'>,
   now: Date,
@@ -118,7 +118,7 @@ export const checkNotSuspended = (
   if (isSuspended(organization, clock.now())) throw new Problem('forbidden', 'This organization is suspended.')
 }
 
-/** `otelConfig` without the values of its headers, which are secret. */
+/** The organization as the API shows it. `otelConfig` is shown without the values of its headers, which are secret. */
 export const asOrganizationView = (organization: Organization, now: Date, otelConfig: OtelConfig | null) => {
   const { defaultRegionId, suspendedAt, suspendedUntil, createdAt, updatedAt, ...plain } = organization
   const suspended = isSuspended(organization, now)

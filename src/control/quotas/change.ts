@@ -8,7 +8,10 @@ import { holdRegion, writeRegionQuota } from './store.ts'
 
 type QuotaParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
-/** For these fields 0 removes the limit, because null keeps the value, and a real limit of 0 makes no sense. */
+/**
+ * Fields whose value 0 removes the limit. null cannot do that, because it keeps the value; and a real limit of 0 makes
+ * no sense.
+ */
 const takenAwayByZero = new Set<string>([
   'authenticatedRateLimit',
   'authenticatedRateLimitTtlSeconds',
@@ -31,7 +34,7 @@ const takenAwayByZeroInRegion = new Set<string>([
 
 const columnOf = (field: string) => field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 
-/** The columns to change. */
+/** The columns that the body changes. */
 const columnsOf = <V>(body: Record<string, V | null | undefined>, zeroes: ReadonlySet<string>) =>
   Object.fromEntries(
     Object.entries(body)

@@ -22,7 +22,7 @@ const rowsOf = async ({ database }: TestControl): Promise<Row[]> => database.sql
   select id, state, cpu, memory_gib, disk_gib from sandboxes
   where organization_id = ${ours} and state <> 'destroyed' order by id`
 
-/** Two control processes on one database; calls go to them in turn. */
+/** Starts two control processes on one database. Calls go to them in turn. */
 const startTwo = async () => {
   const app = await startControl({ sandboxes: { mostWarm: 0 } })
   const other = await createApp(app.parts, {
@@ -133,7 +133,8 @@ suite('quotas under concurrency', () => {
     runner.behave(({ sandboxId, target }) => {
       const isResize = target === 'started' && runner.has.get(sandboxId) === 'started'
       if (isResize && random.next() < 0.3) return { type: 'refuse', reason: 'In use.', state: 'started' }
-      // Some starts fail. Such a sandbox holds its share of the quota until it is recovered or deleted.
+      // Makes some starts fail. A sandbox whose start failed keeps its share of the quota until it is recovered or
+      // deleted.
       return target === 'started' && random.next() < 0.1 ? { type: 'fail', reason: 'No luck.' } : { type: 'do' }
     })
     const seen = new Map<number, number>()

@@ -15,7 +15,7 @@ export type Quota = {
   mostKeptGiB: number | null
   /** Longest lifetime in minutes; null: no limit. */
   longestLife: number | null
-  /** null: the organization has no quota row for this region and class. */
+  /** The quota row of the organization for this region and class. null: there is none. */
   row: RegionQuotaRow | null
 }
 
@@ -62,7 +62,7 @@ export const checkLimits = ({ cpu, memoryGiB, diskGiB }: Size, { most }: Pick<Qu
   if (said.length > 0) throw new Problem('quota_exceeded', said.join(', '))
 }
 
-/** A sandbox with a larger disk must be deleted as soon as it stops. */
+/** Throws for a larger disk than a stopped sandbox may keep, unless the sandbox is deleted as soon as it stops. */
 export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKeptGiB }: Quota): void => {
   if (autoDeleteInterval === 0 || mostKeptGiB === null || diskGiB <= mostKeptGiB) return
   throw new Problem(
@@ -71,7 +71,7 @@ export const checkKept = (diskGiB: number, autoDeleteInterval: number, { mostKep
   )
 }
 
-/** In a region that enforces quotas, an organization without a quota row may not create anything. */
+/** Throws if the region enforces quotas and the organization has no quota row there. */
 export const checkOpen = ({ id, enforcesQuota }: Pick<Region, 'id' | 'enforcesQuota'>, { row }: Quota): void => {
   if (!enforcesQuota || row !== null) return
   throw new Problem('quota_exceeded', `This organization has no quota in the region "${id}".`)

@@ -1,4 +1,4 @@
-// The shapes of quotas and usage.
+// The request and reply schemas of quotas and usage.
 import Type, { type Static } from 'typebox'
 import { sandboxClasses } from '#src/control/sandboxes/record/columns.ts'
 import { optional, orNull, PathText } from '#src/http/shapes.ts'

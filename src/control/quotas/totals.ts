@@ -25,8 +25,8 @@ type HeldRow = Pick<
 const statesHolding = [...new Set([...statesHoldingCompute, ...statesHoldingDisk])]
 
 /**
- * Sums of sizes, grouped by place and state. The table of states decides what a state holds, not this query. Warm sandboxes
- * count for nobody until they are claimed.
+ * Sums of sandbox sizes, grouped by region, class and state. The table of states decides what a state holds, not this
+ * query. Warm sandboxes count for no organization until they are claimed.
  */
 const sums = (sql: Sql, organizationId: string, states: readonly SandboxState[], more: Piece = sql``) => sql<HeldRow[]>`
   select region_id, sandbox_class, state, desired_state,

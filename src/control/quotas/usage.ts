@@ -42,7 +42,10 @@ const listPlaces = async ({ database }: UsageParts, organizationId: string): Pro
   })
 }
 
-/** Without a total quota, the total is what the runners of the region may promise, because nobody can have more. */
+/**
+ * The quota and usage of one region as the API shows them. Without a total quota, the total is the capacity of the
+ * region's runners, because nobody can have more.
+ */
 const asRegionUsage = ({ region, sandboxClass, quota, held }: QuotaPlace, overcommit: Overcommit): RegionUsage => ({
   regionId: region.id,
   sandboxClass,

@@ -1,4 +1,4 @@
-// Which route counts in which bucket.
+// The rate limit bucket in which each route counts.
 
 import type { Organization } from '#src/control/people/organization.ts'
 import type { Rate } from '#src/kit/rate.ts'
@@ -20,7 +20,10 @@ export const bucketsOfRoutes: Readonly<Record<string, Bucket>> = {
 export const bucketOf = ({ method, path }: Pick<ControlRoute, 'method' | 'path'>): Bucket =>
   bucketsOfRoutes[`${method} ${path}`] ?? 'authenticated'
 
-/** Health checks are frequent and must be answered even when everybody else calls too much. */
+/**
+ * Whether a route is a health check. Health checks are frequent and must be answered even when all other calls are
+ * refused.
+ */
 export const isProbe = ({ path }: Pick<ControlRoute, 'path'>): boolean => path.startsWith('/health')
 
 const ownRates = {
@@ -31,7 +34,7 @@ const ownRates = {
 
 const standardTtlSeconds = 60
 
-/** An organization's own rate overrides that of the server. */
+/** The rate of a bucket for an organization. Its own rate wins over the server's rate. */
 export const rateFor = (bucket: Bucket, standard: RateLimits, organization?: Organization): Rate | undefined => {
   const [limitName, ttlName] = bucket in ownRates ? ownRates[bucket as keyof typeof ownRates] : []
   const limit = (limitName && organization?.[limitName]) ?? standard[bucket]?.limit

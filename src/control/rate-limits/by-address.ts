@@ -6,7 +6,7 @@ import { createAddressKeys } from './address-key.ts'
 
 const windowSeconds = 60
 
-/** Throws `rate_limited` if this request is over the limit of its address. */
+/** A function that throws `rate_limited` if the address of the request is over its limit. */
 type AddressLimit = (request: FastifyRequest, reply: FastifyReply) => Promise<void>
 
 export const createAddressLimit = (mostPerMinute: number): AddressLimit => {

@@ -39,7 +39,7 @@ suite('rate limits', () => {
     const replies = [
       await app.as('member').get('/sandbox'),
       await app.as('owner').get('/sandbox/none'),
-      // Refused calls count too.
+      // This call is refused, and counts too.
       await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] }),
       await app.as('member').get('/sandbox'),
     ]
@@ -71,7 +71,7 @@ suite('rate limits', () => {
     })
     const owner = app.as('owner')
     const make = await owner.post('/sandbox', {})
-    // 503, because the default snapshot is not made yet.
+    // The status is 503, because the default snapshot is not made yet.
     assert.deepEqual([make.status, headersOf(make, 'sandbox-create')[1]], [503, '1'])
     assert.deepEqual(headersOf(make, 'authenticated'), [undefined, undefined, undefined])
     assert.equal((await owner.post('/sandbox/none/fork', {})).status, 404)
@@ -127,7 +127,7 @@ suite('rate limits', () => {
     await using behind = await startLimited({ anonymous: minute(1) }, 1)
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.1'))).status, 200)
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.2'))).status, 200)
-    // The caller wrote everything before the last address.
+    // Only the last address is trusted, because the caller can write any address before it.
     assert.equal((await behind.as('nobody').get('/config', from('192.0.2.9, 192.0.2.2'))).status, 429)
     for (const odd of ['', ',', 'x'.repeat(5000), "'; drop"]) {
       assert.ok((await behind.as('nobody').get('/config', from(odd))).status < 500)

@@ -77,7 +77,10 @@ export const createLimits = (standard: RateLimits): Limits => {
     }
   }
 
-  /** Never throws: the call with the wrong credential gets its own 401. */
+  /**
+   * Counts a failure of the caller's address. Never throws, because the call with the wrong credential gets its own
+   * 401.
+   */
   const countFailure = async (request: FastifyRequest) => {
     if (failures === undefined) return
     const options = { customDuration: failures.ttlSeconds }
@@ -116,7 +119,7 @@ export const createLimits = (standard: RateLimits): Limits => {
         if (error instanceof Problem && error.status === 401) await countFailure(request)
         throw error
       } finally {
-        // Calls without permission count too.
+        // A call without the needed permission counts too.
         await countCaller(request, route)
       }
     },

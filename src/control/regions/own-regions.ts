@@ -56,7 +56,7 @@ const columnsOf = ({ encryption }: OwnRegionParts, regionId: string, { username,
   snapshot_manager_password: encryption.encrypt(purposeOf(regionId), password),
 })
 
-/** Removes the credentials of every service whose URL was removed. */
+/** The columns that remove the credentials of every service whose URL was removed. */
 const revoked = ({ proxyUrl, sshGatewayUrl, snapshotManagerUrl }: Addresses): Partial<RegionColumns> => ({
   ...(proxyUrl === null ? { proxy_key_hash: null } : {}),
   ...(sshGatewayUrl === null ? { ssh_gateway_key_hash: null } : {}),
@@ -134,7 +134,7 @@ const getOwn = async (transaction: Transaction, organizationId: string, id: stri
 
 type Named = { organizationId: string; id: string }
 
-/** A service with a new URL has no credential until `regenerate…` makes one. */
+/** Changes the URLs of a region. A service with a new URL has no credential until `regenerate…` makes one. */
 export const changeRegion = async (parts: OwnRegionParts, named: Named, body: Addresses): Promise<void> => {
   const given = readAddresses(body)
   await changeOwn(parts, named, async (_, transaction) => {
@@ -172,7 +172,7 @@ export const regenerateCredentials = async (parts: OwnRegionParts, named: Named)
   return credentials
 }
 
-/** Only an empty region can be deleted. If it was the default region, the organization has none afterwards. */
+/** Deletes a region, which must be empty. If it was the default region, the organization has none afterwards. */
 export const removeRegion = async (parts: OwnRegionParts, { organizationId, id }: Named): Promise<void> => {
   const { database, callers } = parts
   try {

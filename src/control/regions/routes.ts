@@ -1,4 +1,4 @@
-// `/regions` and `/shared-regions`.
+// The endpoints of `/regions` and `/shared-regions`.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import {

@@ -1,4 +1,4 @@
-// The shapes of `/regions`.
+// The request and reply schemas of `/regions`.
 import Type from 'typebox'
 import { DateTime, optional, orNull, PathText } from '#src/http/shapes.ts'
 

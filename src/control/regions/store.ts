@@ -50,7 +50,10 @@ const own = (sql: Sql, organizationId: string) => sql`
   (organization_id = ${organizationId} or (organization_id is null and (region_type = 'shared' or exists (
     select from region_quotas where region_id = regions.id and region_quotas.organization_id = ${organizationId}))))`
 
-/** The organization's own regions come first. Shared regions that enforce quotas are listed only where it has one. */
+/**
+ * Lists the regions of an organization, its own first. Shared regions that enforce quotas are listed only if it has a
+ * quota there.
+ */
 export const listRegions = async (sql: Sql, organizationId: string): Promise<Region[]> => {
   const rows = await sql<Row[]>`
     select * from regions where ${own(sql, organizationId)} and (region_type <> 'shared' or not enforces_quota
@@ -156,7 +159,7 @@ export const ensureSharedRegion = async (sql: Sql, { id, name }: { id: string; n
   await sql`insert into regions (id, name, region_type) values (${id}, ${name}, 'shared') on conflict do nothing`
 }
 
-/** The region of the proxy that has this key. */
+/** Finds the region whose proxy has this key. */
 export const findRegionIdByProxyKey = async (sql: Sql, hash: string): Promise<string | undefined> => {
   const [row] = await sql<{ id: string }[]>`select id from regions where proxy_key_hash = ${hash}`
   return row?.id

@@ -1,7 +1,7 @@
 // A role as control stores it, and as the API shows it.
 import { isPermission, type Permission } from '../auth/permissions.ts'
 
-/** Dates are texts if the row was read as JSON inside another row. */
+/** A row of the table `roles`. Dates are texts if the row was read as JSON inside another row. */
 export type RoleRow = {
   id: string
   organization_id: string | null
@@ -14,7 +14,7 @@ export type RoleRow = {
 
 export type Role = {
   id: string
-  /** null: a global role, which every organization has and nobody can change. */
+  /** The organization that owns the role. null: a global role, which every organization has and nobody can change. */
   organizationId: string | null
   name: string
   description: string

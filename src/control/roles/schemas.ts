@@ -1,9 +1,9 @@
-// The shapes of roles.
+// The request and reply schemas of roles.
 import Type, { type Static } from 'typebox'
 import { DateTime, PathText } from '#src/http/shapes.ts'
 import { allPermissions } from '../auth/permissions.ts'
 
-/** Body of a create and of an update. An update replaces all fields. */
+/** The body of a create or an update. An update replaces all fields. */
 export const RoleText = Type.Object({
   name: Type.String({ maxLength: 1024 }),
   description: Type.String({ maxLength: 1024 }),

@@ -22,7 +22,7 @@ import {
   replaceRole,
 } from './store.ts'
 
-/** Default role of members. */
+/** The id of the role Developer, which members have by default. */
 export const developerRoleId = '00000000-0000-0000-0000-000000000001'
 
 const rolesPerOrganization = 200

@@ -42,7 +42,7 @@ const reasonOf = ({ errorReason }: ImageReport): string =>
     .slice(0, longestReason)
     .toWellFormed()
 
-/** A sandbox whose state the report has changed, and its state before. */
+/** A sandbox after a report has changed its state, with the state before. */
 type Settled = { from: SandboxState; row: SandboxRow }
 
 /** Applies a runner's report about an image. A report about an image that is not this runner's changes nothing. */

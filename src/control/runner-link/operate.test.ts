@@ -121,7 +121,7 @@ suite('PATCH /runners/{runnerId}/scheduling of one that is not heard', () => {
     assert.deepEqual(await states(), both('disabled', 'disabled'))
     await drain(false)
     assert.deepEqual(await states(), both('unresponsive', 'initializing'))
-    // A second call changes nothing for a runner that is not drained.
+    // A second call of this kind changes nothing for a runner that is not drained.
     await drain(false)
     assert.deepEqual(await states(), both('unresponsive', 'initializing'))
     await runner.cut()

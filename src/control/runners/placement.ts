@@ -140,7 +140,10 @@ const nobodyHas = async (transaction: Transaction, { regionId, image }: { region
 export const checkRoom = async (
   transaction: Transaction,
   runnerId: string | null,
-  /** The sandbox whose present load is not counted, because `wanted` replaces it. `null`: it holds nothing there yet. */
+  /**
+   * The sandbox whose present load is not counted, because `wanted` replaces it. `null`: the sandbox has no load there
+   * yet.
+   */
   sandboxId: string | null,
   wanted: RequestedSize,
   overcommit: Overcommit,

@@ -1,4 +1,4 @@
-// The request and reply shapes of the operator's routes for runners.
+// The request and reply schemas of the operator's routes for runners.
 import Type, { type Static } from 'typebox'
 
 export const RunnerId = Type.Object({ runnerId: Type.String({ minLength: 1, maxLength: 64 }) })

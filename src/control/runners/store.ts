@@ -59,7 +59,7 @@ export const writeHello = async (
     where id = ${runnerId}`
 }
 
-/** The first heartbeat makes a silent runner ready again. */
+/** Stores a heartbeat. The first heartbeat of a silent runner makes it ready again. */
 export const writeHeartbeat = async (
   sql: Sql,
   runnerId: string,
@@ -179,7 +179,7 @@ export const listGoneWithSandboxes = async (sql: Sql): Promise<string[]> => {
   return rows.map(({ id }) => id)
 }
 
-/** Keeps the row, because other rows still name the runner. */
+/** Takes a runner out of service. Keeps its row, because other rows still name the runner. */
 export const decommission = async (transaction: Transaction, id: string, now: Date): Promise<void> => {
   await transaction`
     update runners set state = 'decommissioned', images = '{}', address = null, key_hash = 'gone: ' || id,

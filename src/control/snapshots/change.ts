@@ -68,7 +68,10 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
   return await getOwn(parts, actor, id)
 }
 
-/** An image that was not needed until now may be in removal on the runners, so they are asked for it again. */
+/**
+ * Whether runners still have the image. An image that was not needed until now may be in removal on the runners, so
+ * they are asked for it again.
+ */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)
   await takeFromRunners(transaction, image)

@@ -54,7 +54,7 @@ export const createSnapshot = async (parts: RunningParts, actor: Actor, body: Cr
         name,
         image,
         imageName: body.imageName ?? null,
-        // Used until the config of the image names its user.
+        // `root` is used until the config of the image names its user.
         osUser: 'root',
         entrypoint: body.entrypoint ?? null,
         ...size,

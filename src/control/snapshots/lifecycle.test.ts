@@ -143,7 +143,7 @@ suite('the life of a snapshot', () => {
       snapshotStates.filter((state) => !reached.has(state)),
       ['removing'],
     )
-    // A snapshot on its way must reach an end, whatever its runners do.
+    // A snapshot in the making must reach an end, whatever its runners do.
     for (const state of statesInMaking) {
       for (const on of ['arrive', 'refuse', 'fail', 'give-up'] as const) assert.notEqual(endingOf(on, state), 'stays')
     }

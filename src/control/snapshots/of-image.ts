@@ -39,7 +39,10 @@ export const activateSnapshots = async (transaction: Transaction, image: string,
   await moveSnapshots(transaction, 'arrive', transaction`image = ${image}`, { now, image: found })
 }
 
-/** Called when the image cannot be made or brought, or was lost. Its snapshots are unusable until their owner activates them. */
+/**
+ * Fails the snapshots of an image that cannot be made or brought, or was lost. They are unusable until their owner
+ * activates them.
+ */
 export const failSnapshots = async (transaction: Transaction, image: string, reason: string, now: Date) => {
   await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })
 }

@@ -1,4 +1,4 @@
-// `/snapshots`.
+// The endpoints of `/snapshots`.
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { RunningParts } from '../running.ts'
 import { activateSnapshot, deactivateSnapshot, deleteSnapshot } from './change.ts'

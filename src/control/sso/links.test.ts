@@ -77,7 +77,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.deepEqual([page.status, page.body.userId], [200, userId('member')])
     assert.deepEqual((await app.with(page.body.accessToken).get('/users/me')).body, before)
     assert.deepEqual((await app.as('member').get(pending)).body, [])
-    // A decision is final.
+    // The first decision cannot be changed.
     assert.equal((await app.as('member').post(confirm(id))).status, 404)
     assert.equal((await app.as('member').delete(`${pending}/${id}`)).status, 404)
   })
@@ -251,7 +251,7 @@ suite('the bounds of a link', () => {
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await sso.change({ oidcConfig: { issuerUrl: `${provider.issuer}/` } })
     assert.equal(await codeOf(sso, 'member'), 200)
-    // A link from older versions, which stored the issuer as it was typed.
+    // Links of older versions have the issuer as it was typed.
     await sso.app.database.sql`update sso_links set issuer_url = issuer_url || '/'`
     await sso.change({ oidcConfig: { issuerUrl: provider.issuer } })
     assert.equal(await codeOf(sso, 'member'), 200)

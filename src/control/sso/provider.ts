@@ -45,7 +45,7 @@ const fetchBy =
       requireTls: true,
       mostBytes,
     })
-    // A `Response` allows no status below 200, and no body with some other statuses.
+    // A `Response` of fetch allows no status below 200, and no body with some other statuses.
     if (reply.status < 200 || reply.status > 599) throw new OutboundError('unreachable', 'The server speaks no HTTP.')
     const hasBody = ![204, 205, 304].includes(reply.status)
     return new Response(hasBody ? new Uint8Array(reply.body) : null, {
@@ -67,14 +67,14 @@ const configure = async ({ outbound: ofAll, encryption }: ProviderParts, provide
   const authentication = authenticationOf(discovered, secret)
   const configuration = new oidc.Configuration(discovered as oidc.ServerMetadata, provider.clientId, {}, authentication)
   configuration[oidc.customFetch] = fetchBy(outbound)
-  // Signatures are checked even though the token came over TLS.
+  // The token's signature is checked even though the token came over TLS.
   oidc.enableNonRepudiationChecks(configuration)
   // `outbound` allows plain HTTP only inside the networks that the operator has named.
   oidc.allowInsecureRequests(configuration)
   return configuration
 }
 
-/** True if the provider could not be reached; false if its answer was at fault. */
+/** Whether the provider could not be reached. False if its answer was at fault. */
 const isAway = (error: unknown): boolean => {
   for (let cause = error, depth = 0; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
     if (cause instanceof OutboundError || cause instanceof DiscoveryFailed) return true

@@ -1,4 +1,4 @@
-// The shapes of signing in.
+// The request and reply schemas of single sign-on.
 import Type from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 
@@ -7,7 +7,7 @@ export const BeginQuery = Type.Object({
   identityProviderId: Type.Optional(Type.String({ maxLength: 255 })),
 })
 
-/** The rest of the query comes from the provider, and openid-client reads all of it. */
+/** The query of the callback. Its other parameters come from the provider, and openid-client reads all of them. */
 export const CallbackQuery = Type.Object({ state: Type.Optional(Type.String({ maxLength: 512 })) })
 
 export const SessionView = Type.Object({

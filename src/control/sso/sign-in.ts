@@ -28,10 +28,12 @@ export type Session = {
 
 export const callbackPath = '/auth/sso/callback'
 
-/** The provider must have registered exactly this URI. */
+/** The callback URI. The provider must have registered exactly this URI. */
 const redirectUriOf = ({ settings }: Pick<Parts, 'settings'>) => `${settings.publicUrl}/api${callbackPath}`
 
-/** An organization without providers is answered like one that does not exist. */
+/**
+ * Finds the provider of a sign-in. An organization without providers gets the same answer as one that does not exist.
+ */
 const requireProvider = async (
   parts: SsoParts,
   organizationId: string,

@@ -8,7 +8,7 @@ import { readTextArray, writeTextArray } from './text-array.ts'
 
 type Types = { bigint: number; textArray: string[] }
 
-/** What a store runs its queries with: the pool, or one transaction. */
+/** The connection that a store queries: the pool, or one transaction. */
 export type Sql = postgres.ISql<Types>
 export type Transaction = postgres.TransactionSql<Types>
 /** A fragment of SQL to insert into a query. */
@@ -56,7 +56,7 @@ const limits = {
   idle_in_transaction_session_timeout: 15_000,
 }
 
-/** `max`: most connections in each of the two pools of this process. */
+/** Opens the database. `max`: most connections in each of the two pools of this process. */
 export const openDatabase = (databaseUrl: string, { max = pool.max }: { max?: number } = {}): Database => {
   const { url, connection } = connectionFrom(databaseUrl)
   const open = (settings: object) =>

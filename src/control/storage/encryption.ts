@@ -30,18 +30,18 @@ const tagBytes = 16
 
 export const newEncryptionKey = (): string => randomBytes(keyBytes).toString('base64')
 
-/** 32 bytes as base64, in either alphabet; `undefined` for any other text. */
+/** Reads a key: 32 bytes as base64, in either alphabet. `undefined` for any other text. */
 export const readEncryptionKey = (text: string): Buffer | undefined => {
   if (!/^[\w+/-]{43}=?$/.test(text)) return undefined
   const key = Buffer.from(text, 'base64')
   return key.length === keyBytes ? key : undefined
 }
 
-/** Identifies a key without revealing it. */
+/** The short name of a key, which identifies the key without revealing it. */
 const nameOf = (key: Buffer) =>
   createHash('sha256').update('alcove encryption key').update(key).digest('hex').slice(0, 8)
 
-/** The first key encrypts and decrypts; older keys only decrypt. */
+/** Makes the encryption. The first key encrypts and decrypts; older keys only decrypt. */
 export const createEncryption = ([current, ...older]: readonly [Buffer, ...Buffer[]]): Encryption => {
   const keys = new Map([current, ...older].map((key) => [nameOf(key), key]))
   const currentName = nameOf(current)

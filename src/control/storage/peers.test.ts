@@ -7,7 +7,7 @@ import { Peers } from './peers.ts'
 
 type News = { n: number; text?: string }
 
-/** Another process with its own connections and memory. */
+/** Opens another process with its own connections and memory. */
 const openPeer = async (url: string) => {
   const database = openDatabase(url, { max: 1 })
   const heard: News[] = []

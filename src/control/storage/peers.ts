@@ -17,7 +17,7 @@ const thereFor = 35_000
 
 /** Most news items that wait to be sent. Further news is dropped. */
 const mostUntold = 10_000
-/** PostgreSQL takes less than 8000 bytes in one NOTIFY. */
+/** Most bytes in one NOTIFY. PostgreSQL takes less than 8000. */
 const mostBytes = 7_500
 
 type PeersParts<News> = {

@@ -36,7 +36,7 @@ const getIssuer = ({ settings }: UserParts, provider: string, unknown: 'bad_requ
   return issuer
 }
 
-/** A key cannot change how its user signs in. */
+/** Throws for an API key, because a key cannot change how its user signs in. */
 const checkIsSignedIn = ({ keyName }: Caller) => {
   if (keyName !== undefined) throw new Problem('forbidden', 'Sign in for this: an API key cannot change it.')
 }

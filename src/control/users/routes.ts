@@ -1,4 +1,4 @@
-// `/users`: the calling user, whom the guard has already read.
+// The endpoints `/users`: the calling user, whom the guard has already read.
 import Type from 'typebox'
 import { asUserView } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'

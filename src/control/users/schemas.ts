@@ -1,4 +1,4 @@
-// The shapes of `/users`.
+// The request and reply schemas of `/users`.
 import Type from 'typebox'
 import { DateTime, PathText } from '#src/http/shapes.ts'
 

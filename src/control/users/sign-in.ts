@@ -71,7 +71,10 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
     return await updateFromIdentity(transaction, known.user, claims)
   })
 
-/** Throws 403 if the address belongs to an account that this person is not linked to. */
+/**
+ * Finds or makes the user of an identity. Throws 403 if the address belongs to an account that this person is not
+ * linked to.
+ */
 export const signIn = async (database: Database, claims: Claims, now: Date): Promise<User> => {
   const known = await findIdentity(database.sql, claims)
   if (known?.user !== undefined && !isNews(claims, known)) return known.user

@@ -11,9 +11,9 @@ export type Identity = {
   emailVerified: boolean
   name: string
   saidAt: Date
-  /** True for the identity that gives the user their name and address. */
+  /** True for the identity from which the user has name and address. */
   isSource: boolean
-  /** Absent while the identity waits to be linked. */
+  /** The user of the identity. Absent while the identity waits to be linked. */
   user: User | undefined
 }
 
@@ -58,7 +58,7 @@ export const updateIdentity = async (sql: Sql, claims: Claims): Promise<void> =>
 
 export type NewUser = Pick<User, 'email' | 'emailVerified' | 'name'> & { emailVerifiedBy: 'admin' | 'issuer' | 'sso' }
 
-/** `undefined` if another user has this address. */
+/** Inserts a user. `undefined` if another user has this address. */
 export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefined> => {
   const { name, email, emailVerified, emailVerifiedBy } = user
   const [row] = await sql<UserRow[]>`

@@ -139,7 +139,7 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
     const made = mayMake ? await make(transaction, parts, pool).catch(asRefusal) : undefined
     // The surplus is deleted even if no replacement can be made.
     if (made instanceof Problem) return { refused: made, surplus }
-    // The pool can be filled again, so its error is over.
+    // The pool can be filled again, so its error is removed.
     if (pool.error_reason !== null && (isFull || made !== undefined))
       await transaction`update warm_pools set error_reason = null, not_before = null where id = ${pool.id}`
     return { made, surplus }

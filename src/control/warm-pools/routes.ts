@@ -1,4 +1,4 @@
-// `/warm-pools`.
+// The endpoints of `/warm-pools`.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { RunningParts } from '../running.ts'

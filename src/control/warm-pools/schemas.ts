@@ -1,4 +1,4 @@
-// The shapes of `/warm-pools` (those of the public client's types).
+// The request and reply schemas of `/warm-pools` (those of the public client's types).
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 

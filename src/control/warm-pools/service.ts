@@ -30,7 +30,10 @@ const asView = (pool: WarmPool) => ({
 export const viewWarmPools = async ({ database }: RunningParts, { organization }: Actor) =>
   (await listPools(database.sql, organization.id)).map(asView)
 
-/** Throws if the organization could not create a sandbox from this snapshot in this region: such a pool would be useless. */
+/**
+ * Finds the region and snapshot of a pool. Throws if the organization could not create a sandbox from them: such a pool
+ * would be useless.
+ */
 const getPlace = async ({ database }: RunningParts, { organization }: Actor, idOrName: string, regionId: string) => {
   const { sql } = database
   const [snapshot, region] = await Promise.all([
@@ -63,7 +66,7 @@ export const createWarmPool = async (parts: RunningParts, actor: Actor, body: Cr
   return asView(await getPool(parts, actor, id))
 }
 
-/** Size 0 empties the pool. */
+/** Changes the size of a pool. Size 0 empties the pool. */
 export const resizeWarmPool = async (parts: RunningParts, actor: Actor, id: string, size: number) => {
   checkNotSuspended(parts, actor)
   const pool = await getPool(parts, actor, id)

@@ -4,7 +4,7 @@ import type { Message } from './event.ts'
 export type Delivery = {
   id: number
   endpointId: string
-  /** Number of attempts, including this one. */
+  /** Number of attempts so far, including this one. */
   attempts: number
   message: Message
 }

@@ -63,7 +63,7 @@ export const insertEndpoint = async (transaction: Transaction, endpoint: Endpoin
       ${endpoint.secret}, ${endpoint.createdAt}, ${endpoint.updatedAt})`
 }
 
-/** `columns`: new values by column name. */
+/** Updates an endpoint. `columns`: new values by column name. */
 export const updateEndpoint = async (sql: Sql, id: string, columns: Row, now: Date): Promise<void> => {
   await sql`update webhook_endpoints set ${sql({ ...columns, updated_at: now })} where id = ${id}`
 }

@@ -22,7 +22,7 @@ import { ensureInitialized } from './service.ts'
 import { newSecret } from './signature.ts'
 
 const mostEndpoints = 20
-/** After a rotation the old secret signs too for this long, so that receivers can switch when they like. */
+/** Hours after a rotation in which the old secret signs too, so that receivers can switch at any time. */
 const oldSecretHours = 24
 
 const secretPurpose = (endpointId: string) => `webhook-secret:${endpointId}`

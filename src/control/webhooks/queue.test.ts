@@ -7,7 +7,7 @@ import { claim, dispatch, finish, type ProviderKind } from './queue.ts'
 
 const { ours } = organizations
 const provider: ProviderKind = 'embedded'
-/** A little more than a claim lasts. */
+/** A little longer than the lease of a claim. */
 const leasePassed = { seconds: 21 }
 
 /**

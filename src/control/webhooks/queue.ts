@@ -15,7 +15,7 @@ export const queueLock = 7_305_540
 
 const messagesAtOnce = 500
 const perEndpointAtOnce = 4
-/** Must be longer than an attempt can take. */
+/** Seconds for which a claim lasts. Must be longer than an attempt can take. */
 const leaseSeconds = 20
 
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
@@ -57,7 +57,7 @@ export const dispatch = async (transaction: Transaction, provider: ProviderKind,
   return rows.length
 }
 
-/** A claimed delivery; `id` is the delivery's. */
+/** A claimed delivery. `id` is the id of the delivery. */
 type ClaimedRow = Message & { endpointId: string; attempts: number; messageId: number }
 
 export type Claim = {

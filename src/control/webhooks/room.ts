@@ -14,7 +14,7 @@ import { retryInitializations } from './service.ts'
 import { createSvix } from './svix.ts'
 
 export type WebhookRoom = WebhookParts & {
-  /** Runs one sweep now. Otherwise it runs every few seconds. */
+  /** Runs one sweep now. Without this call, a sweep runs every few seconds. */
   sweep: () => Promise<void>
   /** Resolves when nothing is left to send now. */
   settled: () => Promise<void>
@@ -28,7 +28,7 @@ const providerOf = (choice: ProviderChoice, parts: Parts & { outbound: Outbound 
   return choice.kind === 'svix' ? createSvix(parts, choice) : createEmbedded(parts)
 }
 
-/** `sweepSeconds: 0` disables the timer; the caller then calls `sweep` itself. */
+/** Opens the module. `sweepSeconds: 0` disables the timer; the caller then calls `sweep` itself. */
 export const openWebhookRoom = async (
   given: Parts,
   { sweepSeconds }: { sweepSeconds: number },

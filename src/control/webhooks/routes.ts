@@ -1,4 +1,5 @@
-// `/webhooks/organizations/{organizationId}`: the routes of the public API, and routes for endpoints of the embedded sender.
+// The endpoints `/webhooks/organizations/{organizationId}`: the routes of the public API, and routes for endpoints of
+// the embedded sender.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import {

@@ -23,7 +23,7 @@ export const waitAfter = (attempts: number, random: () => number = Math.random):
   return wait === undefined ? undefined : wait * (1 + random() / 10)
 }
 
-/** An endpoint counts as dead if a message is given up and no delivery has succeeded for this long. */
+/** Seconds. An endpoint counts as dead if a message is given up and no delivery has succeeded for this long. */
 export const deadAfterSeconds = 24 * hours
 
 /** Seconds until the next attempt, for work that is retried without end, such as an initialization: 5 s to 1 hour. */

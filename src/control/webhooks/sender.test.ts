@@ -221,7 +221,7 @@ suite('sending messages', () => {
     await app.app.webhooks.close()
     await happen(app, 'one', 'pending')
     const { sql } = app.database
-    // The row of a delivery whose sender claimed it and then died.
+    // Makes the row look as if its sender had claimed the delivery and then died.
     await sql`
       insert into webhook_deliveries (message_id, organization_id, endpoint_id, lane, state, attempts, due_at)
       select id, organization_id, ${id}, subject_id, 'waiting', 1, ${new Date(app.clock.now().getTime() + 30_000)}

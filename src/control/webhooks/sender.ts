@@ -8,7 +8,10 @@ import { claim, dispatch, finish } from './queue.ts'
 
 /** Most concurrent deliveries in one control process. */
 export const mostAtOnce = 96
-/** An endpoint with this many concurrent deliveries is skipped, so that a slow endpoint does not delay the others. */
+/**
+ * Deliveries at which an endpoint counts as busy. A busy endpoint is skipped, so that a slow endpoint does not delay
+ * the others.
+ */
 const busyFrom = 5
 /**
  * Largest share of the free places that a claim gives to one organization. An organization that already uses as many
@@ -51,7 +54,7 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
 
   const begin = (delivery: Delivery) => {
     const work = send(delivery)
-      // The delivery is retried when its lease is over.
+      // A delivery that broke off is retried when its lease is over.
       .catch((error) => log.error({ err: error, deliveryId: delivery.id }, 'a webhook delivery broke off'))
       .finally(() => {
         underWay.delete(delivery)
@@ -60,7 +63,7 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     underWay.set(delivery, work)
   }
 
-  /** Keys (endpoints or organizations) with at least `from` running deliveries. */
+  /** Lists the keys (endpoints or organizations) that have at least `from` running deliveries. */
   const listBusy = (key: (delivery: Delivery) => string, from: number): string[] => {
     const counts = new Map<string, number>()
     for (const delivery of underWay.keys()) counts.set(key(delivery), (counts.get(key(delivery)) ?? 0) + 1)

@@ -29,7 +29,7 @@ const asView = (application: Application, provider: WebhookProvider | undefined)
   return {
     organizationId: application.organizationId,
     webhookProviderApplicationId: applicationId,
-    // Clients know the application id by this name.
+    // Clients expect the application id under this name.
     svixApplicationId: applicationId,
     lastError: isCurrent ? application.lastError : 'This server has another webhook provider now; initialize again.',
     retryCount: application.retryCount,

@@ -263,7 +263,7 @@ suite('with Svix', () => {
       [...svix.messages.values()].map(({ payload }) => (payload as Record<string, unknown>)['id']),
       ['three'],
     )
-    // Without a refresh a new endpoint is found after a minute.
+    // Without a refresh, control finds a new endpoint after a minute.
     svix.state.endpoints = 0
     app.clock.advance({ minutes: 1 })
     await happen(app, 'four')

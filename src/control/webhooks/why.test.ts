@@ -16,7 +16,7 @@ const oom = { oomKilled: true, signal: 'SIGKILL', detail: 'It ran out of memory 
 const labels = { team: 'blue' }
 const wish = { name: 'box', labels, env: { TOKEN: 'not-for-receivers' }, autoStopInterval: 15 }
 
-/** All events of a dashboard, as name and payload. */
+/** Connects like a dashboard. Returns all its events, as name and payload. */
 const watch = async (base: string) => {
   const socket = new WebSocket(`${base.replace('http', 'ws')}/api/socket.io/?EIO=4&transport=websocket`)
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts on what it expects to be there

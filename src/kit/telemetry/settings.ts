@@ -21,7 +21,7 @@ export type TelemetrySettings = {
   serviceName: string
   /** The protocol of each signal that is sent. A missing signal is not sent. */
   send: Partial<Record<Signal, Protocol>>
-  /** True: spans continue the trace of the caller. */
+  /** True if spans continue the trace of the caller. */
   propagates: boolean
   sampler: Sampler
   spans: Batching

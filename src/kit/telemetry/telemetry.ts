@@ -19,7 +19,7 @@ export type Span = {
 /** A span that its holder must end. */
 export type OpenSpan = Span & {
   rename: (name: string) => void
-  /** Spans that begin during `work` are children of this span. */
+  /** Runs work whose spans are children of this span. */
   during: <T>(work: () => T) => T
   end: () => void
 }
@@ -78,7 +78,7 @@ const errorType = (error: unknown): string => {
 
 const nothing: Span = { set: () => {}, fail: () => {} }
 
-/** Runs work inside a span, which records its duration and whether it threw. */
+/** Runs work inside a span. The span records the duration of the work and whether it threw. */
 export const span = <T>(name: string, options: SpanOptions, work: (span: Span) => Promise<T>): Promise<T> => {
   const { tracing } = open
   if (tracing === undefined) return work(nothing)
@@ -99,11 +99,11 @@ export const span = <T>(name: string, options: SpanOptions, work: (span: Span) =
 export const beginSpan = (name: string, options: SpanOptions, place?: TracePlace): OpenSpan | undefined =>
   open.tracing?.begin(name, options, place)
 
-/** Spans that begin during `work` belong to the trace of another program. */
+/** Runs work whose spans belong to the trace of another program. */
 export const belowPlace = <T>(place: TracePlace, work: () => T): T =>
   open.tracing === undefined ? work() : open.tracing.below(place, work)
 
-/** The current place, for the headers of a call or for a message to another program. */
+/** The current place in the trace, for the headers of a call or for a message to another program. */
 export const placeNow = (): TracePlace => open.tracing?.place() ?? {}
 
 /** The current place in the trace, as a plain record of headers. */

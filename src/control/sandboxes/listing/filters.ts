@@ -21,8 +21,8 @@ const time = (text: string): Date => {
 const likeText = (text: string) => text.toLowerCase().replace(/[\\%_]/g, '\\$&')
 
 /**
- * Absent filters are null but stay in the query, so that the number of different queries, which the database and the driver
- * cache, is bounded. A plan made for the given values drops them.
+ * Absent filters are null but stay in the query. So the number of different queries, which the database and the driver
+ * cache, is bounded. A plan made for the given values drops absent filters.
  */
 const texts = (list: readonly string[] | undefined): string[] | null => (list?.length ? [...list] : null)
 const at = (text: string | undefined): Date | null => (text === undefined ? null : time(text))
@@ -52,10 +52,10 @@ const oneOf = (sql: Sql, column: string, values: string[] | null): Piece =>
 /** The condition for the sandboxes that a listing can contain. */
 type Among = (sql: Sql) => Piece
 
-/** The sandboxes that the sort indexes contain. */
+/** Condition for the sandboxes that the sort indexes contain. */
 export const present: Among = (sql) => sql`state <> 'destroyed'`
 
-/** Sandboxes evicted after `since`: destroyed, but listed on request. */
+/** Condition for sandboxes evicted after `since`: they are destroyed, but listed on request. */
 export const evicted =
   (since: Date): Among =>
   (sql) =>
@@ -143,7 +143,10 @@ export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   }
 }
 
-/** `since`: sandboxes evicted after this time are included, if destroyed sandboxes are asked for. */
+/**
+ * The conditions of a page. `since`: sandboxes evicted after this time are included, if destroyed sandboxes are
+ * requested.
+ */
 export const pageConditions = (sql: Sql, organizationId: string, query: PageQuery, since: Date): Piece => {
   const among = query.states?.includes('destroyed') ? presentAndEvicted(since) : present
   return sql`
@@ -153,7 +156,7 @@ export const pageConditions = (sql: Sql, organizationId: string, query: PageQuer
 
 export type Labels = Record<string, string>
 
-/** `undefined` if there is no filter by labels. */
+/** Reads the filter by labels. `undefined` if there is none. */
 export const readLabels = (text: string | undefined): Labels | undefined => {
   if (text === undefined) return undefined
   const wrong = () => new Problem('bad_request', 'query.labels must be a JSON object of texts')

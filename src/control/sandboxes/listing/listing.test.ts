@@ -158,7 +158,7 @@ suite('GET /sandbox', () => {
     [{ isRecoverable: 'false' }, ['a1', 'a2', 'b1']],
     [{ createdAtAfter: '2026-01-03T00:00:00Z' }, ['a2']],
     [{ createdAtBefore: '2026-01-02T00:00:00+00:00' }, ['a1', 'b1', 'b2']],
-    // A time as other clients write it.
+    // A time in the form that other clients write.
     [{ createdAtBefore: '2026-01-02T02:00:00.000000+0200' }, ['a1', 'b1', 'b2']],
     [{ lastEventAfter: '2026-01-09T00:00:00Z' }, ['b1']],
     [{ lastEventBefore: '2026-01-08T00:00:00Z' }, ['a1', 'a2', 'b2']],

@@ -129,13 +129,19 @@ const look = async (sql: Sql, question: Question, depth: number): Promise<Look> 
   return { rows: rows.filter(({ id }) => id !== null), isEnough: seen === null || seen < depth }
 }
 
-/** A subquery, so that the signature of the wanted labels is computed only once. */
+/**
+ * The condition for the signature of the labels. A subquery, so that the signature of the wanted labels is computed
+ * only once.
+ */
 const isSigned = (sql: Sql, labels: Labels): Piece => {
   const asked = sql.json(labels)
   return sql`label_signature & (select label_signature(${asked})) = (select label_signature(${asked}))`
 }
 
-/** A subquery instead of a join, so that labels are read one sandbox at a time, and only until the page is full. */
+/**
+ * The condition for the labels themselves. A subquery instead of a join, so that labels are read one sandbox at a time,
+ * and only until the page is full.
+ */
 const hasLabels = (sql: Sql, labels: Labels): Piece =>
   sql`(select labels @> ${sql.json(labels)} from sandboxes labelled where labelled.id = sandboxes.id)`
 
@@ -220,7 +226,7 @@ const pickEvicted = (sql: Sql, question: Question) => {
     ) ${rowsOf(sql, listed(sql), orderOf(sql, question))}`
 }
 
-/** Compares like PostgreSQL, by code points. */
+/** Compares two sort keys like PostgreSQL, by code points. */
 const compareKeys = (one: string | number, other: string | number): number =>
   typeof one === 'number' ? one - Number(other) : Buffer.compare(Buffer.from(one), Buffer.from(String(other)))
 
@@ -229,7 +235,10 @@ const inOrder = (rows: ListedRow[], { valueOf: keyOf }: Sort, order: 'asc' | 'de
   return rows.sort((a, b) => sign * (compareKeys(keyOf(a), keyOf(b)) || compareKeys(a.id, b.id)))
 }
 
-/** Lists sandboxes by cursor. If destroyed sandboxes are asked for, those evicted within a day before `now` are included. */
+/**
+ * Lists sandboxes by cursor. If destroyed sandboxes are requested, those evicted within a day before `now` are
+ * included.
+ */
 export const listSandboxes = async (
   database: Database,
   organizationId: string,
@@ -264,8 +273,8 @@ export const listSandboxes = async (
 }
 
 /**
- * Returns one page and the exact total, so all matches are read. If destroyed sandboxes are asked for, those evicted within a
- * day before `now` are included.
+ * Returns one page and the exact total, so all matches are read. If destroyed sandboxes are requested, those evicted
+ * within a day before `now` are included.
  */
 export const pageSandboxes = (
   database: Database,

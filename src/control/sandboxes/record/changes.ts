@@ -152,7 +152,7 @@ export class ChangeFeed {
   }
 
   #tell(change: Change): void {
-    // A failing listener must not keep the others from being called.
+    // If a listener fails, the others are still called.
     for (const listener of this.#emitter.listeners('change')) {
       try {
         listener(change)

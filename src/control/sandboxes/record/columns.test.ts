@@ -108,7 +108,7 @@ suite('the columns of a sandbox', () => {
     assert.equal(reply.status, 200, reply.text)
     const [before, after] = [await read(app, id), await read(app, reply.body.id)]
     for (const name of copied) {
-      // The interval of 0 minutes means never, which is a value.
+      // An interval of 0 minutes means never. It is a value and not an empty column.
       assert.ok(!isEmpty(before[name]), `the parent has nothing in ${name}`)
       assert.deepEqual(after[name], before[name], name)
     }

@@ -134,7 +134,7 @@ export const columns = {
   }),
 
   env: column<Record<string, string>>()({ ...copied, gone: 'shed', isJson: true, shown: inRecords('env', TextMap) }),
-  /** The definition that its image is built from, and the user that its caller named. */
+  /** The definition that the sandbox's image is built from, and the user that the creator named. */
   build: column<{ dockerfile: string; contextHashes?: string[]; user: string | null } | null>()({
     ...copied,
     begins: 'may be given',

@@ -163,7 +163,7 @@ suite('the life of a sandbox', () => {
     }
   })
 
-  test('a state on the way has a time limit, and a settled state has none', () => {
+  test('a transitional state has a time limit, and a settled state has none', () => {
     for (const state of sandboxStates) {
       const row = stateRows[state]
       assert.equal(row.stuckAfterSeconds === null, row.settled, state)

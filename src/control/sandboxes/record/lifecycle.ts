@@ -35,8 +35,9 @@ type MoveRow = readonly [
 ]
 
 /**
- * The moves of each verb. The runner is asked for the state in `to`. `from: null`: the sandbox (for a fork, the child) does not
- * exist yet. If a move fails, its `through` state decides where it ends: `settlements`, `refusals` and `whenStuck` below.
+ * The moves of each verb. The runner is asked for the state in `to`. `from: null`: the sandbox (for a fork, the child)
+ * does not exist yet. If a move fails, its `through` state decides where the sandbox ends: see `settlements`,
+ * `refusals` and `whenStuck`.
  */
 export const moves = [
   // on      from       through     to
@@ -98,7 +99,7 @@ export type Move = {
   to: Target & SandboxState & DesiredState
 }
 
-/** Verbs whose work is already done: they return the record and change nothing. */
+/** Verbs on sandboxes that already are in the wanted state: they return the record and change nothing. */
 export const alreadyDone = [
   ['start', 'started'],
   ['stop', 'stopped'],
@@ -206,7 +207,7 @@ export const findMove = (on: Verb, from: SandboxState | null): Move | undefined 
 export const isAlreadyDone = (on: Verb, state: SandboxState): boolean =>
   alreadyDone.some(([verb, done]) => verb === on && done === state)
 
-/** A move that must be in the table. */
+/** Returns a move that must be in the table. */
 export const moveFrom = (on: Verb, from: SandboxState | null): Move => {
   const move = findMove(on, from)
   if (!move) throw new Error(`there is no ${on} from ${from}`)
@@ -222,7 +223,7 @@ export const moveFor = (on: Verb, { id, state }: SandboxInState): Move => {
   throw refusal(on, { id, state })
 }
 
-/** Throws the problem for the caller if the sandbox cannot be forked now. */
+/** Throws the problem for the caller if the sandbox cannot be forked in its present state. */
 export const checkForkable = (sandbox: SandboxInState): void => {
   if (!(forkableStates as readonly SandboxState[]).includes(sandbox.state)) throw refusal('fork', sandbox)
 }
@@ -271,7 +272,7 @@ export const settlements: Record<SandboxState, Settlement> = {
   pulling_snapshot: { started: 'started', stopped: 'stopped', ...lost },
   starting: { started: 'started', stopped: 'stopped', ...lost },
   restoring: { started: 'started', stopped: 'stopped', ...lost },
-  // `stopped`: the memory is gone if the host was restarted.
+  // `stopped`: the memory of the paused sandbox is lost if the host was restarted.
   resuming: { started: 'started', stopped: 'stopped', ...lost },
   pausing: { paused: 'paused', stopped: 'stopped', ...lost },
   stopping: { stopped: 'stopped', ...lost },

@@ -39,7 +39,7 @@ export type SandboxRow = ColumnValues & {
 
 export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at'>
 
-/** If the runner is silent, the shown state is the last known one, and the reason says so. */
+/** The reason that is shown. If the runner is silent, the shown state is the last known one, and the reason says so. */
 const reasonOf = (row: ListedRow): string | null => {
   if (!row.runner_is_silent || row.state === 'destroyed') return row.error_reason
   const since = row.runner_heartbeat_at?.toISOString() ?? 'it was registered'
@@ -66,9 +66,9 @@ const buildInfoOf = ({ build, image, created_at, updated_at }: SandboxRow): Sand
         snapshotRef: image,
       }
 
-/** Columns whose shown value differs from the stored one. Null and undefined leave the field out. */
+/** Converts columns whose shown value differs from the stored one. Null and undefined leave the field out. */
 const listedAs = {
-  // Images may name a group too (`user:group`).
+  // The user of an image may name a group too (`user:group`), which is not shown.
   os_user: (row) => row.os_user.replace(/:.*$/s, ''),
   snapshot: (row) => row.snapshot || null,
   network_allow_list: (row) => row.network_allow_list?.join(','),
@@ -86,7 +86,7 @@ type Unlike<N extends ListedColumn | RecordedColumn> = {
   [C in N]: NonNullable<AsText<SandboxRow[C]>> extends ShownValue<C> ? never : C
 }[N]
 type Never<T extends never> = T
-/** Compile-time check: a column whose field has another type must be converted in one of the tables above. */
+/** Compile-time check: a column whose field has another type must be converted in `listedAs` or the table after it. */
 export type ShownAsTheyAre = Never<
   Unlike<Exclude<ListedColumn | RecordedColumn, keyof typeof listedAs | keyof typeof recordedAs>>
 >
@@ -123,7 +123,7 @@ export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem =>
     toolboxProxyUrl: `${proxyUrl}/toolbox`,
   }) as SandboxListItem
 
-/** The full record. */
+/** The sandbox as a full record of the API. */
 export const asRecord = (row: SandboxRow, proxyUrl: string): SandboxRecord => ({
   ...asListItem(row, proxyUrl),
   ...(show(recordFields, row) as Pick<SandboxRecord, 'env' | 'buildInfo' | 'otelEndpointOverride'>),
@@ -152,13 +152,16 @@ export const languageLabel = 'code-toolbox-language'
 /** Name of a label. With the value `localhost`, previews send `Host: localhost` to the servers inside. */
 export const previewHostLabel = 'preview-host'
 
-/** The label can be any text. Text that is not a word falls back to Python, because it would be refused later. */
+/**
+ * The default language for code. The label can be any text. Text that is not a word falls back to Python, because it
+ * would be refused later.
+ */
 const languageOf = ({ labels }: SandboxRow): string => {
   const language = labels[languageLabel] ?? ''
   return /^[a-z]{1,32}$/.test(language) ? language : 'python'
 }
 
-/** The assignment for the runner. */
+/** The sandbox as an assignment for its runner. */
 export const asAssignment = (row: SandboxRow): Assignment => ({
   sandboxId: row.id,
   organizationId: row.organization_id,

@@ -1,4 +1,4 @@
-// The shapes of the sandbox endpoints.
+// The request and reply schemas of the sandbox endpoints.
 import Type, { type Static } from 'typebox'
 import { CreateBuildInfo } from '#src/control/build-info.ts'
 import { DateTime, optional, orNull } from '#src/http/shapes.ts'

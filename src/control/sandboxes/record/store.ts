@@ -38,8 +38,8 @@ export const nameTaken = (name: string | undefined, cause: unknown): Problem =>
   new Problem('already_exists', `There is a sandbox named "${name}" already.`, { cause })
 
 /**
- * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. Text that looks like an id is
- * never used as a name: when that sandbox is gone, the text finds no other.
+ * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. Text that looks like an id
+ * is never used as a name. So it finds no other sandbox when the one with that id is gone.
  */
 export const findSandbox = async (
   sql: Sql,
@@ -224,7 +224,7 @@ export const writeLabels = async (
 /** Records activity, at most every few seconds per sandbox. */
 export const touch = async (sql: Sql, sandbox: SandboxRow, now: Date, atMostEverySeconds: number): Promise<void> => {
   const before = new Date(now.getTime() - atMostEverySeconds * 1000)
-  // The stored time can be in the future, if another process's clock was ahead.
+  // The stored time is replaced if it is in the future, because another process's clock was ahead.
   if (sandbox.last_activity_at > before && sandbox.last_activity_at <= now) return
   await sql`
     update sandboxes set last_activity_at = ${now}

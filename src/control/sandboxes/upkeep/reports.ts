@@ -150,7 +150,7 @@ const getReported = async (
   throw new Problem('conflict', `This speaks of generation ${generation}; the sandbox is at ${row.generation}.`)
 }
 
-/** Safe to lose: the runner repeats this report until control's list shows it. */
+/** Whether the write may be lost. This is safe for reports that the runner repeats until control's list shows them. */
 const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'paused') && set?.generation === undefined
 
 /** Applies a report. A stale report, or one about another runner's sandbox, is refused and changes nothing. */

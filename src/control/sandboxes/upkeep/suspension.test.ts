@@ -4,7 +4,7 @@ import { startControl, type TestControl } from '#test/control/harness.ts'
 import { organizations } from '#test/control/people.ts'
 import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
 
-/** With a lease this long, the runner counts as alive whatever the clock shows. */
+/** The lease is so long that the runner counts as alive whatever the clock shows. */
 const options = { sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000, leaseSeconds: 1_000_000 } }
 
 const create = async (app: TestControl, name: string): Promise<string> => {

@@ -25,7 +25,7 @@ const hoursKeptWhenDestroyed = 24
 const after = (from: Date | null, minutes: number): number =>
   from === null ? Number.POSITIVE_INFINITY : from.getTime() + minutes * 60_000
 
-/** The timer that is due now, the most final first. It follows the same rules as the column `due_at`. */
+/** The timer that is due now. If several are due, the most final one. Follows the same rules as the column `due_at`. */
 const dueTimer = (row: SandboxRow, now: Date): Timer | undefined => {
   const at = now.getTime()
   if (row.state === 'destroyed') return at >= after(row.gone_at, hoursKeptWhenDestroyed * 60) ? 'purge' : undefined

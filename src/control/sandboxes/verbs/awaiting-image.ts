@@ -36,7 +36,10 @@ export const checkMayWait = async (transaction: Transaction, organizationId: str
   )
 }
 
-/** Only the columns that decide whether a try is worthwhile, because a whole row can have 400 KiB. */
+/**
+ * A waiting sandbox, with only the columns that decide whether to try a placement, because a whole row can have 400
+ * KiB.
+ */
 type WaitingSandbox = Pick<SandboxRow, 'id' | 'organization_id' | 'image' | 'cpu' | 'memory_gib' | 'disk_gib'>
 
 /**

@@ -163,7 +163,7 @@ const columnsOf = async (
     snapshot_id: '',
     snapshot: '',
     image: await wantBuild(transaction, { organizationId: organization.id, regionId, definition: based }, now),
-    // Used until the config of the image is known.
+    // `root` is used until the config of the image is known.
     os_user: wish.user ?? 'root',
     entrypoint: null,
     sandbox_class: 'container' as const,

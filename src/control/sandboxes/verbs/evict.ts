@@ -9,7 +9,7 @@ import { destroy } from './destroy.ts'
 
 const hoursShown = 24
 
-/** Sandboxes evicted after this time are still shown. */
+/** The limit of evictions that are still shown: sandboxes evicted after this time. */
 export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
 
 /**
@@ -27,7 +27,7 @@ export const evictSandbox = async (parts: RunningParts, userId: string, sandboxI
   })
 }
 
-/** Like `getSandbox`, but by id it also finds warm sandboxes, and sandboxes evicted less than a day ago. */
+/** Finds a sandbox like `getSandbox`. By id it also finds warm sandboxes, and sandboxes evicted less than a day ago. */
 export const getEvenEvicted = async (
   { database, clock }: RunningParts,
   organizationId: string,

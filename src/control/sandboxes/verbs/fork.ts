@@ -36,7 +36,7 @@ const checkParent = (parent: SandboxRow): void => {
 const earlier = (one: Date | null, other: Date | null): Date | null =>
   one === null || other === null ? (one ?? other) : one < other ? one : other
 
-/** A new sandbox with the columns that a fork copies from its parent, and its own name and secrets. */
+/** The columns of the child: those that a fork copies from its parent, and its own name and secrets. */
 const childOf = (
   parent: SandboxRow,
   name: string | undefined,
@@ -91,7 +91,10 @@ const write = async (
   return { row, quota }
 }
 
-/** Returns the child, and waits a while for its start. As for a create, the same idempotency key returns the same child. */
+/**
+ * Makes a fork. Returns the child after waiting a while for its start. As for a create, the same idempotency key
+ * returns the same child.
+ */
 export const forkSandbox = async (
   parts: RunningParts,
   actor: Actor,
@@ -142,7 +145,7 @@ export const listForks = async (
     order by created_at desc, id limit ${mostListed}`
 }
 
-/** Throws 404 if the sandbox is not a fork, or if its parent is gone. */
+/** Finds the parent. Throws 404 if the sandbox is not a fork, or if its parent is gone. */
 export const getParent = async (
   { database }: RunningParts,
   { organization }: Pick<Actor, 'organization'>,

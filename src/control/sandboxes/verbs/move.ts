@@ -13,7 +13,10 @@ const mostAttempts = 10
 export type Occasion = {
   by: By
   reason?: string
-  /** For a timer: writes only if the row is still due. A change that postpones the timer does not change `version`. */
+  /**
+   * For timers: the move is written only if the row is still due. A change that postpones the timer does not change
+   * `version`.
+   */
   whileDue?: boolean
 }
 
@@ -22,7 +25,7 @@ type MoveOptions = Occasion & {
   set?: (sandbox: SandboxRow) => Partial<SandboxRow>
   /** Runs in the move's transaction before the write. It may refuse the move, write related rows, and return columns. */
   check?: (transaction: Transaction, sandbox: SandboxRow) => Promise<Partial<SandboxRow>>
-  /** If false, `check` is skipped, which saves a transaction. */
+  /** Whether `check` is needed. If false, it is skipped, which saves a transaction. */
   checksWhen?: (sandbox: SandboxRow) => boolean
 }
 

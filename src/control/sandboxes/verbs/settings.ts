@@ -23,7 +23,7 @@ const change = async (
   return await updateSandbox(database.sql, sandbox.id, { ...set(sandbox, now), updated_at: now })
 }
 
-/** Reads a number of minutes from a path; a word, a fraction or a negative is a 400. */
+/** Reads a number of minutes from a path. Throws 400 for a word, a fraction or a negative number. */
 const readMinutes = (name: string, text: string, least = 0): number => {
   const minutes = /^-?\d{1,12}$/.test(text) ? Number(text) : Number.NaN
   if (minutes >= least && minutes <= largestInterval) return minutes

@@ -66,7 +66,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     )
     assert.equal((await get(app, id)).state, 'started')
     assert.equal((await again('other')).status, 422)
-    // A sandbox that is being deleted still gets the snapshot that was asked for.
+    // A sandbox that is being deleted still gets the snapshot that was requested.
     runner.behave(() => ({ type: 'silent' }))
     assert.equal((await app.as('owner').delete(`/sandbox/${id}`)).status, 200)
     const late = await again('made')

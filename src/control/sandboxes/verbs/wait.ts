@@ -3,7 +3,7 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById } from '../record/store.ts'
 
-/** A waiter reads the database again after this time, in case an announcement was lost. */
+/** Milliseconds after which a waiter reads the database again, in case an announcement was lost. */
 const lookAgainMilliseconds = 2000
 
 /**

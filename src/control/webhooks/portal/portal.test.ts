@@ -96,7 +96,7 @@ suite('the portal page', () => {
     const entered = await app.as('nobody').get(`${portal}?token=${(body as { token: string }).token}`)
     const cookie = cookieFrom(entered.headers['set-cookie'])
     assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 200)
-    // A user who is neither, such as a member who has left, is refused at once.
+    // A user who is neither owner nor operator, such as a member who has left, is refused at once.
     await app.database.sql`update users set system_role = 'user'`
     assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 401)
   })
@@ -108,7 +108,7 @@ suite('the portal page', () => {
     assert.equal((await ask('')).status, 401)
     assert.equal((await ask('/endpoints/ep_x')).status, 401)
     assert.equal((await ask('?token=x')).status, 401)
-    // A link's token is no session.
+    // The token of a link is not accepted as a session.
     assert.equal((await ask('', `alcove_webhooks=${token}`)).status, 401)
     app.clock.advance({ minutes: 10 })
     assert.equal((await ask(`?token=${token}`)).status, 401)

@@ -41,7 +41,7 @@ const fieldsOf = (form: URLSearchParams): { url: string; description: string; ev
   return { url: text('url'), description: text('description'), events: form.getAll('events').filter(isWebhookEvent) }
 }
 
-/** The ids in the path; an id that is malformed is 404. */
+/** Reads the ids in the path. A malformed id is a 404. */
 const readIds = (request: FastifyRequest): { id: string; messageId: string } => {
   const { id = '', messageId = '' } = request.params as { id?: string; messageId?: string }
   if (!/^(?:ep_[0-9a-f]{24})?$/.test(id) || !/^(?:msg_[0-9a-f]{32})?$/.test(messageId)) {
@@ -50,7 +50,7 @@ const readIds = (request: FastifyRequest): { id: string; messageId: string } => 
   return { id, messageId }
 }
 
-/** Call before the server listens. */
+/** Adds the routes of the portal page. Call before the server listens. */
 export const servePortal = async (server: FastifyInstance, parts: WebhookParts): Promise<void> => {
   const { database, settings } = parts
 

@@ -45,7 +45,7 @@ for (let count = 0; count < many; count++) beginSpan('one of many', {})?.end()
 const loaded = Object.keys(createRequire(import.meta.url).cache).filter((file) =>
   /@opentelemetry\/(?!api\/)/.test(file),
 )
-// Wait until the test closes standard input.
+// Waits until the test closes standard input.
 for await (const _ of process.stdin);
 await telemetry.close()
 process.stdout.write(JSON.stringify({ ...seen, loaded: loaded.length }))
