@@ -56,7 +56,7 @@ suite('a runner whose key control refuses', () => {
     assert.deepEqual(told, [true, false])
   })
 
-  test('every call is counted: a list, a report, and a control that cannot be reached', async () => {
+  test('the answers to lists and to reports count, and so do calls that do not reach control', async () => {
     const control = createServer((_request, response) => response.writeHead(401).end('{}'))
     await once(control.listen(0, '127.0.0.1'), 'listening')
     const controlUrl = new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`)
