@@ -38,7 +38,7 @@ export const bytesBelow = (directory: string) => measured(directory, '--block-si
 /** Number of files and directories below a directory, including the directory itself. */
 export const filesBelow = (directory: string) => measured(directory, '--inodes')
 
-/** Ids of at least `first` that own files below a directory, as user or group. Returns each id once, and at most `most` ids. */
+/** Users and groups, with ids from `first` on, that own files below a directory. Returns each id once, and at most `most` ids. */
 export const ownersFrom = async (directory: string, first: number, most: number): Promise<number[]> => {
   const script =
     'find "$1" -xdev \\( -uid "+$2" -o -gid "+$2" \\) -printf "%U\\n%G\\n" | sort -nu | awk -v above="$2" \'$1 > above\' | head -n "$3"'

@@ -19,7 +19,7 @@ export type Brought = {
 
 export type StoredImage = Brought & {
   organizationId?: string
-  /** The record is the base of a definition that is being built. */
+  /** The record is the base image of a definition that is still being built. */
   isUnfinished?: true
   /** The record exists only as base image of kept lines. No caller sees it as an image. */
   isBelowLines?: true

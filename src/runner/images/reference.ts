@@ -5,7 +5,7 @@ export type Reference = {
   /** Host, and port if given. */
   registry: string
   repository: string
-  /** If both are given, the digest is used. */
+  /** The tag or the digest of the name. If the name has both, the digest is used. */
   version: { tag: string } | { digest: string }
 }
 
