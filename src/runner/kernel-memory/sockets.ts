@@ -11,8 +11,8 @@ export const mostSocketBytes = 64 * 1024 ** 2
 const connectionBytes = 3 * 1024
 
 /**
- * With fewer sockets than this a sandbox is not examined, because reading its table walks the table of the whole host. About half
- * of so few sockets can be waiting connections of at most 8 MiB each: twice `net.core.rmem_max`.
+ * A sandbox with fewer sockets than this is not examined, because reading its table walks the table of the whole host. About half
+ * of these few sockets can be waiting connections of at most 8 MiB each: twice `net.core.rmem_max`.
  */
 const fewSockets = 16
 
