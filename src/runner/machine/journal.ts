@@ -113,7 +113,7 @@ export class Journal {
     await Promise.all(this.#late.values())
   }
 
-  /** Writes `run.json`. The sandbox's directory must exist, with a spec or with one about to be written. */
+  /** Writes `run.json`. The sandbox's directory must exist. It has a spec already, or the spec is about to be written. */
   async writeRun(sandboxId: string, run: Run): Promise<void> {
     await replace(join(this.directoryOf(sandboxId), runName), run, false)
   }
