@@ -107,7 +107,7 @@ suite('the filter of arguments', () => {
     ['x64', '/usr/include/x86_64-linux-gnu/asm/unistd_64.h'],
     ['arm64', '/usr/include/asm-generic/unistd.h'],
   ] as const)
-    test(`every number is that of the kernel’s own header: ${arch}`, {
+    test(`every system call’s number is the number in the kernel’s own header: ${arch}`, {
       skip: !existsSync(header) && `needs ${header}`,
     }, () => {
       const lines = readFileSync(header, 'utf8').matchAll(/^#define __NR(?:3264)?_(\w+)\s+(\d+)/gm)

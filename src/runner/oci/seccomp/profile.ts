@@ -84,7 +84,10 @@ const withNetlink = (): Rule[] => {
   ]
 }
 
-/** Linux, 32-bit, the old version number, both, without address randomization (debuggers), and the query of the current one. */
+/**
+ * Personalities that a program may set: Linux, 32-bit, the old version number, 32-bit with the old version number, and no address
+ * randomization (for debuggers). The last value only asks for the current personality.
+ */
 export const personalities = [0x0, 0x8, 0x20000, 0x20008, 0x40000, 0xffffffff]
 
 const whenFirstIs = (name: string, values: readonly number[]): Rule[] =>

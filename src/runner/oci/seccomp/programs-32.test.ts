@@ -18,7 +18,7 @@ const numberOf = (call: string) => systemCalls32.get(call) ?? assert.fail(`${cal
 const answers = (call: string, ...given: number[]) => answerOf(filter, numberOf(call), given.map(lowerHalf), i386)
 
 suite('the filter of 32-bit programs', () => {
-  test('every number is that of the kernel’s own header', {
+  test('every 32-bit system call’s number is the number in the kernel’s own header', {
     skip: !existsSync('/usr/include/x86_64-linux-gnu/asm/unistd_32.h') && 'needs asm/unistd_32.h',
   }, () => {
     const header = readFileSync('/usr/include/x86_64-linux-gnu/asm/unistd_32.h', 'utf8')
@@ -39,7 +39,7 @@ suite('the filter of 32-bit programs', () => {
       assert.equal(answerOf(filter, number, [], i386), ENOSYS, `${number}`)
   })
 
-  test('each forbidden argument is answered as for 64-bit programs, in every form of its call', () => {
+  test('each forbidden argument is refused as for 64-bit programs, in every form of its call', () => {
     const forms: Record<string, string[]> = {
       mmap: ['mmap2'],
       select: ['_newselect'],
