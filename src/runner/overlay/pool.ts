@@ -354,7 +354,7 @@ const stepsToFinish = (path: string, base: string): Step[] => {
 const sayBase = (path: string, base: string) => step.newFile(join(diskAt(path).etc, baseName), 0, base)
 
 /**
- * Removes from a copy what identifies the sandbox it was copied from. The base image's name is synced, because nothing else
+ * Changes that remove from a copy what identifies its original sandbox. The base image's name is synced, because nothing else
  * records it.
  */
 const changesOfCopy = (path: string, base: string, limit: readonly Step[]): Changes => {
