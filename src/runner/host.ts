@@ -89,7 +89,9 @@ export interface Host {
   measure(sandboxId: string): Promise<MeterReading | undefined>
   /** What all running or paused sandboxes use, by id. */
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
-  /** How often the kernel killed processes of a sandbox because memory ran out since its start, and when that may have been. */
+  /**
+   * How often, since a sandbox's start, the kernel killed processes in it because memory ran out, and when that may have been.
+   */
   memoryKills(sandboxId: string): MemoryKillsHere
   /** Calls `listener` whenever the answer of `get` changes for a sandbox. Returns a function that unsubscribes. */
   onChange(listener: (sandboxId: string) => void): () => void
