@@ -20,7 +20,7 @@ suite('the memory that a sandbox sees', () => {
     )
   })
 
-  test('no value is negative or above the limit', () => {
+  test('no value of meminfo is negative or above the sandbox’s limit', () => {
     assert.equal(read(renderMeminfo(1, { ...noMemoryUse, used: 1100 * MiB }))['MemFree'], 0)
     assert.equal(read(renderMeminfo(1, { ...noMemoryUse, activeFile: 10 * MiB }))['MemAvailable'], 1024)
   })

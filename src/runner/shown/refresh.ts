@@ -15,11 +15,14 @@ type Entry = Refreshed & { shownBytes: number } & Counts
 type Counts = { kills: number; refusals: number }
 
 export type RefresherListeners = {
-  /** Receives the number of processes killed because memory ran out since the cgroup was created, each time it is read. */
+  /** Receives, at each read, how many processes have been killed because memory ran out since the cgroup was created. */
   onLook: (sandboxId: string, kills: number) => void
-  /** Receives how many processes have been killed because memory ran out since the last report. */
+  /** Receives how many further processes have been killed because memory ran out, each time that there are some. */
   onKills: (sandboxId: string, kills: number) => void
-  /** Receives how many processes and threads could not be started since the last report, because the limit was reached. */
+  /**
+   * Receives how many further processes and threads could not be started because the limit was reached, each time that there are
+   * some.
+   */
   onRefusals: (sandboxId: string, refusals: number) => void
   onError: (error: unknown, sandboxId: string) => void
 }
