@@ -84,7 +84,9 @@ export class Lookouts {
     this.#refusals.remove(sandboxId)
   }
 
-  /** How many processes of the sandbox were killed because memory ran out since its start, and when that may have been. */
+  /**
+   * How often, since the sandbox's start, the kernel killed processes in it because memory ran out, and when that may have been.
+   */
   memoryKills(sandboxId: string): MemoryKillsHere {
     const count = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
     this.#memoryKills.look(sandboxId, count)
