@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { openDatabase, type Sql } from '#src/control/storage/database.ts'
 import { migrate } from '#src/control/storage/migrate.ts'
 import { startTestPostgres } from '#test/control/test-postgres.ts'
+import { compatibilityPage } from './reference/compatibility.ts'
 import { dockerfilesPage } from './reference/dockerfiles.ts'
 import { endpointsPage } from './reference/endpoints.ts'
 import { errorsPage } from './reference/errors.ts'
@@ -21,6 +22,7 @@ const directory = resolve(import.meta.dirname, '../docs/reference')
 
 /** File name and content of every page. `sql` queries a migrated database. */
 const printPages = async (sql: Sql): Promise<Record<string, string>> => ({
+  'compatibility.md': compatibilityPage(),
   'dockerfiles.md': dockerfilesPage(),
   'endpoints.md': endpointsPage(),
   'toolbox.md': toolboxPage(),

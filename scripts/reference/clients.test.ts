@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { globSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { suite, test } from 'node:test'
+import { asCall, operationsOf, sdkMethods } from './clients.ts'
+
+const packages = resolve(import.meta.dirname, '../../node_modules/@daytona')
+
+suite('what the public packages can call', () => {
+  for (const client of ['api-client', 'toolbox-api-client'] as const)
+    test(`every request of ${client} is an operation with a name of its own`, () => {
+      const requests = globSync(`${packages}/${client}/src/api/*-api.js`)
+        .map((file) => readFileSync(file, 'utf8').split('const localVarPath = ').length - 1)
+        .reduce((sum, count) => sum + count, 0)
+      const operations = operationsOf(client)
+      assert.ok(requests > 50)
+      assert.deepEqual([operations.length, new Set(operations.map(({ name }) => name)).size], [requests, requests])
+    })
+
+  test('a method has the operations that it calls by itself, by its own methods, and by those of a sandbox', () => {
+    const methods = sdkMethods([...operationsOf('api-client'), ...operationsOf('toolbox-api-client')])
+    const find = (owner: string, name: string) => {
+      const found = methods.find((method) => method.owner === owner && method.name === name)
+      return found && { calls: [...found.calls].sort(), opensSocket: found.opensSocket }
+    }
+    assert.deepEqual(find('VolumeService', 'list'), { calls: ['listVolumes'], opensSocket: false })
+    assert.deepEqual(find('Daytona', 'stop'), { calls: ['getSandbox', 'stopSandbox'], opensSocket: false })
+    assert.deepEqual(find('LspServer', 'start')?.calls, ['start'])
+    assert.deepEqual(find('RecordingService', 'start')?.calls, ['startRecording'])
+    assert.equal(find('Process', 'createPty')?.opensSocket, true)
+    assert.deepEqual(find('Image', 'env'), { calls: [], opensSocket: false })
+  })
+
+  test('paths that differ only in the names of their parameters are one call', () => {
+    assert.equal(asCall('GET', '/a/:id/b'), asCall('GET', '/a/{name}/b'))
+  })
+})

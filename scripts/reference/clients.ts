@@ -1,0 +1,77 @@
+// What the public packages of the 0.x line can call, read from the packages themselves.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+const packages = resolve(import.meta.dirname, '../../node_modules/@daytona')
+
+export type Operation = { name: string; call: string }
+
+/** Method and path with every parameter as `{}`: two descriptions may name their parameters differently. */
+export const asCall = (method: string, path: string): string => `${method} ${path.replaceAll(/:\w+|\{[^}]+\}/g, '{}')}`
+
+/** The operations of a generated client: one for each request that it can make. */
+export const operationsOf = (client: 'api-client' | 'toolbox-api-client'): Operation[] => {
+  const directory = join(packages, client, 'src/api')
+  return readdirSync(directory)
+    .filter((file) => file.endsWith('-api.js'))
+    .flatMap((file) => {
+      const text = readFileSync(join(directory, file), 'utf8')
+      const requests =
+        /^ {8}(\w+): async \([\s\S]*?localVarPath = `([^`]+)`[\s\S]*?localVarRequestOptions = \{ method: '([A-Z]+)'/gm
+      return [...text.matchAll(requests)].map(([, name, path, method]) => ({
+        name: name!,
+        call: asCall(method!, path!),
+      }))
+    })
+}
+
+/** `calls`: names of operations that the method calls, by itself or by other methods of its class. */
+export type SdkMethod = { owner: string; name: string; calls: ReadonlySet<string>; opensSocket: boolean }
+
+/**
+ * The source text of each method, by `Class.method`. The SDK is printed by a compiler, so a class ends where the next begins,
+ * and a method at its own indent.
+ */
+const methodTexts = (source: string): Map<string, string> =>
+  new Map(
+    source.split(/^(?=.*\bclass \w+ (?:extends \S+ )?\{$)/m).flatMap((part) => {
+      const owner = /\bclass (\w+)/.exec(part)?.[1]
+      const methods = part.matchAll(/^( {4}| {8})(?:static )?(?:async )?\*?(\w+)\([^\n]*\{\n([\s\S]*?)^\1\}/gm)
+      return [...methods].map(([, , name, text]) => [`${owner}.${name}`, text!] as const)
+    }),
+  )
+
+/** The public methods of each class of a declaration file. */
+const publicMethods = (declarations: string): { owner: string; name: string }[] =>
+  [...declarations.matchAll(/^export declare class (\w+)[^\n]*\{\n([\s\S]*?)^\}/gm)].flatMap(([, owner, text]) =>
+    [...new Set([...text!.matchAll(/^ {4}(?:static )?(\w+)(?:<[^\n]*>)?\(/gm)].map(([, name]) => name!))]
+      .filter((name) => name !== 'constructor')
+      .map((name) => ({ owner: owner!, name })),
+  )
+
+/** The public methods of the classes of the TypeScript SDK, with the operations that each may call. */
+export const sdkMethods = (operations: readonly Operation[]): SdkMethod[] => {
+  const known = new Set(operations.map(({ name }) => name))
+  const directory = join(packages, 'sdk/esm')
+  const files = readdirSync(directory).filter((file) => /^[A-Z]\w+\.d\.ts$/.test(file))
+  const read = (file: string) => readFileSync(join(directory, file), 'utf8')
+  const texts = new Map(files.flatMap((file) => [...methodTexts(read(file.replace('.d.ts', '.js')))]))
+
+  const methodOf = (owner: string, name: string): SdkMethod => {
+    const calls = new Set<string>()
+    const seen = new Set<string>()
+    let opensSocket = false
+    const walk = (className: string, method: string): void => {
+      const text = texts.get(`${className}.${method}`)
+      if (text === undefined || seen.has(`${className}.${method}`)) return
+      seen.add(`${className}.${method}`)
+      if (text.includes('WebSocket')) opensSocket = true
+      for (const [, called] of text.matchAll(/(?:Api|apiClient)\.(\w+)\(/g)) if (known.has(called!)) calls.add(called!)
+      for (const [, own] of text.matchAll(/\bthis\.(\w+)\(/g)) walk(className, own!)
+      for (const [, other] of text.matchAll(/\bsandbox\.(\w+)\(/g)) walk('Sandbox', other!)
+    }
+    walk(owner, name)
+    return { owner, name, calls, opensSocket }
+  }
+  return files.flatMap((file) => publicMethods(read(file)).map(({ owner, name }) => methodOf(owner, name)))
+}
