@@ -124,7 +124,7 @@ const TracedShape = Compile(Traced)
 
 export const isWelcome = (message: unknown): boolean => WelcomeShape.Check(message)
 
-/** The trace context that control sent. Empty if it cannot be read. */
+/** Returns the trace context that control sent. Empty if it cannot be read. */
 export const placeIn = (message: TracePlace): TracePlace => {
   const { traceparent, tracestate } = message
   return TracedShape.Check(message) ? { traceparent, tracestate } : {}
