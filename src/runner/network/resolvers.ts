@@ -34,7 +34,7 @@ export const nameServersIn = (text: string) =>
     })
     .slice(0, 3)
 
-/** IPv4 addresses in order of preference. Never empty. */
+/** Finds the IPv4 addresses of the resolvers, in order of preference. Never empty. */
 export const resolversForSandboxes = (read: (path: string) => string = textOf): string[] => {
   for (const file of files) {
     const found = nameServersIn(read(file))
