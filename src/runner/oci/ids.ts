@@ -9,8 +9,8 @@ export const uidBase = diskIds.first
 export const uidCount = diskIds.count
 
 /**
- * Number of ids, counted from 0 inside, that files of images and disks may have. The last of them has the kernel's largest id on
- * disks.
+ * Number of ids, counted from 0 inside, that files of images and disks may have. The largest of them, as stored on disks, is the
+ * largest id of the kernel.
  */
 export const mostIds = 2 ** 32 - 1 - uidBase
 
