@@ -118,7 +118,7 @@ static void write_file(const char *path, const char *text) {
   close(file);
 }
 
-// On most hosts /lib and similar directories are links into /usr.
+// Shows a system directory of the host. On most hosts /lib and similar directories are links into /usr.
 static void show_system(const char *path) {
   struct stat found;
   if (lstat(path, &found) < 0) return;
@@ -155,7 +155,7 @@ static void make_view(char **arg) {
   // Make the mounts private, so that they are invisible outside. A mount that is removed outside stays busy here only until
   // `enter`.
   if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) fail("/");
-  // Called while /sys still exists, because the new root covers it.
+  // Mount the new root now, while /sys still exists: the new root covers it.
   mount_tmpfs(place, "mode=755,size=1m");
   for (const char *const *path = (const char *const[]){"/usr", "/bin", "/sbin", "/lib", "/lib64", NULL}; *path; path++)
     show_system(*path);

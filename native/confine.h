@@ -1,4 +1,4 @@
-// Shared by confine.c and filter.c.
+// Functions that confine.c and filter.c share.
 _Noreturn void fail(const char *about);
 _Noreturn void refuse(const char *why);
 

@@ -15,7 +15,7 @@ _Noreturn void fail(const char *about);
 _Noreturn void refuse(const char *why);
 unsigned long long number(const char *text, int base);
 
-// The steps of disk.c and mounts.c. The arguments of each are described above its function.
+// The steps of disk.c and mounts.c. The arguments of each step are described above its function.
 void make_subvolume(char **arg);
 void limit_subvolume(char **arg);
 void delete_subvolume(char **arg);

@@ -13,7 +13,7 @@ struct connection;
 
 /* Callbacks of the operation on a connection. Each may be NULL. */
 struct operation {
-  /* Called for each further frame. Returns false if the frame is invalid here; the connection is then closed. */
+  /* Called for each frame after the request. Returns false if the frame is invalid here; the connection is then closed. */
   bool (*frame)(struct connection *, uint8_t kind, uint8_t *payload, uint32_t size);
   /* Called when everything written so far was sent and a whole chunk fits. */
   void (*drained)(struct connection *);
@@ -47,7 +47,7 @@ void connection_fail(struct connection *, enum stage, int error_number);
 void connection_end(struct connection *);
 void connection_close(struct connection *);
 
-/* Returns true if a chunk may be written. */
+/* Returns true if everything earlier was sent, so that a chunk may be written. */
 bool connection_is_drained(const struct connection *);
 /* Allows chunks of LONG_CHUNK bytes from now on, if there is memory. Returns the allowed size. */
 size_t connection_widen(struct connection *);

@@ -31,7 +31,7 @@ struct command {
   struct timer silence;                   /* when it fires, OK is sent without another frame */
   uint8_t *pending;                       /* input that the command has not read yet, at most INPUT_WINDOW */
   uint32_t pending_start, pending_end;
-  uint32_t window_used, credit_owed; /* bytes from the peer without new credit yet; those of them that were read */
+  uint32_t window_used, credit_owed; /* input bytes from the peer: without new credit yet; of these, read by the command */
   bool started, input_ended, exited, told;
   int status;
   uint32_t left[2]; /* after the exit: bytes that were in the pipe at the exit and are still unread */

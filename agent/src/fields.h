@@ -25,7 +25,7 @@ char *take_string(struct fields *);
 uint8_t *take_bytes(struct fields *, uint32_t *size);
 /* Reads u32 count, then strings. Returns a NULL-terminated array that the caller frees; NULL if invalid or out of memory. */
 char **take_strings(struct fields *, uint32_t *count);
-/* True if every field was valid and no byte is left. */
+/* Returns true if every field was valid and no byte is left. */
 bool fields_complete(const struct fields *);
 
 uint32_t get_u32(const uint8_t *);

@@ -56,7 +56,7 @@ static void open_parent(const char *path) {
   if (file.directory < 0) peer_fail(STAGE_FILE, errno);
 }
 
-/* Returns the target if the last part of the path is a link; otherwise NULL. */
+/* Returns the target of the path if its last part is a link; otherwise NULL. */
 static char *follow_link(const char *path) {
   char target[PATH_MAX], *parent = strdup(path), *followed;
   ssize_t length = readlinkat(file.directory, file.name, target, sizeof target - 1);
@@ -69,7 +69,7 @@ static char *follow_link(const char *path) {
   return followed;
 }
 
-/* Follows links, also to a target that does not exist yet. */
+/* Finds the file that is to be written. Follows links, also to a target that does not exist yet. */
 static void find_place(char *path, bool makes_parents) {
   for (int links = 0; path; links++) {
     if (links > LINKS_MAX) peer_fail(STAGE_FILE, ELOOP);
@@ -105,7 +105,7 @@ static bool look_at_old(struct stat *old) {
   return true;
 }
 
-/* Before Linux 6.3 an overlay does not support files without a name. */
+/* Opens a file with a temporary name, because before Linux 6.3 an overlay does not support files without a name. */
 static bool open_named(void) {
   uint64_t random = 0;
   if (getrandom(&random, sizeof random, GRND_NONBLOCK) < 0) random = (uint64_t)getpid();

@@ -127,7 +127,7 @@ void close_input_start(struct connection *connection, struct fields *request) {
   }
   struct job *job = job_named(connection, id);
   if (!job) return;
-  if (job->is_terminal) connection_fail(connection, STAGE_JOB, ENOTTY); /* the end of a terminal's input is a character */
+  if (job->is_terminal) connection_fail(connection, STAGE_JOB, ENOTTY); /* a terminal's input ends by a character (Ctrl-D) */
   else if (job->state == JOB_ENDED) connection_fail(connection, STAGE_JOB, ESRCH);
   else enqueue(connection, job, NULL, 0, true);
 }

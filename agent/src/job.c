@@ -141,7 +141,7 @@ static void on_report(struct source *source, uint32_t events) {
   if (spawner) spawner->state = NULL;
   if (got == (ssize_t)sizeof payload) {
     if (spawner) connection_fail(spawner, payload[0], (int)get_u32(payload + 1));
-    if (job->keeps_failed) { /* its process is about to exit with 127 */
+    if (job->keeps_failed) { /* the job's process is about to exit with 127 */
       explain(job, payload[0], (int)get_u32(payload + 1));
       job->state = JOB_RUNNING;
       return;

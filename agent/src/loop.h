@@ -12,15 +12,15 @@
 
 /* A descriptor that the loop watches. It is embedded in its owner; `owner_of` returns that owner. */
 struct source {
-  int fd; /* -1 when closed */
+  int fd; /* -1 if the descriptor is closed */
   uint32_t watched;
   void (*ready)(struct source *, uint32_t events);
-  bool polled; /* the kernel refused to watch it, so the loop polls it */
+  bool polled; /* the kernel refused to watch this descriptor, so the loop polls it */
   struct source *next_polled;
 };
 
 struct timer {
-  uint64_t at; /* milliseconds of the monotonic clock; 0 when not set */
+  uint64_t at; /* when the timer fires, in ms of the monotonic clock; 0: not set */
   void (*fire)(struct timer *);
   struct timer *next;
 };

@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 struct child {
-  pid_t pid; /* 0 once it was reaped or forgotten */
-  bool group_left; /* other processes of its group were left when it ended */
+  pid_t pid; /* 0 once the process was reaped or forgotten */
+  bool group_left; /* other processes of the group were left when this process ended */
   void (*ended)(struct child *, int status);
   struct child *next;
 };

@@ -17,14 +17,14 @@
 enum origin { FROM_STDOUT = 0, FROM_STDERR = 1, LOST = 2 };
 
 struct ring {
-  int fd; /* -1 until the first byte */
+  int fd; /* the ring's file; -1 until the first byte */
   int *shared; /* a file shared by several rings, in place of `fd`; -1 until the first byte */
   uint64_t base; /* offset of this ring in the file */
   uint32_t capacity;
-  uint8_t *map; /* mapping of its part of the file while a read fills it; never accessed otherwise */
+  uint8_t *map; /* mapping of the ring's part of the file while a read fills it; never accessed otherwise */
   uint64_t start, end; /* offsets of the first stored byte and of the next byte to come */
   uint32_t head; /* number of bytes at the beginning that are never overwritten */
-  uint64_t head_end; /* all bytes before this offset are kept as the beginning */
+  uint64_t head_end; /* all bytes before this offset are stored as the beginning */
   uint32_t head_runs; /* number of runs that describe the beginning and are never dropped */
   /* Start of each run of one origin, in order: offset << 2 | origin. */
   uint64_t *runs;

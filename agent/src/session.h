@@ -17,13 +17,13 @@ struct session_command {
   char id[JOB_ID_MAX + 1];
   uint64_t serial, created_at, ended_at; /* milliseconds since 1970 */
   uint8_t state, flags;
-  bool is_wide[2]; /* whether that pipe has been enlarged */
+  bool is_wide[2]; /* whether the output pipe of this index was enlarged */
   uint8_t *text; /* NULL: the text is in the session's file */
   uint32_t text_size;
   struct record record;
   struct source output[2], input;
   struct timer pace; /* set while reading pauses so that followers keep up */
-  int held[3]; /* the sandbox's ends of these pipes, until the command has ended */
+  int held[3]; /* the sandbox's ends of the command's pipes, until the command has ended */
   char meetings[3][MEETING_PATH];
   uint8_t *pending; /* input that the command has not taken yet */
   uint32_t pending_start, pending_end;

@@ -24,7 +24,7 @@ void session_command_settle_text(struct session_command *command) {
   if (command->text_size <= SHORT_TEXT) return;
   if (session->file < 0) session->file = ring_storage();
   ssize_t written = pwrite(session->file, command->text, command->text_size, text_place(command));
-  if (written != (ssize_t)command->text_size) return; /* the text then stays in memory */
+  if (written != (ssize_t)command->text_size) return; /* the text stays in memory if it cannot be written */
   free(command->text);
   command->text = NULL;
 }
@@ -57,7 +57,7 @@ static void drop(struct session_command *command) {
     fallocate(command->session->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, text_place(command), COMMAND_TEXT_MAX);
 }
 
-/* True if the command has no followers and none of its processes can write any more. */
+/* Returns true if the command has no followers and none of its processes can write any more. */
 static bool is_over(const struct session_command *command) {
   return command->state == COMMAND_ENDED && !command->record.followers && command->output[0].fd < 0 &&
          command->output[1].fd < 0;

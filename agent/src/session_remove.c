@@ -85,7 +85,7 @@ static void look(struct timer *timer) {
   struct session_removal *removal = &session->removal;
   uint64_t now = now_milliseconds();
   if (!is_anybody_left(session)) {
-    find_tree(session); /* finds processes that were started while the others ended */
+    find_tree(session); /* finds processes that were started while other processes ended */
     if (!removal->tree_size) {
       finish(session);
       return;

@@ -1,4 +1,4 @@
-/* What the agent sets up for itself once, and what it resets in each process that it starts. */
+/* The setup of the agent, which runs once, and the reset in each process that the agent starts. */
 #ifndef ALCOVE_SETUP_H
 #define ALCOVE_SETUP_H
 

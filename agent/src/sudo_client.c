@@ -324,8 +324,8 @@ void sudo_client(int argc, char **argv) {
   client.ignored = find_ignored();
   client.in_background = sudo.background;
   client.has_terminal = !sudo.background && passage_open(&client.passage);
-  /* In its own terminal the command must be stopped by these signals, or it would never get the caller's terminal (bash
-   * ignores them in $()). */
+  /* In its own terminal, SIGTTIN and SIGTTOU must stop the command, or it would never get the caller's terminal (bash
+   * ignores these signals in $()). */
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));
   client.signals = watch_signals(client.ignored);
   if (client.signals < 0) fail("no descriptor is left");

@@ -55,7 +55,7 @@ static void on_ended(struct child *child, int status) {
 
 _Noreturn static void become_server(int fd, const struct ucred *who) {
   setup_child();
-  servers = NULL; /* these process numbers may soon belong to others */
+  servers = NULL; /* the pids in this list may soon belong to other processes */
   /* The command must not inherit this socket: a process that has it could send messages to the client in the agent's name. */
   if (fd != PEER_FD && dup3(fd, PEER_FD, O_CLOEXEC) < 0) _exit(1);
   close_from(PEER_FD + 1);
@@ -103,7 +103,7 @@ static void on_knock(struct source *source, uint32_t events) {
     if (fd < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (fd < 0) {
       if (errno == EAGAIN) return;
-      source_watch(source, 0); /* out of descriptors or memory */
+      source_watch(source, 0); /* descriptors or memory are used up */
       timer_set(&accept_again, ACCEPT_AGAIN_MILLISECONDS, watch_again);
       return;
     }

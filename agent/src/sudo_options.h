@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 struct sudo_options {
-  uint8_t flags; /* enum sudo_flags */
+  uint8_t flags; /* bits of enum sudo_flags */
   const char *user, *group, *directory;
   char **keep, **variables, **argv; /* NULL at their end */
   bool background, lists, lists_other, validates, forgets;

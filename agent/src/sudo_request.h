@@ -17,7 +17,7 @@ struct sudo_request {
   char **argv;
   uint32_t keep_count, variable_count, env_count, argc;
   int streams[3];
-  int cwd, terminal; /* -1: there is none */
+  int cwd, terminal; /* descriptors; -1: the client sent none */
 };
 
 /* Reads header, descriptors and request. Returns false if they are invalid or come too late. */

@@ -91,7 +91,7 @@ static void start(struct service *service, struct sudo_request *request, const s
   service->command = fork();
   if (service->command == 0) become_command(service, request, caller, path);
   if (service->command < 0) refuse(service, SUDO_BUSY);
-  setpgid(service->command, service->command); /* both processes do this; one of them is first */
+  setpgid(service->command, service->command); /* parent and child both do this, because either may run first */
   for (int i = 0; i < 3; i++) close(request->streams[i]);
   if (request->cwd >= 0) close(request->cwd);
 }
@@ -116,7 +116,7 @@ static void on_stopped(struct service *service, int number) {
   say(service, SUDO_STOPPED, (uint8_t)number);
 }
 
-/* True if the command has ended. Processes that it left behind become the agent's when this process ends. */
+/* Reaps processes. Returns true if the command has ended. Processes that it left behind become the agent's children later. */
 static bool reap(struct service *service, int *status) {
   struct signalfd_siginfo info;
   while (read(service->children, &info, sizeof info) > 0) continue;

@@ -30,7 +30,7 @@ bool terminal_open(uint16_t cols, uint16_t rows, int *master, int *slave) {
     return false;
   }
   if (tcgetattr(*slave, &modes) == 0) {
-    modes.c_iflag |= IUTF8; /* backspace then deletes whole characters */
+    modes.c_iflag |= IUTF8; /* backspace deletes whole UTF-8 characters */
     tcsetattr(*slave, TCSANOW, &modes);
   }
   terminal_resize(*master, cols, rows);

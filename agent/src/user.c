@@ -80,7 +80,7 @@ bool user_find(struct user *user, const char *wanted) {
     user->home = strdup(is_root ? "/root" : "/");
     user->shell = strdup("/bin/sh");
     user->uid = uid;
-    user->gid = 0; /* as in Docker: images let such a user write what group 0 may write */
+    user->gid = 0; /* group 0, as in Docker: images let a user without an entry write what group 0 may write */
   }
   if (!user->name || !user->home || !user->shell) {
     errno = ENOMEM;

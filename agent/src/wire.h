@@ -6,7 +6,7 @@
 #define FRAME_MAX (1024u * 1024u)   /* maximum payload of one frame, in both directions */
 #define REQUEST_MAX (8u * 1024u * 1024u) /* maximum size of all frames of one request together */
 #define CHUNK 65536u                /* maximum payload of one output frame */
-#define LONG_CHUNK (256u * 1024u)   /* the same for stored output, of which there may be much */
+#define LONG_CHUNK (256u * 1024u)   /* maximum payload of one frame of stored output, of which there may be much */
 #define INPUT_WINDOW (256u * 1024u) /* standard input that a peer may send before it gets more credit */
 
 enum kind {
@@ -71,8 +71,8 @@ enum stage {
   STAGE_BUSY = 5,   /* a limit was reached; try again later */
   STAGE_ENDING = 6, /* the agent is shutting down */
   STAGE_SYSTEM = 7, /* the kernel refused a pipe, a process or memory */
-  STAGE_JOB = 8,    /* ENOENT: no such job; EEXIST: it exists; ESRCH: it has ended; EPIPE: its input is closed */
-  STAGE_FILE = 9,   /* the errno is the kernel's; EINVAL: neither a file nor a directory */
+  STAGE_JOB = 8,    /* ENOENT: no such job; EEXIST: the job exists; ESRCH: the job has ended; EPIPE: its input is closed */
+  STAGE_FILE = 9,   /* errno of the kernel; EINVAL: neither a file nor a directory */
 };
 
 enum exec_flags { EXEC_MERGE_OUTPUT = 1, EXEC_HAS_STDIN = 2 };
@@ -83,7 +83,7 @@ enum session_flags { SESSION_BASH = 1 };
 enum command_flags { COMMAND_KEEP_INPUT = 1, COMMAND_ECHO_INPUT = 2, COMMAND_FLAGS = 3, EXEC_FOLLOWS = 4 };
 enum input_flags { INPUT_CLOSE = 1 };
 enum command_state { COMMAND_WAITING = 0, COMMAND_RUNNING = 1, COMMAND_ENDED = 2 };
-enum how { EXITED = 0, KILLED = 1, NEVER_RAN = 2 }; /* NEVER_RAN only for a session's command */
+enum how { EXITED = 0, KILLED = 1, NEVER_RAN = 2 }; /* NEVER_RAN: only for a command of a session */
 
 #define SESSION_ID_MAX 1024u
 #define COMMAND_TEXT_MAX (1024u * 1024u)

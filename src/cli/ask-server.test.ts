@@ -24,7 +24,7 @@ const asNobody = <Answer>(look: () => Answer): Answer => {
 
 const complains = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
 
-suite('a command without an answer says why', { skip: process.getuid?.() === 0 ? false : 'needs root' }, () => {
+suite('a command that gets no answer says why', { skip: process.getuid?.() === 0 ? false : 'needs root' }, () => {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-ask-'))
   chmodSync(scratch, 0o755)
   const data = prepareDataDirectory(join(scratch, 'data'))

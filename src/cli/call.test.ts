@@ -11,7 +11,7 @@ import { callServer } from './call.ts'
 import { sandboxes } from './sandboxes.ts'
 import { writeSession } from './session.ts'
 
-suite('a call of a command', () => {
+suite('a call of the command line to a server', () => {
   let next = { status: 200, body: '' }
   const server = createServer((_request, response) => response.writeHead(next.status).end(next.body)).listen(
     0,

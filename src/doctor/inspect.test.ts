@@ -53,7 +53,7 @@ suite('inspecting the host', () => {
   })
 })
 
-suite('which cgroups a host has', () => {
+suite('the cgroup mode of a host', () => {
   const v2 = '30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate'
   const cpu = '31 23 0:27 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct'
   const pids = '32 23 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids'

@@ -20,7 +20,7 @@ const opened = async (port: number, count: number, localAddress = '127.0.0.1'): 
 const upgrading = { connection: 'Upgrade', upgrade: 'websocket' }
 
 suite('gate: connections', () => {
-  test('silent strangers end no toolbox call and no socket, and keep out no new call', async () => {
+  test('silent connections of strangers end no toolbox call or socket, and do not block new calls', async () => {
     await using sides = await startSides({ connections: { most: 16, mostHeld: 8, mostUnknownOfOne: 4 } })
     const held = Promise.withResolvers<() => void>()
     sides.toolbox.call = (_request, response) => {

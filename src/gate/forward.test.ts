@@ -46,7 +46,7 @@ const startForwarding = async (destinationOf: (request: IncomingMessage) => Omit
 }
 
 suite('gate: a server that answers and closes at the last byte of a body', () => {
-  test('its answer arrives: no further write breaks the connection before the answer is read', async () => {
+  test('the server’s answer arrives: no further write breaks the connection before the answer is read', async () => {
     using proxy = await startForwarding(({ headers }) => ({
       send: ({ method, path, headers }) =>
         httpRequest({ method, path, headers, createConnection: () => closesAtOnce('last') as Socket }),
@@ -80,7 +80,9 @@ suite('gate: a long answer that is passed on without its length', () => {
 })
 
 suite('gate: an answer without a length', () => {
-  test('its head is passed on before its first piece comes', { timeout: 60_000 }, async () => {
+  test('the head of an answer without a length is passed on before the first piece comes', {
+    timeout: 60_000,
+  }, async () => {
     const answering = Promise.withResolvers<ServerResponse>()
     const server = createServer((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()

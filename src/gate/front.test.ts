@@ -29,7 +29,7 @@ suite('gate: admission', () => {
     assert.deepEqual(sides.askedWith, ['POST /api/proxy/access Bearer the-proxy-key'])
   })
 
-  test('100 Continue is sent only after the call is let in, and then the body arrives', async () => {
+  test('100 Continue is sent only after the call is admitted, and then the body arrives', async () => {
     await using sides = await startSides()
     const upload = async (headers: Record<string, string>) => {
       const call = httpRequest(`${sides.url}/toolbox/box/files/upload`, {
@@ -113,7 +113,7 @@ suite('gate: admission', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 200)
   })
 
-  test('metrics of a paused sandbox can be read, which is no activity; all other calls are refused', async () => {
+  test('metrics of a paused sandbox can be read without counting as activity; all other calls are refused', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'paused' })
     const call = async (path: string, method = 'GET') =>
@@ -215,7 +215,7 @@ suite('gate: questions to control', () => {
     assert.equal(sides.asked.length, 2)
   })
 
-  test('a call with X-Daytona-Skip-Last-Activity-Update: true is no activity', async () => {
+  test('a call with X-Daytona-Skip-Last-Activity-Update: true does not count as activity', async () => {
     await using sides = await startSides()
     await fetch(`${sides.url}/toolbox/box/x`, { headers: { ...bearer, 'X-Daytona-Skip-Last-Activity-Update': 'true' } })
     assert.equal(sides.asked[0]?.countsAsActivity, false)
@@ -247,7 +247,7 @@ suite('gate: questions to control', () => {
   })
 })
 
-suite('gate: the call as the toolbox gets it', () => {
+suite('gate: how the toolbox receives a call', () => {
   test('credentials and the caller’s identity are removed; the SDK’s name and version are passed on', async () => {
     await using sides = await startSides()
     await new Promise((resolve, reject) => {
@@ -304,7 +304,7 @@ suite('gate: the call as the toolbox gets it', () => {
     assert.equal(await reply.text(), 'late')
   })
 
-  test('large bodies arrive whole both ways, chunked or with a length, one call after the other', async () => {
+  test('large bodies arrive whole in both directions, chunked or with a length, in one call after the other', async () => {
     await using sides = await startSides()
     // The body takes many reads and differs at every position of a read.
     const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)

@@ -135,7 +135,7 @@ suite('a connection to a port inside a sandbox', () => {
     await ended
   })
 
-  test('502 if nothing listens or the sandbox is not here, 409 if it is not started', async () => {
+  test('502 if nothing listens or the sandbox is on another host, 409 if it is not started', async () => {
     await using sides = await startSides()
     const free = createServer().listen(0, '127.0.0.1')
     await once(free, 'listening')

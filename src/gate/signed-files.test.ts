@@ -20,7 +20,7 @@ suite('gate: signed file URLs', () => {
     }
   })
 
-  test('401 for a signature on another call, and for one with repeated or missing fields', async () => {
+  test('401 for a signature of another call, and for a signature with repeated or missing fields', async () => {
     await using sides = await startSides()
     for (const [method, path] of [
       ['POST', '/files/download'],

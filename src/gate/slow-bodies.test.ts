@@ -19,7 +19,7 @@ suite('gate: slow request bodies', () => {
       ...more,
     }).on('error', () => undefined)
 
-  test('408 for a toolbox body that trickles in; a slow but steady one and a preview continue', async () => {
+  test('408 for a toolbox body that comes too slowly; a slow but steady body and a preview continue', async () => {
     await using sides = await startSides({ slow: { spanMs: 300 } })
     const cutOff = Promise.withResolvers<void>()
     sides.toolbox.call = (incoming, response) => {
@@ -57,7 +57,7 @@ suite('gate: slow request bodies', () => {
     }
   })
 
-  test('a body that the toolbox does not read is not the sender’s fault', async () => {
+  test('no 408 for a body that comes slowly because the toolbox does not read it', async () => {
     await using sides = await startSides({ slow: { spanMs: 200 } })
     const held = Promise.withResolvers<[IncomingMessage, ServerResponse]>()
     sides.toolbox.call = (incoming, response) => held.resolve([incoming.pause(), response])

@@ -23,7 +23,7 @@ suite('gate: upgrades', () => {
     return request
   }
 
-  test('bytes pass both ways after the toolbox agreed, and its headers arrive', async () => {
+  test('bytes pass both ways after the toolbox has agreed, and the toolbox’s headers arrive', async () => {
     await using sides = await startSides()
     let given: Record<string, unknown> = {}
     sides.toolbox.upgrade = (request, socket) => {

@@ -9,7 +9,7 @@ import { writeUpState } from './state-file.ts'
 
 const complains = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
 
-suite('a disk error', () => {
+suite('an error of a full or read-only disk', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-disk-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 

@@ -6,7 +6,7 @@ import { Writable } from 'node:stream'
 import { suite, test } from 'node:test'
 import { createDisplay } from './display.ts'
 
-suite('the output of up for people', () => {
+suite('the output of alcove up for people', () => {
   test('a log gets a line for each step and each quarter, and every 30 s while nothing changes', (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     let text = ''

@@ -9,7 +9,7 @@ import { checkCodeIsReadable } from './readable-code.ts'
 
 const code = resolve(import.meta.dirname, '../..')
 
-suite('the code', () => {
+suite('the check that programs can read the code', () => {
   const clone = mkdtempSync(join(tmpdir(), 'alcove-code-'))
   after(() => rmSync(clone, { recursive: true, force: true }))
   const node = `node_modules/node-linux-${process.arch}/bin/node`

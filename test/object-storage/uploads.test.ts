@@ -296,7 +296,7 @@ suite('stored contexts', () => {
 type Raw = {
   path: string
   body: string | Buffer
-  /** The body that is sent instead of the signed one. */
+  /** A body that is sent instead of the signed body. */
   sent?: string | Buffer
   sentPath?: string
   method?: string

@@ -192,7 +192,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
     })()
   }
 
-  test('use keeps a sandbox running; looking at it and its own unattended processes do not', async () => {
+  test('use keeps a sandbox running; reading its record and unattended processes in it do not', async () => {
     const ending = new AbortController()
     const { signal } = ending
     const boxes: Box[] = []

@@ -12,7 +12,7 @@ import { connectTo } from './sdk-client.ts'
 const execute = '/process/interpreter/execute'
 const tooLarge = 10 * 1024 * 1024
 
-suite('bad use of sockets', () => {
+suite('mistakes of clients with sockets', () => {
   let alcove: Platform
   let daytona: Daytona
   let sandbox: Sandbox
@@ -139,7 +139,7 @@ suite('bad use of sockets', () => {
       assert.equal((await box.toolbox('POST', '/process/session', { sessionId })).status, 400, sessionId)
   })
 
-  test('characters that are cut between frames arrive whole, typed and printed', async () => {
+  test('characters that are cut between two frames arrive whole, as input and as output', async () => {
     const screen = new Screen()
     const pty = await sandbox.process.createPty({ id: 'cut', onData: screen.take })
     for (const byte of Buffer.from('echo "<grüß €>" | tr e E\n')) await pty.sendInput(Uint8Array.of(byte))

@@ -28,7 +28,7 @@ const timed = async (work: () => Promise<unknown>) => {
 
 const worstButOne = (times: number[]) => times.sort((one, other) => other - one)[1] ?? 0
 
-suite('a sandbox that is busy with', () => {
+suite('a busy sandbox', () => {
   let alcove: Platform
   before(async () => {
     alcove = await platform()
@@ -38,7 +38,7 @@ suite('a sandbox that is busy with', () => {
   })
 
   for (const [what, load] of Object.entries(loads)) {
-    test(`${what} answers commands, lists and terminals within a second, and can be stopped and deleted`, async () => {
+    test(`${what}: the sandbox answers within a second, and can be stopped and deleted`, async () => {
       await using daytona = connectTo(alcove)
       await using box = await createBox(alcove, { cpu: 1, memory: 1, disk: 3 })
       assert.equal(await box.run(load, { timeout: 60 }), 'busy')

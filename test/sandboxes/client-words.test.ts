@@ -102,7 +102,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => daytona.create({ name: 'words' }), mastra, undefined)
   })
 
-  test('Mastra starts a stopped sandbox again, whatever call it makes', async () => {
+  test('Mastra starts a stopped sandbox again, whichever call it makes', async () => {
     await sandbox.stop()
     const { fs, process, git, codeInterpreter } = sandbox
     const terminal = async () => {

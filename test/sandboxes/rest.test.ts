@@ -21,7 +21,7 @@ suite('pause, resize, archive and snapshot', () => {
   const becomes = (id: string, state: string) =>
     until(`${id} is ${state}`, async () => (await recordOf(id))['state'] === state, 60)
 
-  test('pause keeps processes; the toolbox reports it at once, and start continues them', async () => {
+  test('pause keeps processes; the toolbox reports the pause at once, and start continues the processes', async () => {
     await using box = await createBox(alcove)
     await box.run(
       'setsid sh -c "i=0; while :; do i=\\$((i+1)); echo \\$i > /dev/shm/n; done" >/dev/null 2>&1 & sleep 0.2',

@@ -161,7 +161,7 @@ print(p.wait())`
     }
   })
 
-  test('options that only query (such as -l and -v) work, and unsupported options are refused', async () => {
+  test('sudo’s options that only query (such as -l and -v) work, and unsupported options are refused', async () => {
     assert.match(await box.run('sudo -l'), /^User daytona may run .*\n +\(ALL : ALL\) NOPASSWD: ALL$/)
     assert.equal(await box.run('sudo -v; sudo -nv; sudo -k; sudo -K; sudo -S -p "" -k whoami </dev/null'), 'root')
     assert.match(await box.run('sudo -h; sudo --version'), /^usage: sudo -h[\s\S]*Sudo version/)
@@ -220,7 +220,7 @@ print(p.wait())`
     await box.toolbox('DELETE', '/process/session/one')
   })
 
-  test('packages install: a .deb with an owner, a script of its own and a chroot', async () => {
+  test('a .deb package can be installed that has an owner, a script of its own and a chroot', async () => {
     const control =
       'Package: own\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@example.com>\\nDescription: own\\n'
     await box.run(`mkdir -p /tmp/own/DEBIAN /tmp/own/usr/share/own && cd /tmp && printf '${control}' >own/DEBIAN/control &&
@@ -499,7 +499,7 @@ suite('sudo in a terminal', () => {
   })
 })
 
-suite('where the operator forbids sudo', () => {
+suite('a server whose operator forbids sudo', () => {
   test('sandboxes have no sudo, and the agent has no socket for it', async () => {
     await using alcove = await platform({ own: true, env: { ALCOVE_SUDO: 'false' } })
     await using box = await createBox(alcove)

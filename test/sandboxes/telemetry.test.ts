@@ -136,7 +136,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual([served?.parentSpanId, served?.attributes['alcove.sandbox']], [parentId, sandboxId])
   })
 
-  test('toolbox calls are counted once each, by the routes of the toolbox', async () => {
+  test('each toolbox call is counted once, under its route in the toolbox', async () => {
     const rows = () =>
       receiver
         .metrics()

@@ -61,7 +61,7 @@ suite('alcove up', () => {
     })
   }
 
-  test('key prints only the key, and the key works', async () => {
+  test('alcove key prints only the key, and the key works', async () => {
     const { code, stdout } = await alcove('key', '--data', server.data)
     assert.deepEqual([code, stdout], [0, `${server.key}\n`])
     const reply = await fetch(`${server.url}/api/api-keys/current`, {
@@ -70,7 +70,7 @@ suite('alcove up', () => {
     assert.equal(reply.status, 200)
   })
 
-  test('status shows every program as ready, and sandboxes by state', async () => {
+  test('alcove status shows every program as ready, and sandboxes by state', async () => {
     const { code, stdout } = await alcove('status', '--json', '--data', server.data)
     const status = JSON.parse(stdout) as {
       programs: { name: string; state: string; alive: boolean }[]
@@ -84,7 +84,7 @@ suite('alcove up', () => {
     assert.deepEqual(status.sandboxes, {})
   })
 
-  test('doctor reports what this host offers', async () => {
+  test('alcove doctor reports what this host offers', async () => {
     const { stdout } = await alcove('doctor', '--data', server.data)
     for (const word of [/kernel/i, /cgroup/i, /user namespaces/i, /overlay/i, /crun/i, /kvm/i])
       assert.match(stdout, word)
@@ -123,7 +123,7 @@ suite('alcove up', () => {
     ])
   })
 
-  test('down stops everything in order, and the next up serves the same data with the same key', async () => {
+  test('alcove down stops everything in order, and the next up serves the same data with the same key', async () => {
     const running = programs()
     const { code } = await alcove('down', '--data', server.data)
     assert.equal(code, 0)

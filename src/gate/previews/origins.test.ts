@@ -10,7 +10,7 @@ const named = '3000-shop.proxy.test:4601'
 const https = { 'x-forwarded-proto': 'https' }
 
 suite('previews: an origin belongs to one sandbox', () => {
-  test('307 from a name to the id, with path, query and token; the server inside is not called', async () => {
+  test('307 from a sandbox’s name to its id, with path, query and token; the server inside is not called', async () => {
     await using sides = await startSides()
     for (const [call, location] of [
       [{ host: named, path: '/a/b?c=d%20e' }, `//${previewHost}/a/b?c=d%20e`],
@@ -26,7 +26,7 @@ suite('previews: an origin belongs to one sandbox', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('400 at a name for bodies, other methods and WebSockets; the server inside is not called', async () => {
+  test('400 at an address by name for bodies, other methods and WebSockets; no server inside is called', async () => {
     await using sides = await startSides()
     for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
       const { status, text } = await visit(sides, { host: named, method, headers: key })

@@ -95,7 +95,7 @@ suite('previews: addresses', () => {
 })
 
 suite('previews: admission', () => {
-  test('credentials are offered in their order, cookies last', async () => {
+  test('credentials are sent to control in their documented order, cookies last', async () => {
     await using sides = await startSides()
     const headers = {
       ...key,
@@ -251,7 +251,7 @@ suite('previews: the token in a query', () => {
   })
 })
 
-suite('previews: the call as the server inside gets it', () => {
+suite('previews: how the server inside receives a call', () => {
   test('the server sees the caller’s headers and address, and none of our credentials', async () => {
     await using sides = await startSides()
     await visit(sides, {
@@ -424,7 +424,7 @@ suite('previews: the server’s answer', () => {
     assert.equal((await visit(sides)).status, 200)
   })
 
-  test('endless interim answers are a 502', async () => {
+  test('502 for a server that sends endless interim answers', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {
       const goOn = () => {

@@ -35,7 +35,7 @@ suite('exec', () => {
   })
 
   for (const mergeOutput of [false, true]) {
-    test(`its user may open its standard streams by name, ${mergeOutput ? 'merged' : 'apart'}`, {
+    test(`a command’s user may open its standard streams by name, ${mergeOutput ? 'merged' : 'apart'}`, {
       skip: needsRoot,
     }, async () => {
       await using native = await NativeAgent.start()
@@ -145,7 +145,7 @@ suite('exec', () => {
     await assert.rejects(denied, { stage: 'cwd', errno: 'EACCES' })
   })
 
-  test('several MiB of input arrive whole, and the end of file behind them', async () => {
+  test('several MiB of input arrive whole, followed by the end of file', async () => {
     await using native = await NativeAgent.start()
     const stdin = Buffer.alloc(12 * 1024 * 1024, 'The quick brown fox. ')
     const { stdout } = await read(await native.agent.exec({ ...command('sha256sum'), stdin }))
@@ -228,7 +228,7 @@ suite('exec', () => {
     }
   })
 
-  test('closing kills the whole group, and leaves no zombie and no descriptor', async () => {
+  test('closing a command kills its whole group, and leaves no zombie and no descriptor', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const running = await native.agent.exec(shell('sleep 1000 & echo $!; sleep 1000'))
@@ -243,7 +243,7 @@ suite('exec', () => {
     await native.downTo(before)
   })
 
-  test('kill reaches the whole group', async () => {
+  test('kill signals the whole process group of a command', async () => {
     await using native = await NativeAgent.start()
     const running = await native.agent.exec(shell('sleep 1000 & echo $!; wait'))
     const outputs = running[Symbol.asyncIterator]()

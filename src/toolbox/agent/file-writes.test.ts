@@ -93,7 +93,7 @@ suite('files: writing', () => {
   })
 })
 
-suite('files: writing where the old file cannot be replaced by rename', { skip: needsRoot }, () => {
+suite('files: writing in place, if the old file cannot be replaced by rename', { skip: needsRoot }, () => {
   const mounted = (...what: string[]) => {
     execFileSync('mount', what)
     return { [Symbol.dispose]: () => execFileSync('umount', ['--lazy', what.at(-1)!]) }

@@ -31,7 +31,7 @@ const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
 const loopbackMtu = '/sys/class/net/lo/mtu'
 const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms' }
 
-suite('files: looking', () => {
+suite('files: stat and list', () => {
   test('stat reports the same as lstat, or follows the link', async () => {
     await using box = await startWithFiles()
     chmodSync(box.at('plain'), 0o4751)
@@ -71,7 +71,7 @@ suite('files: looking', () => {
     },
   )
 
-  test('list goes as deep as asked and follows no link', async () => {
+  test('list goes to the requested depth and follows no link', async () => {
     await using box = await startWithFiles()
     const flat = await all(box.files.list(box.at()))
     assert.deepEqual([...flat.keys()].sort(), ['dangling', 'deep', 'fifo', 'link', 'link-to-directory', 'plain'])

@@ -107,7 +107,7 @@ suite('a hostile peer', () => {
     await native.downTo(before)
   })
 
-  test('more input than was given credit for ends the command', async () => {
+  test('a client that sends more input than its credit allows ends its command', async () => {
     await using native = await NativeAgent.start()
     const input = Array.from({ length: 9 }, () => encodeFrame(kinds.stdin, Buffer.alloc(65536)))
     const seen = kindsSeen(await provoke(native.socketPath, [exec('/bin/sleep', '1000'), ...input], false))

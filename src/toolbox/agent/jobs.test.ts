@@ -261,7 +261,7 @@ suite('jobs', () => {
     assert.deepEqual(await jobs.list(), [])
   })
 
-  test('pour gives the whole output, and stops at its present end unless it follows', async () => {
+  test('pour passes on the whole output, and stops at its present end unless it follows', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const poured = async (follow: boolean): Promise<string> => {
@@ -398,7 +398,7 @@ suite('terminals', () => {
     assert.equal(lines[5], 'to-tty')
   })
 
-  test('resizing is seen by the program, with SIGWINCH', async () => {
+  test('a program in a terminal gets SIGWINCH at a resize, and sees the new size', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const script = 'trap "stty size; exit 0" WINCH; echo ready; while :; do sleep 0.05; done'
@@ -450,7 +450,7 @@ suite('terminals', () => {
     assert.equal(text(await collect(jobs.attach('owned', 0))), 'nobody 620\r\nopened\r\n')
   })
 
-  test('closing a terminal’s input is refused: its end of input is a character', async () => {
+  test('closing a terminal’s input is refused, because a character (Ctrl-D) ends that input', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('cat', 'cat', { terminal }))

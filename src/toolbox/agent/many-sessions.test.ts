@@ -7,7 +7,7 @@ import { NativeAgent, until } from './testing/native-agent.ts'
 import { provoke } from './testing/provoke.ts'
 import { queue, read, run, spec, untilSeen } from './testing/session-commands.ts'
 
-suite('sessions, many and hostile', () => {
+suite('many sessions, and hostile requests', () => {
   test('a queue takes 1000 commands and refuses more', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent

@@ -112,7 +112,7 @@ suite('info and shutdown', () => {
     assert.notEqual((await second.agent.info()).bootId, bootId)
   })
 
-  test('shutdown lets processes end by SIGTERM, kills the rest, and tells a running command', async () => {
+  test('shutdown lets processes end by SIGTERM, kills the others, and reports the end of a running command', async () => {
     await using native = await NativeAgent.start()
     const spec = { env: {}, user: userInfo().username, mergeOutput: false }
     const polite = await native.agent.exec({ ...spec, argv: ['sleep', '1000'] })

@@ -147,7 +147,7 @@ for (const shell of ['bash', 'sh'] as const) {
 }
 
 suite('sessions', () => {
-  test('commands run one after the other in the order of their arrival, and their states say so', async () => {
+  test('commands run one after the other in order of arrival, as their states show', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))

@@ -19,7 +19,7 @@ const has = (program: string) => {
 const needsPython = has('python3') ? {} : { skip: 'needs python3' }
 
 suite('POST /process/code-run', () => {
-  test('omits artifacts when there are no charts', needsPython, async () => {
+  test('the answer has no artifacts field if there are no charts', needsPython, async () => {
     await using box = await startToolbox()
     const reply = await box.post(codeRun, { code: 'print(1 + 1)', language: 'python' })
     assert.deepEqual(reply, { status: 200, body: { exitCode: 0, result: '2\n' } })
@@ -56,7 +56,7 @@ suite('POST /process/code-run', () => {
     assert.deepEqual([status, body], [200, { exitCode: 3, result: '' }])
   })
 
-  test('exit code -1 with the reason when the interpreter is missing from the image', async () => {
+  test('the exit code is -1, with the reason, if the image lacks the interpreter', async () => {
     await using box = await startToolbox()
     const { status, body } = await box.post(codeRun, { code: 'x', language: 'python', envs: { PATH: box.directory } })
     assert.deepEqual([status, body.exitCode], [200, -1])
@@ -194,7 +194,7 @@ suite('POST /process/code-run: javascript modules', () => {
     assert.deepEqual(await run(code, { argv: ['a b'] }), { exitCode: 0, result: "1 function function [ 'a b' ]\n" })
   })
 
-  test('await at the beginning of a line is a top-level await, even before a parenthesis', async () => {
+  test('`await` at the beginning of a line is a top-level await, even before a parenthesis', async () => {
     assert.equal((await run('await (async () => console.log("in"))()\nconsole.log("out")')).result, 'in\nout\n')
     assert.equal((await run('const x = await (Promise.resolve(3))\nconsole.log(x)')).result, '3\n')
   })

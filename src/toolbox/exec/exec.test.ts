@@ -187,7 +187,7 @@ suite('POST /process/execute: timeout', () => {
     }
   })
 
-  test('400 for a negative timeout, or one that is no number', async () => {
+  test('400 for a timeout that is negative or not a number', async () => {
     await using box = await startToolbox()
     for (const timeout of [-1, '5', {}]) assert.equal((await box.post(execute, { command: 'ls', timeout })).status, 400)
   })
@@ -392,8 +392,8 @@ suite('POST /process/execute: bad bodies', () => {
   })
 })
 
-suite('every toolbox call', () => {
-  test('404 for a sandbox that is not here, 409 for one that is not started', async () => {
+suite('states of the sandbox of a call', () => {
+  test('404 for a sandbox that is not on this host, 409 for a sandbox that is not started', async () => {
     await using box = await startToolbox()
     assert.equal((await box.post('/toolbox/box-2/process/execute', { command: 'ls' })).status, 404)
     box.held.status = 'stopped'

@@ -49,7 +49,7 @@ suite('GET /files', () => {
     assert.deepEqual([reply.body[2].isDir, reply.body[2].mode], [false, 'Lrwxrwxrwx'])
   })
 
-  test('depth limits the listing, which never follows a link', async () => {
+  test('the parameter depth limits the listing, which never follows a link', async () => {
     await using room = await FilesRoom.start()
     mkdirSync(room.at('a', 'b', 'c'), { recursive: true })
     symlinkSync('/etc', room.at('a', 'etc'))

@@ -107,7 +107,7 @@ suite('GET /files/find', () => {
     }
   })
 
-  test('422 in a sandbox that lacks the tools', async () => {
+  test('422 in a sandbox whose image lacks the tools', async () => {
     await using room = await FilesRoom.start({ env: { PATH: '/nowhere' } })
     for (const call of ['/find', '/search']) {
       const reply = await room.get(call, { path: room.directory, pattern: 'x' })
@@ -218,7 +218,7 @@ suite('POST /files/replace', () => {
     assert.equal(readFileSync(room.at('large'), 'utf8'), 'newer words '.repeat(200_000))
   })
 
-  test('400 for an empty text, no files and too many', async () => {
+  test('400 for an empty text, for no files and for too many files', async () => {
     await using room = await FilesRoom.start()
     for (const body of [
       { files: ['x'], pattern: '', newValue: 'y' },

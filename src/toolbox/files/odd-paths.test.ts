@@ -91,7 +91,7 @@ suite('paths that are not ordinary files', () => {
   })
 })
 
-suite('rights', () => {
+suite('rights of a file call', () => {
   test('every call has the rights of the sandbox’s user, also through links', { skip: needsRoot }, async () => {
     await using room = await FilesRoom.start({ user: 'nobody' })
     writeFileSync(room.at('shadow'), 'root:secret\n')

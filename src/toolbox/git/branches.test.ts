@@ -35,7 +35,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.deepEqual((await room.get('/branches', { path })).body, { branches: ['main'], current: '' })
   })
 
-  test('checkout of a branch that only the remote has tracks it', async () => {
+  test('checkout of a branch that only the remote has makes a local branch that tracks it', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'next\n' }, 'next')
     const path = await room.clone()

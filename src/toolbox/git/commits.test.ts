@@ -8,7 +8,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 const author = { author: 'Ada Lovelace', email: 'ada@example.com' }
 
 suite('POST /git/add, POST /git/commit', () => {
-  test('commits the staged changes in the author’s name, and returns the hash', async () => {
+  test('commit stores the staged changes in the author’s name, and returns the hash', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     writeFileSync(join(path, 'a'), '1')
@@ -99,7 +99,7 @@ suite('POST /git/add, POST /git/commit', () => {
   })
 })
 
-suite('a caller that hangs up', () => {
+suite('a caller that hangs up during a commit', () => {
   test('a caller that hangs up ends git and its hook, and no lock stays behind', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
@@ -119,7 +119,7 @@ suite('a caller that hangs up', () => {
 })
 
 suite('GET /git/history', () => {
-  test('lists commits newest first, with every line of the message and the time of the author', async () => {
+  test('history lists commits newest first, with every line of the message and the time of the author', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/commit', { path, message: 'subject\n\nline one\nline two', ...author, allow_empty: true })
@@ -202,7 +202,7 @@ suite('POST /git/restore', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'one\n')
   })
 
-  test('restores the index alone, or index and work tree, from a revision', async () => {
+  test('restore can restore the index alone, or index and work tree, from a revision', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'two\n', extra: '' })
     const path = await room.clone()

@@ -69,7 +69,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
   })
 })
 
-suite('the public client', () => {
+suite('the public client of the git endpoints', () => {
   test('the public client finds every endpoint, with the field names that it uses', async () => {
     await using room = await GitRoom.start()
     const git = new GitApi(undefined, room.url)

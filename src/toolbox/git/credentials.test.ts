@@ -134,7 +134,7 @@ suite('credentials of one call', () => {
 })
 
 suite('POST /git/credentials', () => {
-  test('stores credentials for every later call, in a file that only the user can read', async () => {
+  test('credentials are stored for every later call, in a file that only the user can read', async () => {
     await using room = await GitRoom.start()
     const host = new URL(room.http.url).host
     const url = `${room.http.url}/upstream.git`
@@ -155,7 +155,7 @@ suite('POST /git/credentials', () => {
   })
 })
 
-suite('URLs', () => {
+suite('credentials in URLs', () => {
   test('credentials are removed from HTTP URLs only', () => {
     assert.deepEqual(splitUrl('https://a%20b:c%2Fd@host:8443/x y?z'), {
       url: 'https://host:8443/x%20y?z',

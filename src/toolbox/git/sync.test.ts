@@ -7,7 +7,7 @@ import { GitRoom, refusal } from './testing/git-room.ts'
 const mainOf = (room: GitRoom) => room.git(room.upstream, 'rev-parse', 'main').trim()
 
 suite('POST /git/pull', () => {
-  test('fetches and merges the upstream of the current branch', async () => {
+  test('pull fetches and merges the upstream of the current branch', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.advance({ readme: 'two\n' })
@@ -15,7 +15,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'readme'), 'utf8'), 'two\n')
   })
 
-  test('merges changes without conflicts, and does not ask for a message', async () => {
+  test('pull merges changes without conflicts, and does not ask for a message', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     await room.done('/config/user', { name: 'A', email: 'a@b' })
@@ -26,7 +26,7 @@ suite('POST /git/pull', () => {
     assert.deepEqual((await room.get('/status', { path })).body.fileStatus, [])
   })
 
-  test('pulls a named branch from a named remote, even into a repository without a commit', async () => {
+  test('pull accepts a named branch and remote, even in a repository without a commit', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')
     await room.done('/init', { path, initial_branch: 'main' })
@@ -91,7 +91,7 @@ suite('POST /git/pull', () => {
 })
 
 suite('POST /git/push', () => {
-  test('pushes the current branch to the remote branch of the same name', async () => {
+  test('push sends the current branch to the remote branch of the same name', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const hash = room.commit(path, { mine: '1' }, 'mine')
@@ -101,7 +101,7 @@ suite('POST /git/push', () => {
     await room.done('/push', { path })
   })
 
-  test('pushes a named branch to a named remote, and sets its upstream on request', async () => {
+  test('push accepts a named branch and remote, and sets the upstream on request', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     room.git(path, 'remote', 'rename', 'origin', 'there')

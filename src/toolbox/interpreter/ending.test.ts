@@ -55,7 +55,7 @@ suite('the timeout of an execution', () => {
   })
 })
 
-suite('a Python that ends', () => {
+suite('the end of a context’s Python', () => {
   test('the end of Python is an error and close code 1011; the next run starts without the old variables', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box, { cwd: '/tmp' })
@@ -125,7 +125,7 @@ suite('runs that a killed gate left behind', () => {
     assert.equal(await printed(box, 'print(x)'), '7\n')
   })
 
-  test('half a request is ignored', async () => {
+  test('an incomplete request that a killed gate has left is ignored', async () => {
     await using box = await startToolbox()
     await printed(box, 'x = 1')
     await box.native.agent.jobs.input('python.default', Buffer.from('\n{"id":"half","code":"x = '))

@@ -15,7 +15,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal((await box.get('/process/interpreter/execute')).status, 400)
   })
 
-  test('outputs come first, then completed, then close code 1000; only printed values appear', async () => {
+  test('outputs come first, then the message completed, then close code 1000; only printed values appear', async () => {
     await using box = await startToolbox()
     const run = start(box, 'import sys\nprint("out")\nsys.stdout.flush()\nprint("err", file=sys.stderr)\n6 * 7')
     const { messages, code } = await run.outcome
@@ -105,7 +105,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.doesNotMatch(messages[0]!['value']!, /IPython/)
   })
 
-  test('completed carries the rich display of the last expression; without one it carries nothing', async () => {
+  test('the message completed has the rich display of the last expression, if there is one', async () => {
     await using box = await startToolbox()
     const shown = async (code: string) => {
       const { messages } = await start(box, code).outcome
@@ -216,7 +216,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(await box.native.agent.jobs.list(), [])
   })
 
-  test('null is treated as absent, and code of 3 MiB runs', async () => {
+  test('a null field counts as absent, and code of 3 MiB runs', async () => {
     await using box = await startToolbox()
     const more = { contextId: null, timeout: null, envs: null }
     assert.equal(await printed(box, `x = '${'y'.repeat(3 * 1024 * 1024)}'; print(len(x))`, more), '3145728\n')

@@ -39,7 +39,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     }
   })
 
-  test('101 also for an unknown or ended terminal; an error message and a close follow', async () => {
+  test('101 also for an unknown or ended terminal, followed by an error message and a close', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const client = await connect(box, 'a')

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { wantedToBeFirst } from './not-process-one.ts'
 
 suite('programs that must run as process 1', () => {
-  test('such programs are recognized by the message with which they fail', () => {
+  test('programs that must be process 1 are recognized by the message with which they fail', () => {
     for (const words of [
       's6-overlay-suexec: fatal: can only run as pid 1\n',
       'init: must be run as PID 1\n',

@@ -101,7 +101,7 @@ suite('sessions', () => {
       })
     })
 
-    test('200 or 202 with the first answer for an Idempotency-Key; the command runs once; 422 for another', async () => {
+    test('200 or 202 with the first answer for a repeated Idempotency-Key; 422 for another command', async () => {
       const id = await open()
       const key = { 'idempotency-key': 'only once' }
       const send = (body: object, headers = { 'idempotency-key': 'only-once' }) =>
@@ -284,7 +284,7 @@ suite('sessions', () => {
   })
 
   suite('POST /process/session/{sessionId}/command/{commandId}/input', () => {
-    test('204; a missing newline is added, and the input appears in the log', async () => {
+    test('204 sends the input; a missing newline is added, and the input appears in the log', async () => {
       const id = await open()
       const command = await execAsync(id, 'read a; read b; echo "$a+$b"')
       assert.deepEqual(await input(id, command, 'one'), { status: 204, body: undefined })
@@ -302,7 +302,7 @@ suite('sessions', () => {
       assert.equal((await box.get(`${commandAt(id, command)}/logs`)).body.output, 'got\n')
     })
 
-    test('410 for an ended command, 404 for an unknown one, 400 without data', async () => {
+    test('410 for an ended command, 404 for an unknown command, 400 without data', async () => {
       const id = await open()
       const command = await execAsync(id, 'true')
       await ended(id, command)
@@ -368,7 +368,7 @@ suite('sessions', () => {
     const logs = (id: string, command: string, query = '?follow=true') =>
       box.socket(`${commandAt(id, command)}/logs${query}`)
 
-    test('earlier output comes first, then new output; every frame begins with its marker; 1000 at the end', async () => {
+    test('earlier output comes before new output; every frame begins with its marker; the end is code 1000', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo one; echo err >&2; read x; echo two', { suppressInputEcho: true })
       await seen(id, command, /one\n[\s\S]*err\n|err\n[\s\S]*one\n/)
@@ -381,7 +381,7 @@ suite('sessions', () => {
       for (const frame of frames) assert.ok(['010101', '020202'].includes(frame.subarray(0, 3).toString('hex')))
     })
 
-    test('sends all output of an ended command, then closes; without follow also for a running command', async () => {
+    test('the socket sends all output of an ended command, then closes; without follow also of a running one', async () => {
       const id = await open()
       const { body } = await exec(id, 'echo all')
       for (const query of ['', '?follow=true', '?follow=false']) {
