@@ -153,7 +153,10 @@ export class Problem extends Error {
   }
 }
 
-/** Mentions only the caller's `idOrName`. A sandbox of another organization gets the same answer as a missing one. */
+/**
+ * The problem of a sandbox that the caller cannot find. It mentions only the caller's `idOrName`: a sandbox of another
+ * organization gets the same answer as a missing one.
+ */
 export const noSandbox = (idOrName: string, options: { cause?: unknown } = {}): Problem =>
   new Problem(
     'not_found',

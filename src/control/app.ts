@@ -35,7 +35,7 @@ export type App = {
   /** The guard that checks every call before its route runs. */
   guard: Guard
   sandboxes: RunningServer
-  /** Our own issuer. `undefined` if the operator names another one. */
+  /** Our own issuer. `undefined` if the operator uses another issuer. */
   issuer: EmbeddedIssuer | undefined
   outbox: Outbox
   webhooks: WebhookRoom
@@ -47,7 +47,10 @@ export type App = {
 const organizationIn = (context: object | undefined): string | undefined =>
   (context as Partial<OrganizationContext> | undefined)?.organization?.id
 
-/** Some database errors are caused by others: an outage, a deletion, a deadlock. The caller gets a 503 or 409 and may retry. */
+/**
+ * Turns database errors that others cause (an outage, a deletion, a deadlock) into a 503 or 409, so that the caller may
+ * retry.
+ */
 const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {
     try {
@@ -62,7 +65,10 @@ const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
     }
   }) as unknown as T
 
-/** Any page may call: the credential is a bearer token, which no browser sends by itself. */
+/**
+ * CORS settings for pages. Any page may call, because the credential is a bearer token, which no browser sends by
+ * itself.
+ */
 const corsForPages = {
   origin: true,
   methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
@@ -72,7 +78,9 @@ const corsForPages = {
 
 const corsForOthers = { origin: false as const }
 
-/** Only calls from pages get CORS headers, which are a kilobyte. Every answer carries `Vary: Origin`. */
+/**
+ * Sends CORS headers only to calls from pages, because the headers are a kilobyte. Every answer carries `Vary: Origin`.
+ */
 const corsFor = ({ headers }: FastifyRequest) => (headers.origin ? corsForPages : corsForOthers)
 
 /** Creates the app. The database must have been migrated. */

@@ -86,7 +86,10 @@ const readSmtp = (
   return undefined
 }
 
-/** This key gives access to the telemetry credentials of every organization, so it must be hard to guess. */
+/**
+ * Shortest length of the collector's key. The key gives access to the telemetry credentials of every organization, so
+ * it must be hard to guess.
+ */
 const leastKeyLength = 32
 
 const readCollectorKey = (key: string | undefined, complain: (sentence: string) => void): string | undefined => {

@@ -38,10 +38,16 @@ const shapes = new Map(lookalikes.flatMap((entry) => [...entry.slice(2)].map((le
 const byShape = (text: string) =>
   [...text.normalize('NFD').replaceAll(/\p{M}/gu, '')].map((letter) => shapes.get(letter) ?? letter).join('')
 
-/** An id is a UUID. A UUID with other separators, without separators, or as a URN is not a valid id but reads like one. */
+/**
+ * Whether a text reads like a UUID. A UUID with other separators, without separators, or as a URN is not a valid id but
+ * reads like one.
+ */
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
-/** Check for new names, stricter than `isIdLike`. Lookups use `isIdLike`, so that older names of this kind are still found. */
+/**
+ * Whether a new name looks like an id. Stricter than `isIdLike`, which lookups use so that older names of this kind are
+ * still found.
+ */
 export const looksLikeId = (text: string): boolean => isIdLike(text) || isHex(byShape(bare(text)))
 
 export const isTokenLike = (text: string): boolean => {

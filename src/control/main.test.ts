@@ -32,7 +32,7 @@ const start = (env: Record<string, string>) =>
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
 
-/** Kills the process at the end of the test, passed or failed. */
+/** Makes sure that the process is killed at the end of the test, passed or failed. */
 const ending = (child: ChildProcess): AsyncDisposable => ({
   [Symbol.asyncDispose]: async () => {
     if (child.exitCode !== null || child.signalCode !== null) return

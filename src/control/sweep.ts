@@ -22,7 +22,10 @@ type Sweeping = {
   stop: () => Promise<void>
 }
 
-/** `more`: further tasks for each sweep. `sweepSeconds: 0` disables the timer; the caller then calls `sweep`. */
+/**
+ * Starts the sweeps. `more`: further tasks for each sweep. `sweepSeconds: 0` disables the timer; the caller then calls
+ * `sweep`.
+ */
 export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweeping => {
   const steps: readonly Step[] = [
     () => sweepLeases(parts),

@@ -31,7 +31,10 @@ const countSockets = async (): Promise<number> => {
   return targets.filter((target) => target.startsWith('socket:')).length
 }
 
-/** A server with small bounds. It answers `/held` when the test says so. The header `for` names the owner of a call. */
+/**
+ * Starts a server with small bounds. It answers `/held` when the test says so. The header `for` names the owner of a
+ * call.
+ */
 const start = async (bounds: ConnectionBounds) => {
   let calls = 0
   const lines: string[] = []

@@ -76,7 +76,7 @@ export class Connections {
     this.#bounds = { most, mostHeld, mostUnknownOfOne, mostCallsOfOne }
   }
 
-  /** Call this before the server listens. */
+  /** Watches the connections of a server. Call this before it listens. */
   watch(server: Server): void {
     server.on('connection', (socket) => {
       // The client reset the connection before accept(2): there is no address to count, and nobody to answer.
@@ -86,7 +86,7 @@ export class Connections {
   }
 
   /**
-   * Call this when the head of a call has come. An upgrade has no `answer`: its call ends with its connection. Returns
+   * Notes that the head of a call has come. An upgrade has no `answer`: its call ends with its connection. Returns
    * false if the connection is closed; then the call must not be processed.
    */
   begin(socket: Duplex, answer?: ServerResponse): boolean {

@@ -22,7 +22,7 @@ type FollowOptions = {
   tell: (request: FastifyRequest) => Attributes
 }
 
-/** Call this before any other hook is added. Adds nothing if telemetry is off. */
+/** Adds the hooks that record calls. Call this before any other hook is added. Adds nothing if telemetry is off. */
 export const followCalls = (server: FastifyInstance, { problemOf, tell }: FollowOptions): void => {
   if (!isFollowed()) return
   const end = (request: FastifyRequest, status?: number) => {

@@ -4,7 +4,10 @@ import type { IncomingMessage } from 'node:http'
 /** Headers that decide where a call goes, or who the caller is. Node silently takes the first of several. */
 const onlyOnce = new Set(['host', 'authorization'])
 
-/** A name, an IPv4 address or an IPv6 address in brackets; a port may follow (RFC 9110 §7.2). Empty is allowed. */
+/**
+ * The form of a host: a name, an IPv4 address, or an IPv6 address in brackets; a port may follow (RFC 9110 §7.2). Empty
+ * is allowed.
+ */
 const host = /^(?:\[[0-9a-f:.]+\]|[\w.~!$&'()*+;=%-]*)(?::\d*)?$/i
 
 /** Says why a head must be answered with 400 (RFC 9112). Node itself refuses two values of Content-Length. */

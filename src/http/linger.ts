@@ -1,7 +1,7 @@
 // Ends connections on which we write the last answer ourselves: after an upgrade, and to clients that do not speak HTTP.
 import type { Duplex } from 'node:stream'
 
-/** A status line and headers as they go over the wire. */
+/** Writes a status line and headers in the form of HTTP/1.1. */
 export const headOf = (status: number, message: string, headers: readonly string[]): string => {
   const lines = [`HTTP/1.1 ${status} ${message}`]
   for (let at = 0; at + 1 < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`)

@@ -24,7 +24,7 @@ const pathOf = (url: string, source: string): string => {
   return (source === 'DAYTONA_DAEMON' ? path.replace(/^\/toolbox\/[^/]+/, '') : path) || '/'
 }
 
-/** The body of every refusal; `source` and the toolbox's own fields let the public SDK pick its error class. */
+/** The body of every refusal. The public SDK picks its error class by `source` and by fields that toolboxes add. */
 export const renderProblem = (problem: Problem, request: Pick<FastifyRequest, 'url' | 'method'>, source: string) => ({
   path: pathOf(request.url, source),
   timestamp: new Date().toISOString(),

@@ -61,7 +61,7 @@ export type Route<Context = unknown, Needs extends string = string> = Omit<
   admit?: (call: Omit<Call<Context, unknown, unknown, unknown>, 'reply'>) => Promise<void>
 }
 
-/** Binds `route()` to the context type of one program and to its allowed values of `needs`. */
+/** Makes a `route()` for the context type of one program and its allowed values of `needs`. */
 export const routesOf =
   <Context, Needs extends string>() =>
   <

@@ -64,14 +64,17 @@ const socketMessageBytes = 4 * 1024 * 1024
 /** Largest message of each upgraded request in bytes. */
 const messageBytes = new WeakMap<IncomingMessage, number>()
 
-/** Call before an upgrade: the socket is closed with 1009 as soon as a message is longer than `bytes`. */
+/**
+ * Sets the largest message of an upgrade: the socket is closed with 1009 as soon as a message is longer than `bytes`.
+ * Call before the upgrade.
+ */
 export const boundMessages = (request: FastifyRequest, bytes: number): void => void messageBytes.set(request.raw, bytes)
 
 const refusalsLeft = new WeakMap<IncomingMessage, (problem: Problem) => void>()
 
 /**
- * Call before an upgrade: a refusal is not sent as an answer. It is given to `onRefusal`, whose code then handles the
- * socket.
+ * Leaves the refusal of an upgrade to the caller: it is not sent as an answer but given to `onRefusal`, whose code then
+ * handles the socket.
  */
 export const leaveRefusal = (request: IncomingMessage, onRefusal: (problem: Problem) => void): void =>
   void refusalsLeft.set(request, onRefusal)

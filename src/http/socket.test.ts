@@ -20,7 +20,7 @@ const open = routesOf<object, 'public'>()({
   socket: () => undefined,
 })
 
-/** Both ends of one unix socket, for which the kernel buffers far less than for a network connection. */
+/** Connects two ends of one unix socket, for which the kernel buffers far less than for a network connection. */
 const connect = async () => {
   const directory = await mkdtempDisposable(join(tmpdir(), 'alcove-socket-'))
   const path = join(directory.path, 'server.sock')

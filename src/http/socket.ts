@@ -3,7 +3,7 @@ import type { RawData, WebSocket } from 'ws'
 
 /** Milliseconds between pings. Proxies close a connection that is silent for a minute, and one ping may be lost. */
 const pingMs = 25_000
-/** After this many unanswered pings, the peer counts as gone. */
+/** Number of unanswered pings after which the peer counts as gone. */
 const missedPings = 3
 
 /** Sends pings until the socket closes, and closes it if the peer does not answer. */

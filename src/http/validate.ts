@@ -107,7 +107,7 @@ const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
 
 const numeric = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 
-/** A day, or a day and a time. The time may have an offset without a colon, or no offset. */
+/** The loose form of a time: a day, or a day and a time. The time may have an offset without a colon, or no offset. */
 const loose = /^(\d{4}-\d\d-\d\d)(?:[tT ](\d\d:\d\d:\d\d(?:\.\d+)?)([+-]\d{4})?)?$/
 
 /** Completes a time to the form of RFC 3339. Clients in other languages leave parts out; no offset means UTC. */

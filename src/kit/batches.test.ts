@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { Batches } from './batches.ts'
 
 suite('batches of work', () => {
-  /** Work whose batches wait for `finish`. */
+  /** Makes work whose batches wait for `finish`. */
   const held = (most: number) => {
     const begun: string[][] = []
     const finishing: (() => void)[] = []

@@ -6,7 +6,7 @@ import type { Readable, Writable } from 'node:stream'
 
 export type Question = {
   argv: readonly string[]
-  /** Meaning of `argv`: steps of the launcher, which the server runs itself, or a program and its arguments. */
+  /** The form of `argv`: steps of the launcher, which the server runs itself, or a program and its arguments. */
   are?: 'steps' | 'program'
   /** True if the command moves a process between cgroups. */
   movesProcess?: boolean
@@ -62,7 +62,7 @@ export class CommandServer {
     return waiting.promise
   }
 
-  /** Hint that a command that moves a process will come soon. It has no answer, and may be left out. */
+  /** Hints that a command that moves a process will come soon. Gets no answer, and may be left out. */
   expectMove() {
     const child = this.#child ?? this.#start()
     child.stdin.write(encode(0, { argv: [], timeoutMs: 0 }, movesSoon))

@@ -11,8 +11,8 @@ const mostText = 8192
 const fatal = 60
 
 /**
- * Logs only the known fields of an error. Its other properties may hold anything, such as all bytes that a hostile server
- * sent before its answer could not be parsed.
+ * The known fields of an error, which are logged. Its other properties may hold anything, such as all bytes that a
+ * hostile server sent before its answer could not be parsed.
  */
 const plainError = (error: unknown): unknown => {
   if (!(error instanceof Error)) return error
@@ -24,8 +24,9 @@ const plainError = (error: unknown): unknown => {
 }
 
 /**
- * `level` is a pino level name. Every line has `program` and the ids of the current trace, and never a credential.
- * `destination` replaces standard error. Each cause has its `budget` of lines; fatal lines are always written.
+ * Makes the log. `level` is a pino level name. Every line has `program` and the ids of the current trace, and never a
+ * credential. `destination` replaces standard error. Each cause has its `budget` of lines; fatal lines are always
+ * written.
  */
 export const createLog = (
   program: string,

@@ -5,7 +5,10 @@ import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { Inflow, writeThrough } from './inflow.ts'
 
-/** Buffers below this size are not worth freeing, and most of them share a pool with others. */
+/**
+ * Least size of a buffer that is freed at once. Smaller ones are not worth it, and most of them share a pool with
+ * others.
+ */
 const leastBytes = 4096
 
 /** Frees the memory of bytes that nobody uses any more, unless it is shared. The array is empty afterwards. */
@@ -30,8 +33,8 @@ const pourThrough = (from: Inflow, to: Socket): (() => void) => {
 }
 
 /**
- * Like `pipe`, for bytes that nobody else uses. `end` is called at the end of `from`. Returns a function that stops the
- * pipe. The first stop pauses `from`; later stops do nothing, because another reader may use `from` by then.
+ * Pipes bytes that nobody else uses, like `pipe`. `end` is called at the end of `from`. Returns a function that stops
+ * the pipe. The first stop pauses `from`; later stops do nothing, because another reader may use `from` by then.
  */
 export const pour = (from: Readable, to: Writable, end = (): void => void to.end()): (() => void) => {
   if (from instanceof Inflow && to instanceof Socket) return pourThrough(from, to)

@@ -4,7 +4,10 @@ import { readFileSync } from 'node:fs'
 
 export type ProcessIdentity = { pid: number; startTime: string }
 
-/** The start time is field 22 of stat (`proc(5)`), in clock ticks since boot. Field 2 may hold spaces and brackets. */
+/**
+ * Reads state and start time of a process. The start time is field 22 of stat (`proc(5)`), in clock ticks since boot.
+ * Field 2 may hold spaces and brackets.
+ */
 const findStat = (pid: number): { state: string; startTime: string } | undefined => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

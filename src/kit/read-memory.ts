@@ -10,7 +10,7 @@ const leastBytes = 16 * 1024
  * Bytes of the large buffers of all connections of this program. The small buffer of each connection is not counted.
  */
 const budgetBytes = 8 * 1024 * 1024
-/** A connection gets at most an eighth of the remaining budget, so that later connections get some too. */
+/** Share of the remaining budget for one connection: at most an eighth, so that later connections get some too. */
 const shareOfRest = 8
 
 let lentBytes = 0
@@ -30,7 +30,10 @@ export class ReadMemory {
     return this.#large ?? this.#small
   }
 
-  /** Adapts the buffer after a read of `size` bytes, up to `mostBytes`. Nobody may use those bytes any more. */
+  /**
+   * Adapts the buffer after a read of `size` bytes, up to `mostBytes`. The bytes of that read must not be in use any
+   * more.
+   */
   fit(size: number, mostBytes: number): void {
     this.#littleReads = size > leastBytes ? 0 : this.#littleReads + 1
     if (size === this.bytes.length) this.#grow(mostBytes)

@@ -37,7 +37,7 @@ export class EventLoopTurns {
     this.#signal = signal
   }
 
-  /** Call this between short steps. Throws the signal's reason. */
+  /** Lets other work run if it is time. Call this between short steps. Throws the signal's reason. */
   async next(): Promise<void> {
     if (performance.now() < this.#over) return
     await setImmediate()

@@ -76,7 +76,7 @@ export type AccessAhead = {
 /** Version of the calling SDK. Toolboxes adapt their answers to it. Other clients do not send it. */
 export const sdkVersionHeader = 'x-daytona-sdk-version'
 
-/** Name of the calling SDK. An SDK that sends this but no version is older than all that send a version. */
+/** Name of the calling SDK. An SDK that sends a name but no version is older than all that send a version. */
 export const sdkSourceHeader = 'x-daytona-source'
 
 /** Port of the toolbox: a preview of this port is the toolbox, because some SDKs expect that. */

@@ -1,7 +1,7 @@
 // Contexts: the files that come with a definition, each a tar in the object store. The public SDK uploads them as if to S3.
 // The gate asks control who signed a call (`POST /proxy/object-storage`) and forwards it to a runner, which stores the tar.
 
-/** The bucket and region that clients see. There is no real S3 behind them. */
+/** The bucket and region that clients see. There is no real S3 store behind them. */
 export const contextBucket = 'alcove-contexts'
 export const contextRegion = 'us-east-1'
 

@@ -32,7 +32,10 @@ const Word = Type.String({ maxLength: 4096 })
 const Words = Type.Record(Type.String(), Type.String())
 const Whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
-/** The fields that a gate reads. Unknown fields are allowed, because a runner can be newer than its gate. */
+/**
+ * The messages from a runner, with only the fields that a gate reads. Unknown fields are allowed, because a runner can
+ * be newer than its gate.
+ */
 export const GateNewsSchema = Type.Union([
   Type.Object({ type: Type.Literal('whole') }),
   Type.Object({ type: Type.Literal('gone'), sandboxId: Word }),

@@ -70,10 +70,16 @@ type OpenedPort = { row: SandboxRow; openedBy: OpenedBy; allowed: Allowed }
 const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxRow =>
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
-/** The time against which expiry is checked. Undefined for a call that was let in before: expiry no longer matters. */
+/**
+ * The time against which expiry is checked. Undefined for a call that was let in before, because its expiry no longer
+ * matters.
+ */
 const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 
-/** What a credential allows: a signed file URL allows its one call, all others allow the whole toolbox or one port. */
+/**
+ * What a credential allows. A signed file URL allows its one call; every other credential allows the whole toolbox or
+ * one port.
+ */
 const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed => {
   if (credential?.kind === 'file-signature') {
     const { method, path } = credential

@@ -10,7 +10,7 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
 const waits = { sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000 } }
 
-/** A linked gate, and the messages that it received. */
+/** Links a gate, which collects the messages that it receives. */
 const link = async (app: TestControl, key: string) => {
   const base = (await app.listen()).replace('http', 'ws')
   const socket = new WebSocket(`${base}/api/proxy/link`, { headers: { authorization: `Bearer ${key}` } })

@@ -17,7 +17,10 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
   return { sandboxIdOrName: sandboxId, credentials: [credential], countsAsActivity: true }
 }
 
-/** Tells the gates that this caller may reach the sandbox. Call it before the caller gets the reply to this request. */
+/**
+ * Sends the gates the answer that this caller may reach the sandbox. Call it before the caller gets the reply to this
+ * request.
+ */
 export const answerAhead = (
   { gates, links, tickets }: Pick<GateParts, 'gates' | 'links' | 'tickets'>,
   request: FastifyRequest,

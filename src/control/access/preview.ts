@@ -17,14 +17,14 @@ import {
 
 /** Most signed URLs that a sandbox may have at one time. */
 const mostSignedUrls = 1000
-/** Expired URLs are kept for a day, because a connection that one opened may outlast it. */
+/** How long an expired URL is kept: a day, because a connection that was opened by it may outlast it. */
 const keptMs = 86_400_000
 const tokenLength = 16
 const tokenLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
 const newToken = () => Array.from({ length: tokenLength }, () => tokenLetters[randomInt(tokenLetters.length)]).join('')
 
-/** 400 for a text that is no port, or for a port that has no preview. */
+/** Reads a port. Throws 400 for a text that is no port, and for a port that has no preview. */
 export const readPort = (text: string): number => {
   const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
   if (port < 1 || port > 65_535) throw new Problem('bad_request', 'params.port must be a port from 1 to 65535')

@@ -17,7 +17,7 @@ const day = 24 * hour
 const replacedAfterMs = 30 * day
 const toldForMs = day
 const lock = 7_305_525
-/** A ticket is reused for this long, because signing is the most expensive part of an answer. */
+/** How long a ticket is reused, because signing is the most expensive part of an answer. */
 const givenForMs = ticketLastsMs / 2
 const keptTickets = 4096
 
@@ -54,7 +54,10 @@ export class Tickets {
     return text
   }
 
-  /** The public keys that are valid now. Always read from the database, because another process may have made a new one. */
+  /**
+   * Lists the public keys that are valid now. Always reads the database, because another process may have made a new
+   * key.
+   */
   async listKeys(): Promise<TicketKey[]> {
     const rows = await this.#parts.database.sql<Row[]>`select * from ticket_keys order by created_at desc, id`
     return rows
@@ -71,7 +74,10 @@ export class Tickets {
   }
 }
 
-/** The newest key that this server can decrypt, made if needed. Concurrent processes get the same key. */
+/**
+ * Returns the newest key that this server can decrypt, and makes one if there is none. Concurrent processes get the
+ * same key.
+ */
 const ensureKey = async (parts: TicketParts): Promise<Signing> =>
   await parts.database.transaction(async (transaction) => {
     await transaction`select pg_advisory_xact_lock(${lock})`

@@ -2,7 +2,10 @@
 // them. The guard checks the user's permissions on every call anyway; this keeps the stored list true.
 import type { Sql } from '../storage/database.ts'
 
-/** Call in the transaction that changes roles or members. `userId` undefined: the keys of every member. */
+/**
+ * Removes permissions from keys. Call in the transaction that changes roles or members. `userId` undefined: the keys of
+ * every member.
+ */
 export const cutBackKeys = async (sql: Sql, organizationId: string, userId?: string): Promise<void> => {
   await sql`
     update api_keys k

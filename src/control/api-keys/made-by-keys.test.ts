@@ -220,7 +220,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     assert.equal((await invite(value)).status, 201)
   })
 
-  /** The credentials that these endpoints return end with the key. The tests above try each of them. */
+  /** Endpoints that return credentials which end with the key. The tests before this one try each of them. */
   const endsWithTheKey = [
     'POST /api-keys',
     'GET /object-storage/push-access',
@@ -276,7 +276,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     assert.deepEqual(undecided.sort(), [...endsWithTheKey, ...opensNothing, ...holdsNone].sort())
   })
 
-  /** These endpoints are about access, but they only remove access or ask about it. */
+  /** Endpoints that are about access, but only remove access or ask about it. */
   const givesNone = [
     'PATCH /runners/:runnerId',
     'POST /organizations/:organizationId/identity-providers/test-connection',

@@ -12,7 +12,7 @@ export const CreateApiKey = Type.Object({
 })
 export type CreateApiKey = Static<typeof CreateApiKey>
 
-/** The only answer that ever contains a whole key. */
+/** A new key in full. No other answer ever contains a whole key. */
 export const NewApiKey = Type.Object({
   name: Type.String(),
   value: Type.String(),

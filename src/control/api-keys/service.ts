@@ -32,7 +32,7 @@ const keysPerUser = 500
 /** Most keys of an organization, so that all its keys fit in one answer. */
 const keysPerOrganization = 10_000
 
-/** These names cannot be used in a path: `GET /api-keys/current` means another key, and URL parsers remove dots. */
+/** Names that cannot be used in a path: `GET /api-keys/current` means another key, and URL parsers remove dots. */
 const unreachable = ['current', '.', '..']
 
 const asView = (key: ApiKey) => ({
@@ -45,7 +45,9 @@ const asView = (key: ApiKey) => ({
   userId: key.userId,
 })
 
-/** A key needs the permission to manage keys. A signed-in user may always manage their own keys. */
+/**
+ * Throws 403 for an API key without the permission to manage keys. A signed-in user may always manage their own keys.
+ */
 const checkManagesOwn = (caller: Caller) => {
   if (caller.keyName !== undefined) checkManages(caller)
 }

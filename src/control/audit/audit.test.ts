@@ -381,7 +381,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     assert.deepEqual(await targets({ ...all, 'actorId[eq]': userId('member') }), [])
   })
 
-  test('200 pages by number with the total, and a call that is served no more is an update of something else', async () => {
+  test('200 pages by number, with the total; a call that is no longer served counts as an update of `other`', async () => {
     await using app = await startControl()
     await writeFive(app)
     assert.equal((await read(app.as('owner'))).total, 5)

@@ -6,7 +6,7 @@ import { type AuditQuery, filteredTexts } from './schemas.ts'
 
 type Condition = ReturnType<Sql>
 
-/** PostgreSQL stores only years of four digits. */
+/** Reads a time. PostgreSQL stores only years of four digits. */
 const readTime = (name: string, text: unknown): Date => {
   const time = new Date(text as string)
   const year = time.getUTCFullYear()
@@ -15,8 +15,8 @@ const readTime = (name: string, text: unknown): Date => {
 }
 
 /**
- * Rows whose call has one of these words. A call that is not in the table counts as its last resort (`scenarioOf`), so where
- * that fits, all rows fit but those of the other calls.
+ * Condition for rows whose call has one of these words. A call that is not in the table has the words `other` and
+ * `update`. If those match, the condition is that the call is none of the table's other calls.
  */
 const hasWord = (sql: Sql, word: 'action' | 'targetType', values: readonly string[]): Condition => {
   const fits = (call: string) => values.includes(scenarioOf(call)[word])
@@ -34,7 +34,7 @@ const fieldIs = (sql: Sql, field: string, values: readonly string[]): Condition 
   return sql`id::text = any(${values}::text[])`
 }
 
-/** The conditions of a query, each with `and` before it. 400 for a time that is none. */
+/** The conditions of a query, each with `and` before it. Throws 400 for an invalid time. */
 export const conditionsOf = (sql: Sql, query: AuditQuery): Condition => {
   const listed = (name: `${string}[${string}]`): string[] | undefined => {
     const given = query[name]

@@ -1,4 +1,4 @@
-// `/audit`: who changed what, from where, and with what result.
+// The endpoints `/audit`: who changed what, from where, and with what result.
 import { type ControlRoute, route } from '../auth/route.ts'
 import { listScenarios } from './scenarios.ts'
 import { AuditPage, AuditQuery, AuditScenarios, OrganizationId, ServerAuditQuery } from './schemas.ts'

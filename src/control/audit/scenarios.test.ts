@@ -5,17 +5,17 @@ import { auditedCalls, scenarioOf } from './scenarios.ts'
 import { subjectOf } from './subject.ts'
 import { leavesRow } from './trail.ts'
 
-/** Rows of our own pages, which are no endpoints. */
+/** Calls of our own pages that leave audit rows without being endpoints. */
 const pages = ['GET /auth/sso/callback']
 
 suite('GET /audit/scenarios: the words of the audit log', () => {
-  test('every call that leaves a row has its words, and no other call has', async () => {
+  test('every call that leaves an audit row has its words in the table, and no other call has', async () => {
     await using app = await startControl()
     const calls = app.app.routes.filter(leavesRow).map((route) => subjectOf(route, {}).action)
     assert.deepEqual([...calls, ...pages].sort(), [...auditedCalls].sort())
   })
 
-  test('200 lists the actions of each kind of thing once, to any user', async () => {
+  test('200 lists the actions of each target type once, to any user', async () => {
     await using app = await startControl()
     const { status, body } = await app.as('viewer').get('/audit/scenarios')
     assert.equal(status, 200)

@@ -1,5 +1,5 @@
-// What each call does, in the words of the public API: the kind of thing it acts on, and the action. The log stores the call
-// itself; these words are looked up when it is read.
+// The words of the public API for each call: the type of its target, and the action. The log stores only the call; its
+// words are looked up when a row is read.
 import type { AuditEntry } from './schemas.ts'
 
 export const targetTypes = [
@@ -122,13 +122,13 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 
 export const auditedCalls: readonly string[] = Object.keys(scenarios)
 
-/** A call that an older version logged, and that is served no more, counts as an update of something else. */
+/** The words for a call. A call of an older version that is no longer served counts as an update of `other`. */
 export const scenarioOf = (call: string): Pick<AuditEntry, 'targetType' | 'action'> => {
   const [targetType, action] = scenarios[call] ?? ['other', 'update']
   return { targetType, action }
 }
 
-/** The actions of each kind of thing, for `GET /audit/scenarios`. */
+/** The actions of each target type, for `GET /audit/scenarios`. */
 export const listScenarios = (): { targetType: string; actions: string[] }[] =>
   targetTypes.flatMap((targetType) => {
     const actions = Object.values(scenarios).flatMap(([type, action]) => (type === targetType ? [action] : []))

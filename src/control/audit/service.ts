@@ -9,7 +9,7 @@ import type { Trail } from './trail.ts'
 
 export type AuditParts = Pick<Parts, 'database'> & { trail: Pick<Trail, 'settled'> }
 
-/** Several problems share a code; the first of them has the general sentence. */
+/** The general sentence of a problem code. If several problems share a code, the first one has the general sentence. */
 const meaningOf = (status: number | null, code: string): string =>
   Object.values(problems).find(([itsStatus, itsCode]) => itsStatus === status && itsCode === code)?.[2] ?? code
 

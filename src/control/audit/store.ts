@@ -16,7 +16,7 @@ export type Entry = {
   action: string
   params: Record<string, string>
   targets: string[]
-  /** `null`: the call is still running, or its process was killed during it. */
+  /** The status of the answer. `null`: the call is still running, or its process was killed during it. */
   status: number | null
   code: string | null
 }
@@ -40,8 +40,9 @@ export type EntryRow = {
 }
 
 /**
- * `alone`: uses a transaction of its own that does not wait for the disk. PostgreSQL writes its log in order, so a later change
- * of the same request cannot become durable before this row (docs/adr/0015-an-audit-row-before-the-write.md).
+ * Inserts the audit row of a call. `alone`: uses a transaction of its own that does not wait for the disk. PostgreSQL
+ * writes its log in order, so a later change of the same request cannot become durable before this row
+ * (docs/adr/0015-an-audit-row-before-the-write.md).
  */
 export const insertEntry = async (sql: Sql, entry: Entry, alone?: 'alone'): Promise<number> => {
   const [row] = await sql<[{ id: number }]>`
@@ -58,7 +59,7 @@ export const insertEntry = async (sql: Sql, entry: Entry, alone?: 'alone'): Prom
 
 type Outcome = Pick<Entry, 'organizationId' | 'targets' | 'status' | 'code'>
 
-/** Returns false if there is no such row. */
+/** Writes the outcome of a call into its audit row. Returns false if there is no such row. */
 export const completeEntry = async (sql: Sql, id: number, outcome: Outcome): Promise<boolean> => {
   const { count } = await sql`
     with hasty as (select set_config('synchronous_commit', 'off', true))
@@ -72,10 +73,10 @@ export const deleteEntry = async (sql: Sql, id: number): Promise<void> => {
   await sql`delete from audit_log where id = ${id}`
 }
 
-/** `organizationId` undefined: the rows of the whole server. */
+/** The filters of a listing. `organizationId` undefined: the rows of the whole server. */
 type Filter = { organizationId: string | undefined; query: AuditQuery }
 
-/** `after`: only rows after this one, in the order of the listing. */
+/** A page of a listing. `after`: only rows after this one, in the order of the listing. */
 type Listing = Filter & { after: { at: string; id: number } | undefined; skipped: number }
 
 const where = (sql: Sql, { organizationId, query }: Filter) => sql`
@@ -86,7 +87,7 @@ export const countEntries = async (sql: Sql, filter: Filter): Promise<number> =>
   return count
 }
 
-/** Lists rows, newest first. */
+/** Lists audit rows, newest first. */
 export const listEntries = async (
   sql: Sql,
   { after, skipped, ...filter }: Listing,

@@ -26,10 +26,12 @@ export type Trail = {
   settled: () => Promise<void>
 }
 
-/** These calls write their audit row in their own transaction. If that is rolled back, the row is written with the answer. */
+/**
+ * Calls that write their audit row in their own transaction. If it is rolled back, the row is written with the answer.
+ */
 export const tellThemselves: ReadonlySet<string> = new Set(['POST /sandbox', 'POST /sandbox/:sandboxIdOrName/fork'])
 
-/** These calls may read while their audit row is written. They await `told` before they write anything. */
+/** Calls that may read while their audit row is written. They await `told` before they write anything. */
 export const readFirst: ReadonlySet<string> = new Set([
   'POST /sandbox/:sandboxIdOrName/pause',
   'POST /sandbox/:sandboxIdOrName/start',
@@ -41,7 +43,7 @@ const mostOnTheirWay = 100
 /** Clients call this endpoint all day to signal activity. It changes nothing that deserves an audit row. */
 const chatter = new Set(['POST /sandbox/:sandboxIdOrName/last-activity'])
 
-/** These routes make a credential although they are a GET. */
+/** Routes that make a credential although they are a GET. */
 const makesCredential = new Set([
   'GET /object-storage/push-access',
   'GET /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url',
@@ -49,7 +51,7 @@ const makesCredential = new Set([
 
 const nameOf = ({ method, path }: ControlRoute) => `${method} ${path}`
 
-/** Services of our own leave no rows, and neither do strangers. */
+/** Callers whose calls leave no audit rows: our own services, and strangers. */
 const withoutUser: readonly string[] = ['public', 'proxy', 'runner', 'collector']
 
 /** Whether calls of a route leave a row: the writes of users. */
@@ -181,8 +183,8 @@ const organizationOf = (call: object): string | null => {
 }
 
 /**
- * Organization for the row of a call that never ran: the caller's own. Attempts in another organization have none, and only the
- * operator reads them.
+ * The organization for the row of a call that never ran: the caller's own. An attempt in another organization has none,
+ * so only the operator can read its row.
  */
 const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Caller): string | null => {
   const own = caller.organization.id
@@ -191,7 +193,7 @@ const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Cal
   return needs === 'user' || needs === 'admin' ? null : own
 }
 
-/** Organization that the answer names, for a write that has none before: for example an accepted invitation. */
+/** The organization that an answer names, for a write that has none before: for example an accepted invitation. */
 const organizationInAnswer = ({ path }: ControlRoute, answer: unknown): string | null => {
   const { id, organizationId } = (answer ?? {}) as { id?: string; organizationId?: string }
   return organizationId ?? (path === '/organizations' ? (id ?? null) : null)

@@ -2,13 +2,19 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Problem } from '#src/problems.ts'
 
-/** RFC 6750 §2.1. A token longer than any of ours is not hashed, looked up or logged; directories make long ones. */
+/**
+ * Reads the bearer token (RFC 6750 §2.1). A token longer than any of ours is not hashed, looked up or logged; some
+ * directories make long ones.
+ */
 export const readBearer = (headers: IncomingHttpHeaders): string | undefined => {
   const [, token] = /^Bearer +([A-Za-z0-9\-._~+/]{1,8192}=*)$/i.exec(headers.authorization ?? '') ?? []
   return token
 }
 
-/** Three base64url parts, the first beginning like `{"`: such a token is never tried as a key. */
+/**
+ * Whether a token is shaped like a JWT: three base64url parts, the first beginning like `{"`. A JWT is never tried as a
+ * key.
+ */
 export const isJwt = (token: string): boolean => /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.test(token)
 
 const organizationHeaders = ['x-daytona-organization-id', 'x-service-organization-id'] as const

@@ -16,7 +16,10 @@ export const lockMembership = async (sql: Transaction, organizationId: string): 
   if (!found) throw new Problem('not_found')
 }
 
-/** The guard has seen an owner, but the caller may have lost that role while waiting for the lock. */
+/**
+ * Throws if the caller is no longer an owner. The guard has seen an owner, but the role may be lost while the call
+ * waited for the lock.
+ */
 const checkStillOwner = async (sql: Sql, organizationId: string, { user }: Caller): Promise<void> => {
   if (user.systemRole === 'admin') return
   const [owner] = await sql`

@@ -17,10 +17,16 @@ import { Problem } from '#src/problems.ts'
 import { type Claims, readClaims } from './claims.ts'
 import { keyFetcher } from './fetch-keys.ts'
 
-/** Public-key algorithms only: with a shared secret, or without a signature, anybody who can check a token can make one. */
+/**
+ * Only public-key algorithms: with a shared secret, or without a signature, anybody who can check a token could make
+ * one.
+ */
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const
 
-/** RFC 9068 names access tokens `at+jwt`; most issuers write `JWT` or nothing. Tokens for other purposes have other types. */
+/**
+ * The accepted types of tokens. RFC 9068 names access tokens `at+jwt`; most issuers write `JWT` or nothing. Tokens for
+ * other purposes have other types.
+ */
 const types = [undefined, 'jwt', 'at+jwt', 'application/at+jwt']
 
 const cacheMilliseconds = 10 * 60 * 1000
@@ -44,7 +50,10 @@ const keysOf = (issuer: string, { keyCooldownSeconds }: IdentitySettings): JWTVe
     cacheMaxAge: cacheMilliseconds,
   })
 
-/** Checks, before any signature is verified, whether a key should be fetched. A token with anything unusual is refused. */
+/**
+ * Finds the issuer of a token before its signature is verified, so that keys are fetched only for plausible tokens. A
+ * token with anything unusual is refused.
+ */
 const findIssuer = (token: string): string | undefined => {
   try {
     const { alg, typ } = decodeProtectedHeader(token)
@@ -55,7 +64,7 @@ const findIssuer = (token: string): string | undefined => {
   }
 }
 
-/** Two keys may share an id, or have none. The few candidates are tried one by one. */
+/** Tries the few keys that may have signed a token, one by one: two keys may share an id, or have none. */
 const verifyByAny = async (error: errors.JWKSMultipleMatchingKeys, verify: (key: CryptoKey) => Promise<JWTPayload>) => {
   let tried = 0
   for await (const key of error) {

@@ -3,7 +3,9 @@ import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 
 export const newKey = (): string => `dtn_${randomBytes(32).toString('hex')}`
 
-/** Lower-case hex. Keys, and other secrets that are only compared, are stored only in this form. */
+/**
+ * The hash of a key in lower-case hex. Keys, and other secrets that are only compared, are stored only in this form.
+ */
 export const hashKey = (key: string): string => hash('sha256', key, 'hex')
 
 /** Compares two hashes in constant time. */

@@ -30,7 +30,7 @@ type KeyRow = {
   organization: OrganizationRow
 }
 
-/** Rows inside a row come as JSON, where dates are text. This turns them back into dates. */
+/** Turns texts back into dates in a row that was read as JSON inside another row. */
 export const withDates = <Row extends object>(row: Row): Row =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [

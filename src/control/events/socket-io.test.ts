@@ -11,7 +11,7 @@ import { keys, organizations, userId } from '#test/control/people.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 import { openRunning } from '../open-running.ts'
 
-/** A client that stores the messages it receives, and can wait for the next one. */
+/** Connects a client that stores the messages it receives, and can wait for the next one. */
 const connect = async (base: string, query = 'EIO=4&transport=websocket') => {
   const socket = new WebSocket(`${base.replace('http', 'ws')}/api/socket.io/?${query}`)
   const heard: string[] = []

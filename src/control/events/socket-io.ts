@@ -16,7 +16,7 @@ import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 const pongMilliseconds = 20_000
 const signInMilliseconds = 10_000
 
-/** A client with this many unsent bytes counts as not reading. */
+/** Most unsent bytes of a client. A client with more counts as not reading. */
 const mostBufferedBytes = 1024 * 1024
 /** Longest message from a client, in bytes. */
 const longestMessage = 16 * 1024
@@ -24,7 +24,7 @@ const longestMessage = 16 * 1024
 /** Looks up the holder of a credential, under the rate limit for failed attempts. */
 type TryCredential = (find: () => Promise<string | undefined>) => Promise<string | undefined>
 
-/** Engine.IO's packet kinds, and Socket.IO's inside of `message`. */
+/** The packet kinds of Engine.IO, and those of Socket.IO inside of `message`. */
 const packet = { open: '0', ping: '2', pong: '3', connect: '40', disconnect: '41', event: '42', refusal: '44' } as const
 
 const SignIn = Compile(Type.Object({ token: Type.String({ minLength: 1, maxLength: 8192 }) }))

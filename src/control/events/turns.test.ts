@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { createTurns } from './turns.ts'
 
-/** Work that runs until the test releases it. */
+/** Makes work that runs until the test releases it. */
 const held = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { work: () => promise, letGo: () => resolve() }

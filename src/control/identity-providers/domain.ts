@@ -13,7 +13,10 @@ const asDomain = (text: string): string | undefined => {
   return pattern.test(domain) ? domain : undefined
 }
 
-/** Sorted and without repetitions, so that concurrent claims of several domains lock in the same order. */
+/**
+ * Reads domains. Sorts them and removes duplicates, so that concurrent claims of several domains lock in the same
+ * order.
+ */
 export const readDomains = (given: readonly string[]): string[] => {
   const domains = given.map((text) => {
     const domain = asDomain(text.trim())

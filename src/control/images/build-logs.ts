@@ -11,10 +11,13 @@ const mostBytes = 1024 * 1024
 const keptDays = 7
 const lookEveryMs = 500
 const longestFollowMs = 60 * 60_000
-/** Pieces of a log that one query reads. */
+/** Number of pieces of a log that one query reads. */
 const piecesAtOnce = 100
 
-/** Ignores text about an image that does not exist, or that belongs to another runner or region. */
+/**
+ * Stores a piece of a log. Ignores text about an image that does not exist, or that belongs to another runner or
+ * region.
+ */
 export const addBuildLog = async (
   { database, clock }: Pick<RunningParts, 'database' | 'clock'>,
   runner: { id: string; regionId: string },
@@ -42,7 +45,7 @@ export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
       and not exists (select from images where images.name = build_logs.image and images.wanted)`
 }
 
-/** Followers of build logs: each organization, all, and the share each always gets. */
+/** Followers of build logs: most per organization, most in total, and the share that each organization always gets. */
 const followers = new Budget({ each: 50, all: 200, sure: 4 })
 
 const pieces = async function* (

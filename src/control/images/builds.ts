@@ -9,10 +9,13 @@ import type { Sql } from '../storage/database.ts'
 import { forgetBuildLog } from './build-logs.ts'
 import { insertImage, writeWanted } from './image-store.ts'
 
-/** No image of a snapshot has a name with this prefix. */
+/** Prefix of the names of built images. No image of a snapshot has a name with this prefix. */
 const prefix = 'build-'
 const keptHours = 24
-/** Most builds that an organization keeps; the oldest requests are dropped first. Builds in use by sandboxes are not dropped. */
+/**
+ * Most builds that an organization keeps. Builds that were requested longest ago are dropped first, but none in use by
+ * sandboxes.
+ */
 const mostKept = 500
 /** Most builds of an organization, including builds that runners have not removed yet. */
 const mostBuilds = 1000
@@ -24,7 +27,10 @@ const mostGiB = 30
 
 type Build = { organizationId: string; regionId: string; definition: Definition }
 
-/** The name hashes the Dockerfile, its files and its base snapshots: a change of any of them is another image. */
+/**
+ * The name of a build: a hash of the Dockerfile, its files and its base snapshots. A change of any of them makes
+ * another image.
+ */
 const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, snapshots } }: Build): string => {
   const below = snapshots === undefined ? [] : [snapshots]
   const text = JSON.stringify([organizationId, regionId, dockerfile, ...(contexts?.hashes ?? []), ...below])

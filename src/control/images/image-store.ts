@@ -26,13 +26,19 @@ const columns = (sql: Sql) => sql`
   images.name, images.source, images.region_id as "regionId", images.runner_id as "runnerId",
   images.base, images.max_gib as "maxGiB", images.wanted, images.digest, images.progress`
 
-/** An image is needed by a snapshot, by an image based on it, or by a sandbox that could not start again without it. */
+/**
+ * Condition for images that are needed: by a snapshot, by an image based on them, or by a sandbox that could not start
+ * again without them.
+ */
 const isNeeded = (sql: Sql) => sql`
   (images.wanted or exists (select from images above where above.base = images.name)
     or exists (select from sandboxes where sandboxes.image = images.name
       and state not in ('destroyed', 'build_failed')))`
 
-/** A runner can have all images of its region, and lists their names in one message, which is bounded (`runner-link/link.ts`). */
+/**
+ * Most images of a region. A runner can have all of them, and lists their names in one message, which is bounded
+ * (`runner-link/link.ts`).
+ */
 const mostOfRegion = 50_000
 
 const checkRoomFor = async (sql: Sql, regionId: string): Promise<void> => {
@@ -101,7 +107,10 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
   return row && asAssignment(row)
 }
 
-/** The runner has the image, its config is known (not needed for a copied disk), and no snapshot or sandbox waits for it. */
+/**
+ * Condition for images that are complete on a runner: it has the image, the config is known (not needed for a copied
+ * disk), and no snapshot or sandbox waits for it.
+ */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
     and (images.config is not null or (images.base is not null and images.source @> '{"isMade": true}'))
@@ -113,7 +122,10 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
 /** Most images listed with their source, which can be 256 KiB each. The others are listed once these are made. */
 const mostUnsettled = 100
 
-/** The assignments of a runner's images. Images that it has, or must remove, are listed without their source. */
+/**
+ * Lists the assignments of a runner's images. Images that the runner has, or must remove, are listed without their
+ * source.
+ */
 export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettled): Promise<ImageAssignment[]> => {
   // Images to make are listed in turns: the first of each organization, then the second of each.
   const rows = await sql<AssignedImageRow[]>`

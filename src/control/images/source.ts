@@ -38,7 +38,7 @@ export const readReference = (text: string): string => {
   return digest === undefined ? `${repository}:${tag ?? 'latest'}` : `${repository}@${digest}`
 }
 
-/** Checks only the form of the hashes. The runner finds out whether the files exist. */
+/** Reads a definition. Checks only the form of its hashes. The runner finds out whether the files exist. */
 export const readDefinition = (
   { dockerfileContent, contextHashes: hashes = [] }: CreateBuildInfo,
   organizationId: string,

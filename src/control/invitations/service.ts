@@ -35,7 +35,7 @@ type AsOwnerOf = { caller: Caller; organization: Organization }
 const daysOpen = 7
 const day = 86_400_000
 const mostPending = 1000
-/** These mails go to strangers in the name of this server, so their number is limited. */
+/** Most mails in a day. They go to strangers in the name of this server, so their number is limited. */
 const mostInADay = { ofOrganization: 1000, toAddress: 10 }
 
 const asOwner = ({ caller, organization }: AsOwnerOf) => ({ caller, organizationId: organization.id })

@@ -42,7 +42,10 @@ const insert = async (
   return row!
 }
 
-/** Skips keys that this server cannot decrypt: a process with the right encryption key may still use them. */
+/**
+ * Decrypts the keys that this server can decrypt. Others are skipped: a process with the right encryption key may still
+ * use them.
+ */
 const readable = ({ encryption }: KeyParts, rows: readonly Row[]): { row: Row; text: string }[] =>
   rows.flatMap((row) => {
     try {

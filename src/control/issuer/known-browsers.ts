@@ -22,7 +22,7 @@ export type KnownBrowser = {
 export type KnownBrowsers = {
   /** The browser that asks; `undefined` if nobody has signed in with it. Reads only the cookie, never accounts. */
   find: (request: IncomingMessage) => Promise<KnownBrowser | undefined>
-  /** After a sign-in, sets the cookie that makes the browser known for this account. */
+  /** Sets the cookie that makes the browser known for this account. Called after a sign-in. */
   mark: (response: ServerResponse, account: string) => Promise<void>
 }
 

@@ -8,7 +8,10 @@ const style =
   'border-radius:.4rem}button{background:#1b1f24;color:#fff;cursor:pointer}button.no{background:#fff;color:#1b1f24}' +
   'code{font-size:1.4rem;letter-spacing:.1em}.wrong{color:#a40e26}'
 
-/** No scripts, no fetches, no framing. `form-action` names redirect targets too, because browsers also check those. */
+/**
+ * The content security policy: no scripts, no fetches, no framing. `form-action` names redirect targets too, because
+ * browsers also check those.
+ */
 export const contentSecurityPolicy = [
   "default-src 'none'",
   `style-src 'sha256-${createHash('sha256').update(style).digest('base64')}'`,

@@ -10,7 +10,10 @@ const memoryKiB = 19_456
 const passes = 2
 const tagLength = 32
 
-/** Each hash needs a thread and 19 MiB. Known browsers have their own lane, so they never wait behind new ones. */
+/**
+ * Queues of hashing, which needs a thread and 19 MiB for each password. Known browsers have a queue of their own, so
+ * they never wait behind new ones.
+ */
 const lanes = { known: new FairQueue({ atOnce: 1 }), other: new FairQueue({ atOnce: 2 }) }
 export type HashingLane = keyof typeof lanes
 
@@ -57,7 +60,10 @@ export const checkPassword = (password: string): void => {
   }
 }
 
-/** 20 letters and digits in groups, without those that are easily confused: about 98 bits. */
+/**
+ * Makes a password: 20 letters and digits in groups, without those that are easily confused. It has about 98 random
+ * bits.
+ */
 export const newPassword = (): string => {
   const letters = 'abcdefghijkmnpqrstuvwxyz23456789'
   const text = [...randomBytes(20)].map((byte) => letters[byte % letters.length]).join('')
@@ -76,7 +82,7 @@ export const findAccount = async (sql: Sql, email: string): Promise<Account | un
   return row
 }
 
-/** The id of the account if the password is right. Takes the same time if there is no account. */
+/** Returns the id of the account if the password is right. Takes the same time if there is no account. */
 export const signsInTo = async (
   account: Account | undefined,
   password: string,

@@ -18,10 +18,13 @@ const sessionCookie = 'alcove_session'
 
 const minute = 60
 const day = 24 * 60 * minute
-/** Lifetime of every record without an account. Equal for all, so the record that expires first is the oldest (records.ts). */
+/**
+ * Lifetime in milliseconds of a record without an account. Equal for all, so the record that expires first is the
+ * oldest (records.ts).
+ */
 const begun = 15 * minute
 
-/** Scopes do not limit what a token may do: its holder acts as the user. */
+/** The scopes that clients may request. They do not limit what a token may do: its holder acts as the user. */
 const scope = 'openid profile email offline_access'
 
 export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider => {

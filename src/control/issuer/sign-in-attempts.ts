@@ -22,7 +22,7 @@ export const allowed = {
   sourceAndName: 10,
   /** Wrong tries from one source with a name that is being attacked. */
   sourceAndAttackedName: 3,
-  /** Failures of one name in an hour, from new browsers anywhere, before it counts as attacked. */
+  /** Failures of one name in an hour, from all new browsers, after which the name counts as attacked. */
   attackedAfter: 50,
 }
 

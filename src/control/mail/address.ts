@@ -3,7 +3,10 @@ import { Problem } from '#src/problems.ts'
 
 const longest = 254
 
-/** RFC 5322's dot-atom and plain host names. No quoting, so no part of an address has a meaning in a header. */
+/**
+ * The form of an address: RFC 5322's dot-atom and a plain host name. Quoting is not allowed, so no part of an address
+ * has a meaning in a header.
+ */
 const address =
   /^(?=.{1,64}@)[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*@([a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*)$/
 

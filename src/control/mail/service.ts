@@ -9,7 +9,7 @@ const mostWaiting = 10_000
 /** A user may have queued at most a ninth of the free places: 1,000 for a single user, and many users never take all places. */
 const share = 9
 
-/** Characters that would end a header. Checked here even though the caller should have refused them. */
+/** Characters that would end a header. Checked here too, even though the caller should have refused them. */
 const breaksHeader = /[\p{Cc}\p{Zl}\p{Zp}]/u
 
 /** Queues a mail, which is sent only if the transaction commits. Nudge the outbox after that. */

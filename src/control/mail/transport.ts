@@ -4,7 +4,7 @@ import type { Logger } from '#src/kit/log.ts'
 import type { SmtpAddress } from '#src/kit/smtp-address.ts'
 
 export type OutgoingMail = {
-  /** Stays the same for every attempt, so that a receiver of two copies can recognize them. */
+  /** Id of the mail. It is the same for every attempt, so that a receiver of two copies can recognize them. */
   id: string
   recipient: string
   subject: string

@@ -2,7 +2,7 @@
 import type { Sql } from '#src/control/storage/database.ts'
 import type { MeterReading, MeterSample } from '#src/wire/meter-reading.ts'
 
-/** Least time between two stored samples of a sandbox. Samples that come sooner are dropped. */
+/** Least seconds between two stored samples of a sandbox. Samples that come sooner are dropped. */
 const leastSeconds = 5
 
 const ago = (now: Date, seconds: number) => new Date(now.getTime() - seconds * 1000)
@@ -29,7 +29,7 @@ export const insertSamples = async (
 
 export type MeterRow = Omit<MeterReading, 'diskUsed'> & { at: Date; diskUsed: number | null }
 
-/** Each row is the mean of the samples within `seconds` seconds, at the time of the last sample. */
+/** Lists means. Each row is the mean of the samples within `seconds` seconds, at the time of the last sample. */
 export const listMeans = (
   sql: Sql,
   sandboxId: string,

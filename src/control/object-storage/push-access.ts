@@ -59,7 +59,8 @@ const readGrant = ({ encryption }: RunningParts, sessionToken: string): Grant | 
 }
 
 /**
- * What the gate needs to check a signature. The gate asks for every call, so revoked credentials stop working within a second.
+ * Answers the gate what it needs to check a signature. The gate asks for every call, so revoked credentials stop
+ * working within a second.
  */
 export const answerUpload = async (
   parts: RunningParts,

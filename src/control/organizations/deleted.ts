@@ -5,8 +5,8 @@ import type { Sql, Transaction } from '../storage/database.ts'
 export type DeletedOrganization = { id: string; deletedBy: string; deletedAt: Date }
 
 /**
- * How long the id of a deleted organization is kept. Transactions that began before the deletion end within this time,
- * and until then one of them may still add rows.
+ * Minutes for which the id of a deleted organization is kept. Transactions that began before the deletion end within
+ * this time, and until then one of them may still add rows.
  */
 const keptMinutes = 5
 const atOneTime = 20

@@ -6,7 +6,9 @@ import { readFutureDate } from '../future-date.ts'
 import { findRegion } from '../regions/service.ts'
 import { changeOrganization, type OrganizationParts } from './change.ts'
 
-/** Sandboxes and quotas depend on the default region, so it can be changed only where the operator allows that. */
+/**
+ * Sets the default region. Sandboxes and quotas depend on it, so it can be changed only where the operator allows that.
+ */
 export const setDefaultRegion = async (
   parts: OrganizationParts,
   organizationId: string,
@@ -31,7 +33,7 @@ export const setSwitch = (
   value: boolean,
 ): Promise<void> => changeOrganization(parts, organizationId, () => ({ [name]: value }))
 
-/** The name `otel` is reserved: telemetry has an endpoint of its own, which keeps secrets. */
+/** The reserved name of a setting: telemetry has an endpoint of its own, which keeps secrets. */
 const reserved = 'otel'
 
 export const setExperimentalConfig = async (

@@ -7,7 +7,10 @@ import { type NextNetwork, readNextNetworks } from './routes-of-host.ts'
 
 type Interfaces = NodeJS.Dict<Pick<NetworkInterfaceInfo, 'address' | 'cidr'>[]>
 
-/** A network with a shorter prefix is too large to be a local network and is ignored. */
+/**
+ * Shortest prefix of a local network. A network with a shorter prefix is too large to be a local network and is
+ * ignored.
+ */
 const shortest = { ipv4: 8, ipv6: 32 }
 
 /** Reads the networks of this host. Lists only public networks, because private ones are refused anyway. */

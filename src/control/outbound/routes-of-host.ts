@@ -30,7 +30,7 @@ const isUsed = (flags: number) => (flags & 0x1) !== 0 && (flags & 0x200) === 0
 
 const bytesOf = (hex: string) => hex.match(/../g)?.map((byte) => Number.parseInt(byte, 16)) ?? []
 
-/** `010200C0` is 192.0.2.1, because the bytes are in the byte order of the machine. */
+/** The IPv4 address of a hex text. `010200C0` is 192.0.2.1, because the bytes are in the byte order of the machine. */
 const ipv4Of = (hex: string) => bytesOf(hex).reverse().join('.')
 
 const ipv6Of = (hex: string) => hex.match(/.{4}/g)?.join(':') ?? ''

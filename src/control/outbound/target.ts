@@ -41,7 +41,10 @@ const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[
   return addresses
 }
 
-/** A single error for unknown names and refused addresses, so that a caller cannot find out internal names. */
+/**
+ * The error for unknown names and refused addresses. It is the same for both, so that a caller cannot find out internal
+ * names.
+ */
 const notPublic = (host: string, cause?: unknown) =>
   new OutboundError('not_public', `The host ${host} is not on the public Internet.`, { cause })
 

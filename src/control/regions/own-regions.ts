@@ -34,7 +34,7 @@ const addresses = {
 type Field = keyof typeof addresses
 type Addresses = { [F in Field]?: string | null }
 
-/** The URLs that the body contains, after validation. */
+/** Reads and checks the URLs of the body. */
 const readAddresses = (body: Addresses): Addresses => {
   const fields = (Object.keys(addresses) as Field[]).filter((field) => body[field] !== undefined)
   return Object.fromEntries(

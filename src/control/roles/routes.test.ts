@@ -21,7 +21,7 @@ const addBuilder = async (app: TestControl, roleId: string) =>
 const keyListsOf = async (app: TestControl, key: string): Promise<string[]> =>
   (await app.with(key).get('/api-keys/current')).body.permissions
 
-/** Names that are invalid or could mislead a reader. */
+/** Names that must be refused, because they are invalid or could mislead a reader. */
 const noNames = ['', '  ', 'a\nb', 'nul\u0000', '<i>x</i>', 'http://x', 'www.x', '\u202egnp', 'x'.repeat(256), 7, null]
 
 suite('POST /organizations/{organizationId}/roles', () => {

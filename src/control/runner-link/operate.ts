@@ -60,14 +60,17 @@ const asView = ({ started, ...runner }: RunnerView) => ({
 export const viewRunners = async ({ database }: RunningParts, regionId?: string) =>
   (await listRunners(database.sql, { regionId: regionId ?? null })).map(asView)
 
-/** 404 if there is no such runner. */
+/** Finds a runner. Throws 404 if it does not exist. */
 export const viewRunner = async ({ database }: RunningParts, id: string) => {
   const [runner] = await listRunners(database.sql, { id })
   if (runner === undefined) throw noSuchRunner()
   return asView(runner)
 }
 
-/** The runner that has the disk of a sandbox, of any organization. 404 if there is no such sandbox, or it is on no runner. */
+/**
+ * Finds the runner that has the disk of a sandbox of any organization. Throws 404 if there is no such sandbox, or if it
+ * is on no runner.
+ */
 export const viewRunnerOf = async (parts: RunningParts, sandboxId: string) => {
   const [sandbox] = await parts.database.sql<[{ runner_id: string | null }?]>`
     select runner_id from sandboxes where id = ${sandboxId} and state in ${parts.database.sql(statesHoldingDisk)}`
@@ -75,7 +78,10 @@ export const viewRunnerOf = async (parts: RunningParts, sandboxId: string) => {
   return viewRunner(parts, sandbox.runner_id)
 }
 
-/** An unschedulable (drained) runner gets no new sandboxes. Its existing sandboxes stay and can be used. */
+/**
+ * Drains a runner or ends the draining. A drained (unschedulable) runner gets no new sandboxes; its existing sandboxes
+ * stay and can be used.
+ */
 export const scheduleRunner = async (parts: RunningParts, id: string, unschedulable: boolean) => {
   const { database, clock } = parts
   if (!(await writeDrained(database.sql, id, unschedulable, clock.now()))) throw noSuchRunner()

@@ -3,11 +3,11 @@
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
-/** A runner whose last heartbeat is before this moment is silent. */
+/** The moment before which a last heartbeat makes a runner silent. */
 export const silentBefore = ({ clock, options }: Pick<RunningParts, 'clock' | 'options'>): Date =>
   new Date(clock.now().getTime() - options.leaseSeconds * 1000)
 
-/** A runner that is silent for longer is not expected to come back. */
+/** Seconds after which a silent runner is not expected to come back. */
 const backWithinSeconds = 24 * 3600
 
 /**

@@ -119,7 +119,7 @@ export const reserveRunner = async (
 const said: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
 
 /**
- * The problem if no ready runner has the image. An image in another region can never arrive here: 400.
+ * Returns the problem if no ready runner has the image. An image in another region can never arrive here: 400.
  * Otherwise a retry may succeed, for example when the only runner with a sandbox's snapshot is back.
  */
 const nobodyHas = async (transaction: Transaction, { regionId, image }: { regionId: string; image: string }) => {

@@ -122,7 +122,7 @@ export type RunnerView = RunnerIdentity & {
   warm: number
 }
 
-/** At most 1,000 runners, oldest first. `id` and `regionId` select some of them. */
+/** Lists at most 1,000 runners, oldest first. `id` and `regionId` select some of them. */
 export const listRunners = async (
   sql: Sql,
   { id = null, regionId = null }: { id?: string | null; regionId?: string | null } = {},

@@ -5,10 +5,10 @@ import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
 import { findSnapshotByIdOrName } from './store.ts'
 
-/** Names looked up per definition. Further names are taken as images of registries. */
+/** Most names that are looked up per definition. Further names are taken as images of registries. */
 const mostNames = 100
 
-/** The shape of a snapshot's name. A name with a registry, a tag or a digest is never a snapshot. */
+/** The form of a snapshot's name. A name with a registry, a tag or a digest is never a snapshot. */
 const nameShape = /^[\w.-]{1,100}$/
 
 /**

@@ -17,7 +17,7 @@ import { ensureBuiltIn, insertSnapshot, moveSnapshots, removeSnapshot } from './
 type Event = MovingEvent | 'delete'
 type Ending = SnapshotState | 'stays' | 'gone'
 
-/** The whole of event × state, written out by hand, in the order of `snapshotStates`. */
+/** The expected ending for every event and state, written out by hand, in the order of `snapshotStates`. */
 const expected: Record<Event, Ending[]> = {
   // building, pending, pulling, snapshotting, active, inactive, error, build_failed, removing
   progress: ['building', 'pulling', 'pulling', 'snapshotting', 'stays', 'stays', 'stays', 'stays', 'stays'],

@@ -6,7 +6,7 @@ import { checkSnapshotName } from './name.ts'
 import { checkSnapshotQuota } from './quota.ts'
 import { insertSnapshot } from './write.ts'
 
-/** A snapshot of the disk of a sandbox, as large as the sandbox, on the runner where that disk is. */
+/** Writes a snapshot of the disk of a sandbox, as large as the sandbox, on the runner where that disk is. */
 export const writeSnapshotOf = async (
   transaction: Transaction,
   sandbox: SandboxRow,

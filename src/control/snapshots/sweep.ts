@@ -8,7 +8,7 @@ import type { RunningParts } from '../running.ts'
 import { statesInMaking } from './lifecycle.ts'
 import { moveSnapshots } from './write.ts'
 
-/** A snapshot in the making without progress for this long is given up. */
+/** Seconds without progress after which a snapshot in the making is given up. */
 const silentForSeconds = 3600
 
 /** Gives up snapshots without progress, and deactivates snapshots unused for longer than their organization's timeout. */

@@ -37,7 +37,10 @@ const checkMayBeLinked = (user: User): void => {
   checkIsNoOperator(user)
 }
 
-/** An operator manages every organization. One organization's provider must not decide who is an operator. */
+/**
+ * Throws for an operator, who manages every organization. One organization's provider must not decide who is an
+ * operator.
+ */
 const checkIsNoOperator = ({ systemRole }: User): void => {
   if (systemRole === 'admin') throw new Problem('sso_link_refused')
 }

@@ -6,7 +6,10 @@ export const attemptSeconds = 600
 
 const secretPattern = /^[\w-]{43}$/
 
-/** Cookies with `__Host-` cannot be set by other hosts or without TLS. Browsers accept the prefix over TLS only. */
+/**
+ * The name of the cookie. Cookies with `__Host-` cannot be set by other hosts or without TLS. Browsers accept the
+ * prefix over TLS only.
+ */
 const nameAt = (publicUrl: string) => (publicUrl.startsWith('https:') ? '__Host-alcove-sso' : 'alcove-sso')
 
 export const newSecret = (): string => randomBytes(32).toString('base64url')

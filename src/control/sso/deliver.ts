@@ -18,7 +18,9 @@ const send = (reply: FastifyReply, url: string) => {
   reply.status(302).header('location', url)
 }
 
-/** The token is in the fragment (behind `#`), which browsers never send to a server. */
+/**
+ * Returns the session. A browser gets the token in the fragment (behind `#`), which browsers never send to a server.
+ */
 export const deliverSession = (delivery: Delivery, session: Session): Session | undefined => {
   const { reply } = delivery
   protect(reply)

@@ -12,9 +12,9 @@ const timeColumns = {
 
 type History = keyof typeof timeColumns
 
-/** Rows deleted per statement, so that no other query waits long. */
+/** Most rows that one statement deletes, so that no other query waits long. */
 const rowsAtOnce = 5_000
-/** Rows that are sampled to find the organization with the most rows. */
+/** Number of rows that are sampled to find the organization with the most rows. */
 const sampledRows = 10_000
 
 export const deleteOld = async (sql: Sql, history: History, before: Date): Promise<void> => {

@@ -18,15 +18,15 @@ import {
   updateIdentity,
 } from './store.ts'
 
-/** True if the token has newer claims than those stored. A token older than the stored claims changes nothing. */
+/** Whether the token has newer claims than those stored. A token older than the stored claims changes nothing. */
 const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity): boolean =>
   saidAt !== undefined &&
   saidAt > known.saidAt &&
   (name !== known.name || (email !== undefined && (email !== known.email || emailVerified !== known.emailVerified)))
 
 /**
- * An address that an issuer has verified goes to its owner, even if an account has it for which only single sign-on
- * vouches.
+ * Gives an address to the person for whom the issuer has verified it, even if an account has it that only single
+ * sign-on vouches for.
  */
 const claimAddress = async (sql: Transaction, { email, emailVerified }: Claims, ownerId: string | undefined) => {
   if (email !== undefined && emailVerified) await freeAddress(sql, email, ownerId)

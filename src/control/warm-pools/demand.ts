@@ -3,12 +3,15 @@ import { randomUUID } from 'node:crypto'
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
-/** After this time a create counts only half. */
+/** Seconds after which a create counts only half. */
 const halfLifeSeconds = 300
-/** A pool is deleted when its demand is below this. */
+/** Least demand of a pool. A pool with less is deleted. */
 const least = 0.05
 
-/** After this many half-lives no demand is left. The limit also prevents an underflow in the database. */
+/**
+ * Most half-lives that are computed. After so many no demand is left. The limit also prevents an underflow in the
+ * database.
+ */
 const mostHalfLives = 100
 
 /** The demand of a pool after decay. A `demand_at` in the future (another clock was ahead) means no decay yet. */

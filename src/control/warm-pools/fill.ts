@@ -15,7 +15,9 @@ import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 import { fadedDemand } from './demand.ts'
 
-/** Most warm sandboxes that start at the same time. With this many of a region on their way, filling pauses. */
+/**
+ * Most warm sandboxes that start at the same time. While so many sandboxes of a region are starting, filling pauses.
+ */
 const atOnce = 2
 const poolsPerSweep = 100
 const againAfterSeconds = 60
@@ -100,7 +102,10 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
 
 type Next = { made?: SandboxRow | undefined; refused?: Problem; surplus: SandboxRow[] }
 
-/** A Problem means that no runner has room, and that nothing was written. Other errors are thrown. */
+/**
+ * Turns an error into a refusal. A Problem means that no runner has room, and that nothing was written. Other errors
+ * are thrown.
+ */
 const asRefusal = (error: unknown): Problem => {
   if (error instanceof Problem) return error
   throw error

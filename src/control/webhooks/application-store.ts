@@ -33,7 +33,10 @@ export const lockApplication = async (transaction: Transaction, organizationId: 
 
 export type Initialized = { applicationId: string } | { error: string; retryAt: Date }
 
-/** The retry count is 0 if the first attempt succeeds. Every failure and every further attempt adds 1. */
+/**
+ * Stores the result of an initialization. The retry count is 0 if the first attempt succeeds. Every failure and every
+ * further attempt adds 1.
+ */
 export const writeInitialization = async (
   sql: Sql,
   { organizationId, provider }: { organizationId: string; provider: ProviderKind },

@@ -20,7 +20,10 @@ const leaseSeconds = 20
 
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
 
-/** Take this lock to add to lanes or to end whole lanes. Deliveries that finish meanwhile wait a moment. */
+/**
+ * Locks the queue. Take this lock to add to lanes or to end whole lanes. Deliveries that finish meanwhile wait a
+ * moment.
+ */
 export const lockQueue = async (transaction: Transaction): Promise<void> => {
   await transaction`select pg_advisory_xact_lock(${queueLock})`
 }

@@ -18,7 +18,7 @@ const busyFrom = 5
  * places gets none.
  */
 const shareOfRoom = 1 / 8
-/** How long a stop waits for running deliveries. Unfinished ones are sent again by the next process. */
+/** Milliseconds for which a stop waits for running deliveries. Unfinished ones are sent again by the next process. */
 const stopMilliseconds = 2000
 
 export type Sender = {

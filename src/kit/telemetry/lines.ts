@@ -32,7 +32,9 @@ const asLine = (text: string): Line | undefined => {
 const attributeOf = (value: unknown): string | number | boolean =>
   typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : JSON.stringify(value)
 
-/** Takes only known fields of an error. Other fields may hold user data, such as a row that a database refused. */
+/**
+ * The known fields of an error, as attributes. Other fields may hold user data, such as a row that a database refused.
+ */
 const exceptionOf = ({ err }: Line): Record<string, string> => {
   if (err === undefined || err === null) return {}
   const told = [

@@ -20,11 +20,11 @@ const textOf = (labels: Readonly<Record<string, unknown>>, without?: string): La
     Object.entries(labels).flatMap(([name, value]) => (name === without ? [] : [[name, String(value)]])),
   )
 
-/** The UCUM unit of a metric. Prometheus has the unit in the metric's name. */
+/** The UCUM unit of a metric. In Prometheus the unit is part of the metric's name. */
 const unitOf = (name: string): string =>
   /_seconds(?:_total)?$/.test(name) ? 's' : /_bytes(?:_total)?$/.test(name) ? 'By' : ''
 
-/** Buckets of Prometheus are cumulative; those of OpenTelemetry count only their own range. */
+/** Converts histograms. Buckets of Prometheus are cumulative; buckets of OpenTelemetry count only their own range. */
 const histogramsOf = ({ name, values }: PrintedMetric, times: Times): DataPoint<Histogram>[] => {
   type Series = { labels: Labels; sum: number; count: number; buckets: [boundary: number, upTo: number][] }
   const all = new Map<string, Series>()

@@ -10,7 +10,10 @@ const largestInteger = 2 ** 31 - 1
 const atLeast = (amount: number) => Math.min(largestInteger, Math.ceil(amount))
 const atMost = (amount: number) => Math.min(largestInteger, Math.floor(amount))
 
-/** PostgreSQL has no year 0, and the ISO format of year 10,000 and later is different. */
+/**
+ * Moves a time into the range of the database. PostgreSQL has no year 0, and the ISO format of year 10,000 and later is
+ * different.
+ */
 const time = (text: string): Date => {
   const date = new Date(text)
   const year = date.getUTCFullYear()
@@ -113,7 +116,7 @@ const between = (column: string, from: number | Date | null, to: number | Date |
   sql`
   ${from === null ? sql`` : sql`and ${sql(column)} >= ${from}`} ${to === null ? sql`` : sql`and ${sql(column)} <= ${to}`}`
 
-/** Up to this many states, one listing per state is faster than one listing over all states. */
+/** Most states for which one listing per state is faster than one listing over all states. */
 const fewStates = 4
 
 /**

@@ -114,7 +114,7 @@ const fill = async (app: TestControl) => {
   await insert(app, { id: 't1', name: 'theirs', organization_id: organizations.theirs })
 }
 
-/** Sandboxes that were evicted so many hours ago, and are gone from their runner. */
+/** Inserts sandboxes that were evicted so many hours ago, and are gone from their runner. */
 const insertEvicted = (app: TestControl, hours: number, fields: Fields) =>
   insert(app, {
     ...fields,

@@ -91,7 +91,7 @@ const indexed = [
   ...['state_changed_at', 'auto_destroy_at', 'label_signature'],
 ]
 
-/** Index entries read first, before estimating how rare the matches are. */
+/** Number of index entries that are read first, before estimating how rare the matches are. */
 const firstLook = 2000
 
 type Look = { rows: ListedRow[]; isEnough: boolean }
@@ -180,7 +180,7 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
 /** PostgreSQL's estimated cost of reading one sandbox from a sort index. */
 const costOfLook = 0.07
 
-/** Up to this many rows are read without first asking for the cost of other plans, because asking takes as long. */
+/** Most rows that are read without first asking for the cost of other plans, because asking takes as long. */
 const hopefulLook = 6000
 
 /** Most rows that are read speculatively. If the matches are not among them, half the cost of reading all is wasted. */

@@ -3,7 +3,10 @@ import type { Cause } from '#src/wire/runner-link.ts'
 
 const longestReason = 2000
 
-/** Text that a sandbox's own processes may have influenced, limited in length and to characters that the database can store. */
+/**
+ * Cleans text that a sandbox's own processes may have influenced: limits its length, and keeps only characters that the
+ * database can store.
+ */
 export const asText = (text: string): string =>
   text.replaceAll('\0', '').toWellFormed().slice(0, longestReason).toWellFormed()
 

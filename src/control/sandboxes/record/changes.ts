@@ -28,7 +28,10 @@ export type Mishap = { sandboxId: string; organizationId: string; eventId: numbe
 
 const takenBy = (runnerId: string, sandboxId: string, generation: number) => `${runnerId} ${sandboxId} ${generation}`
 
-/** Most rows that are kept in memory. Others are read from the database when their runner reports. */
+/**
+ * Most rows of sandboxes under way that are kept in memory. Other rows are read from the database when their runner
+ * reports.
+ */
 const mostUnderWay = 10_000
 
 export class ChangeFeed {
@@ -99,7 +102,7 @@ export class ChangeFeed {
     return this.#underWay.get(sandboxId)
   }
 
-  /** Calls `listener` for every change. Returns the function that stops this. */
+  /** Calls `listener` for every change. Returns a function that ends this. */
   hear(listener: (change: Change) => void): () => void {
     this.#emitter.on('change', listener)
     return () => this.#emitter.off('change', listener)

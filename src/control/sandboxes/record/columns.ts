@@ -42,17 +42,17 @@ type Described = {
 /** Carries the type of a column's values. `value` exists only for the compiler. */
 type Typed<T> = { value?: { of: T } }
 
-/** A column, with the type that its values have in a row. */
+/** Makes a column, with the type that its values have in a row. */
 const column =
   <T>() =>
   <const D extends Described>(described: D): D & Typed<T> =>
     described
 
-/** A create gives the value, and a fork copies its parent's value. */
+/** A column whose value a create gives, and a fork copies from its parent. */
 const copied = { begins: 'given', fork: 'copied', gone: 'stays' } as const
-/** A create gives the value, and a fork gets a new value. */
+/** A column whose value a create gives, and a fork gets anew. */
 const own = { begins: 'given', fork: 'own', gone: 'stays' } as const
-/** The column has its default at first and is written later. */
+/** A column that has its default at first and is written later. */
 const later = { begins: 'default', fork: 'own', gone: 'stays' } as const
 
 const inLists = <const N extends string, S extends TSchema>(name: N, shape: S) =>

@@ -34,8 +34,11 @@ const answerTo = (verb: Verb, state: SandboxState): Answer => {
   }
 }
 
-/** The whole of state × verb, written out by hand, in the order of `verbs`: create, claim, claim-resizing, fork, start, stop, pause, archive,
- * resize, snapshot, recover, recover-stopped, delete, build, place, begin-build. A fork is asked of the state of its parent. */
+/**
+ * The expected answer for every state and verb, written out by hand, in the order of `verbs`: create, claim,
+ * claim-resizing, fork, start, stop, pause, archive, resize, snapshot, recover, recover-stopped, delete, build, place,
+ * begin-build. For a fork, the state is the parent's.
+ */
 const expected: Record<SandboxState, Answer[]> = {
   creating: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],
   restoring: [409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 409, 'moves', 409, 409, 409],

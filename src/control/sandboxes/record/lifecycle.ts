@@ -107,7 +107,7 @@ export const alreadyDone = [
   ['archive', 'archived'],
 ] as const satisfies readonly (readonly [Verb, SandboxState])[]
 
-/** The states of a parent that can be forked; the fork leaves it as it is. */
+/** The states of a parent that can be forked. A fork does not change its parent. */
 export const forkableStates = ['started', 'stopped', 'paused'] as const satisfies readonly SandboxState[]
 
 type StateRow = {

@@ -41,8 +41,8 @@ export const NetworkSettings = Type.Object({ networkBlockAll: Type.Optional(Type
 export type NetworkSettings = Static<typeof NetworkSettings>
 
 /**
- * Every field of the interface is listed, also those that are not implemented: `verbs/create.ts` refuses these with a sentence,
- * while an unlisted field would be dropped silently.
+ * The body of a create. It lists every field of the interface, also those that are not implemented: `verbs/create.ts`
+ * refuses these with a sentence, while an unlisted field would be dropped silently.
  */
 export const CreateSandbox = Type.Object({
   ...askedShapes,
@@ -209,7 +209,7 @@ export const Cause = Type.Object({
   detail: Type.Optional(Reason),
 })
 
-/** An addition to the interface: the timeline of a sandbox. */
+/** The query of a timeline, which is an addition to the interface. */
 export const TimelineQuery = Type.Object({
   cursor: Type.Optional(Type.String({ maxLength: 2048 })),
   limit,

@@ -83,7 +83,7 @@ const changeFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
   return { to, by, reason: said ?? null, cause: cause ?? null, set }
 }
 
-/** After a refused archive, minutes until a timer tries to archive that sandbox again. */
+/** Minutes after a refused archive until a timer tries to archive that sandbox again. */
 const archiveAgainMinutes = 60
 
 /**

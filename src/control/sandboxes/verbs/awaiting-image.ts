@@ -15,7 +15,7 @@ import { moveSandbox } from './move.ts'
 /** Most sandboxes that one run reads and tries to place. */
 const mostLookedAt = 5000
 const mostTried = 500
-/** After this many refused placements, an organization waits for the next sweep. */
+/** Most refused placements of an organization in one sweep. After that, the organization waits for the next sweep. */
 const mostRefused = 50
 /**
  * Most waiting sandboxes of an organization, including those whose image failed. They are on no runner, so no runner's

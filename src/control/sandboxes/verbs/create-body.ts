@@ -81,7 +81,8 @@ const checkEnv = (env: Record<string, string>): Record<string, string> => {
 }
 
 /**
- * An idle sandbox is either stopped or paused. A request with only a pause interval disables the default stop interval.
+ * Reads the intervals of an idle sandbox, which is either stopped or paused. A request with only a pause interval
+ * disables the default stop interval.
  */
 const readIdleIntervals = ({ autoStopInterval, autoPauseInterval = 0, autoDeleteInterval }: CreateSandbox) => {
   if (autoPauseInterval === 0) return { autoStopInterval: autoStopInterval ?? 15, autoPauseInterval }

@@ -6,7 +6,7 @@ import { startControl } from '#test/control/harness.ts'
 import { connectRunner, eventsOf, untilState } from '#test/control/simulated-runner.ts'
 import { stateRows } from '../record/lifecycle.ts'
 
-/** Numbers from a seed, so that a failure can be repeated. */
+/** Makes numbers from a seed, so that a failure can be repeated. */
 const randomFrom = (seed: number) => () => {
   seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
   return seed / 2 ** 31

@@ -84,7 +84,7 @@ const setIdleInterval = async (
     return await updateSandbox(transaction, id, { [column]: minutes, updated_at: now, ...set(now) })
   })
 
-/** Intervals count from now, because the caller who sets an interval is using the sandbox. */
+/** Columns that restart the intervals now, because the caller who sets an interval is using the sandbox. */
 const fromNow = (now: Date): Set => ({ last_activity_at: now })
 
 export const setAutoStop = async (parts: RunningParts, actor: Actor, idOrName: string, text: string) =>

@@ -17,6 +17,6 @@ const render = (value: Value): string => {
   return escaped(String(value))
 }
 
-/** Templates must quote their attributes, because escaping is safe only inside quotes. */
+/** Makes HTML from a template. Templates must quote their attributes, because escaping is safe only inside quotes. */
 export const html = (pieces: TemplateStringsArray, ...values: Value[]): Html =>
   new Html(pieces.map((piece, index) => piece + render(values[index])).join(''))

@@ -70,7 +70,10 @@ export const findSession = async ({ database, clock }: TokenParts, token: string
 
 export const cookieName = 'alcove_webhooks'
 
-/** SameSite is Lax, not Strict, because links on other sites open the page. Changes also need the CSRF token of `formWord`. */
+/**
+ * The cookie of a session. SameSite is Lax, not Strict, because links on other sites open the page. Changes also need
+ * the CSRF token of `formWord`.
+ */
 export const cookieOf = (token: string, publicUrl: string): string =>
   [
     `${cookieName}=${token}`,
@@ -81,7 +84,7 @@ export const cookieOf = (token: string, publicUrl: string): string =>
     ...(publicUrl.startsWith('https:') ? ['Secure'] : []),
   ].join('; ')
 
-/** CSRF token: part of every form of a session, and unknown to pages of other sites. */
+/** The CSRF token of a session: part of every form, and unknown to pages of other sites. */
 export const formWord = ({ token }: Session): string => hashKey(`form:${token}`)
 
 export const isFormWord = (session: Session, given: string): boolean => isSameHash(formWord(session), given)
