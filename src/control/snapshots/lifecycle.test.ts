@@ -156,13 +156,13 @@ const openWide = (url: string): Database & AsyncDisposable => {
   return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })
 }
 
-/** Returns when `count` statements wait for a lock. */
-const untilWaiting = async (sql: Sql, count: number): Promise<void> => {
+/** Returns when this many connections wait for a lock of `first`, which is the process of another connection. */
+const untilWaiting = async (sql: Sql, first: number, count: number): Promise<void> => {
   const end = performance.now() + 30_000
   while (performance.now() < end) {
     const [row] = await sql<[{ waiting: number }]>`
       select count(*)::integer as waiting from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock'`
+      where datname = current_database() and ${first} = any(pg_blocking_pids(pid))`
     if (row.waiting === count) return
   }
   assert.fail(`there are never ${count} who wait`)
@@ -193,10 +193,13 @@ suite('concurrent writes of one snapshot', () => {
       await database.transaction(async (transaction) => {
         for (const group of groups.values()) await happen(transaction, first, group)
         later = events.map((second) => database.transaction((other) => happen(other, second, groups.get(second)!)))
-        const meeting = events.filter((second) =>
+        const waits = events.map((second) =>
           snapshotStates.some((state) => endingOf(first, state) !== 'stays' && endingOf(second, state) !== 'stays'),
         )
-        await untilWaiting(sql, meeting.length)
+        // Every second writer has read before the first one commits: it has ended, or waits for the first one.
+        await Promise.all(later.filter((_, index) => !waits[index]))
+        const [{ pid }] = await transaction<[{ pid: number }]>`select pg_backend_pid() as pid`
+        await untilWaiting(sql, pid, waits.filter(Boolean).length)
       })
       await Promise.all(later)
       for (const [second, group] of groups) {
