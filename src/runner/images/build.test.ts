@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -75,6 +75,27 @@ suite('building an image', { skip: needs }, () => {
     await assert.rejects(buildImage({ ...parts(url, 5000), onProgress: () => {} }), /not built within 5 s/)
     server.close()
     assert.ok(!(await readdir(directory)).includes('work'))
+  })
+
+  test('a build does not keep the pool of another server, which can be removed meanwhile', async () => {
+    const [file, pool] = [join(directory, 'pool.img'), join(directory, 'pool')]
+    await mkdir(pool)
+    await runCommand(['truncate', '--size', '128M', file])
+    await runCommand(['mkfs.btrfs', '--quiet', file])
+    await runCommand(['mount', '-o', 'loop', file, pool])
+    const { server, url } = await silentMirror()
+    const asked = once(server, 'connection')
+    const built = buildImage({ ...parts(url, 60_000), onProgress: () => {} }).catch(() => {})
+    const [socket] = await asked
+    try {
+      await runCommand(['umount', pool])
+      assert.equal(await runCommand(['losetup', '--noheadings', '--associated', file]), '')
+    } finally {
+      await runCommand(['umount', pool]).catch(() => {})
+      server.close()
+      socket.destroy()
+      await built
+    }
   })
 
   test('when the build’s process is killed, everything that it started ends too', async () => {

@@ -27,6 +27,16 @@ type BuildParts = {
   isInBackground?: boolean
 }
 
+/**
+ * Unmounts the pools of all servers in its own mount namespace, and then runs the build. Otherwise this namespace would keep the
+ * pool of a server that is removed meanwhile. The file system of the build itself stays.
+ */
+const withoutPools = `findmnt --noheadings --raw --types btrfs --output SOURCE,TARGET | while read -r device target; do
+  at=$(printf %b "$target")
+  case $device:$TMPDIR in /dev/loop*:"\${at%/}"/*) ;; /dev/loop*) umount --lazy -- "$at" ;; esac
+done
+exec "$@"`
+
 const lastLinesLimit = 15
 const lackPrefix = 'alcove: '
 
@@ -67,7 +77,8 @@ export const buildImage = async ({
   // The builder of a killed runner may still write for a moment, so the removal is retried.
   await rm(workDir, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(workDir, { recursive: true, mode: 0o755 })
-  const [program, ...args] = endWithUs([...(isInBackground ? ['nice', '-n', '10'] : []), ...mmdebstrapCommand(recipe)])
+  const niceness = isInBackground ? ['nice', '-n', '10'] : []
+  const [program, ...args] = endWithUs(['sh', '-c', withoutPools, 'sh', ...niceness, ...mmdebstrapCommand(recipe)])
   const builder = spawn(program as string, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: {
