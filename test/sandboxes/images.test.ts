@@ -24,7 +24,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
   before(async () => {
     registry = await TestRegistry.start()
     reference = registry.put('team/tool:1', makeBusyboxImage())
-    alcove = await platform({ own: true, env: { ALCOVE_PLAIN_REGISTRIES: registry.host } })
+    alcove = await platform({ own: true, image: 'small', env: { ALCOVE_PLAIN_REGISTRIES: registry.host } })
     daytona = connectTo(alcove)
   })
   after(async () => {
@@ -97,7 +97,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
       `FROM ${reference} AS other`,
       'FROM default',
       'USER root',
-      'RUN python3 -c "print(6 * 7)" > /made && apt-get --version | head -1 | cut -c1-3 >> /made',
+      'RUN python3 -c "print(6 * 7)" > /made && id -un >> /made',
       'COPY --from=other /etc/motto /motto',
       'ENV COLOR=red',
       'USER daytona',
@@ -105,7 +105,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     writeFileSync(join(files, 'Stages'), buildInfo)
     const sandbox = await daytona.create({ image: Image.fromDockerfile(join(files, 'Stages')) })
     const said = await sandbox.process.executeCommand('cat /made /motto; echo $COLOR; id -un')
-    assert.equal(said.result, '42\napt\nsmall\nred\ndaytona\n')
+    assert.equal(said.result, '42\nroot\nsmall\nred\ndaytona\n')
     await sandbox.delete()
   })
 

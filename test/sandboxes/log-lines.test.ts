@@ -27,7 +27,7 @@ suite('the logs of the programs', () => {
   let alcove: Platform
   let box: Box
   before(async () => {
-    alcove = await platform({ own: true })
+    alcove = await platform({ own: true, image: 'small' })
     box = await createBox(alcove)
     await box.run(badServers)
   })

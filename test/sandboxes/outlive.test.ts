@@ -12,7 +12,7 @@ suite('kill -9 of gate, runner and control', () => {
   let daytona: Daytona
   let sandbox: Sandbox
   before(async () => {
-    alcove = await platform({ own: true })
+    alcove = await platform({ own: true, image: 'small' })
     daytona = connectTo(alcove)
     sandbox = await daytona.create()
   })

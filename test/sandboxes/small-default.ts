@@ -1,11 +1,23 @@
-// A small default image, for servers whose tests only need a shell and files. Unpacking the real image is most of the work of a
-// server's first start. The small image is in its own cache directory, at the path where a server looks for the real one.
-import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+// A small default image, for servers whose tests only need a shell, files and Python. Unpacking the real image is most of the
+// work of a first start. The small image is in its own cache directory, at the path where a server looks for the real image.
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'
 import { defaultRecipe, recipeHash } from '#src/runner/images/recipe.ts'
 import { uidBase } from '#src/runner/oci/ids.ts'
-import { makeSmallImage } from '#src/runner/testing/small-image.ts'
+import { copyLibraries, giveToSandboxes, makeSmallImage } from '#src/runner/testing/small-image.ts'
 
 const programs = [
   ...[
@@ -28,6 +40,21 @@ const programs = [
   ...['setsid', 'sha256sum', 'sort', 'sync', 'timeout', 'touch', 'tr', 'uname', 'wc'],
 ]
 
+const python = '/usr/bin/python3'
+const unneededOfPython = /^(?:test|idlelib|lib2to3|ensurepip|pydoc_data|config-.*)$/
+
+/** Copies the Python of this machine and its standard library. */
+const addPython = (rootfs: string): void => {
+  const ask = 'import sysconfig; print(sysconfig.get_path("stdlib"))'
+  const library = execFileSync(python, ['-c', ask], { encoding: 'utf8' }).trim()
+  mkdirSync(join(rootfs, 'usr/bin'), { recursive: true })
+  copyFileSync(python, join(rootfs, python))
+  const filter = (path: string) => !unneededOfPython.test(basename(path))
+  // The compiled modules count only if the times of their sources are the same.
+  cpSync(library, join(rootfs, library), { recursive: true, preserveTimestamps: true, verbatimSymlinks: true, filter })
+  copyLibraries(rootfs, [python, ...globSync(join(library, 'lib-dynload/*.so'))])
+}
+
 /** Uid of the default user of the default image. */
 const user = 1000
 
@@ -40,6 +67,8 @@ export const smallDefaultIn = async (directory: string): Promise<string> => {
   try {
     const rootfs = join(making, 'rootfs')
     makeSmallImage(rootfs, programs)
+    addPython(rootfs)
+    giveToSandboxes(rootfs)
     for (const open of ['tmp', 'var/tmp']) {
       mkdirSync(join(rootfs, open), { recursive: true })
       chmodSync(join(rootfs, open), 0o1777)

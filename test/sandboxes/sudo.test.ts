@@ -501,7 +501,7 @@ suite('sudo in a terminal', () => {
 
 suite('a server whose operator forbids sudo', () => {
   test('sandboxes have no sudo, and the agent has no socket for it', async () => {
-    await using alcove = await platform({ own: true, env: { ALCOVE_SUDO: 'false' } })
+    await using alcove = await platform({ own: true, image: 'small', env: { ALCOVE_SUDO: 'false' } })
     await using box = await createBox(alcove)
     assert.equal((await box.try('command -v sudo')).exitCode, 1)
     assert.equal(await box.run('ls /dev/.alcove'), 'agent')

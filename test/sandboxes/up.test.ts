@@ -25,7 +25,7 @@ const alcove = (...args: string[]) =>
 suite('alcove up', () => {
   let server: Platform
   before(async () => {
-    server = await platform({ own: true })
+    server = await platform({ own: true, image: 'small' })
   })
   after(async () => {
     await server?.[Symbol.asyncDispose]()

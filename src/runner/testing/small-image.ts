@@ -26,23 +26,31 @@ const programs = [
 const pathOf = (program: string) =>
   ['/usr/bin', '/bin', '/usr/sbin'].map((directory) => join(directory, program)).find((path) => existsSync(path))
 
-const librariesOf = (path: string) =>
-  [...execFileSync('ldd', [path], { encoding: 'utf8' }).matchAll(/(\/\S+) \(0x/g)].map((match) => match[1] as string)
+const librariesOf = (paths: readonly string[]) => {
+  const listed = execFileSync('ldd', paths, { encoding: 'utf8' })
+  return new Set([...listed.matchAll(/(\/\S+) \(0x/g)].map((match) => match[1] as string))
+}
+
+/** Copies the shared libraries that programs of this machine load. */
+export const copyLibraries = (rootfs: string, programs: readonly string[]): void => {
+  for (const library of librariesOf(programs)) {
+    const inside = join(rootfs, library)
+    mkdirSync(dirname(inside), { recursive: true })
+    if (!existsSync(inside)) copyFileSync(library, inside)
+  }
+}
 
 /** `more`: further programs of this machine. */
 export const makeSmallImage = (rootfs: string, more: readonly string[] = []): void => {
   for (const directory of ['bin', 'dev', 'etc', 'home/daytona', 'proc', 'root', 'run', 'sys', 'tmp', 'usr', 'var'])
     mkdirSync(join(rootfs, directory), { recursive: true })
-  for (const program of [...programs, ...more]) {
+  const paths = [...programs, ...more].map((program) => {
     const path = pathOf(program)
     if (path === undefined) throw new Error(`This machine has no ${program}.`)
     copyFileSync(path, join(rootfs, 'bin', program))
-    for (const library of librariesOf(path)) {
-      const inside = join(rootfs, library)
-      mkdirSync(dirname(inside), { recursive: true })
-      if (!existsSync(inside)) copyFileSync(library, inside)
-    }
-  }
+    return path
+  })
+  copyLibraries(rootfs, paths)
   cpSync(join(rootfs, 'bin/bash'), join(rootfs, 'bin/sh'))
   writeFileSync(join(rootfs, 'etc/passwd'), passwd)
   writeFileSync(join(rootfs, 'etc/group'), 'root:x:0:\ndaytona:x:1000:\n')
@@ -67,7 +75,8 @@ const compile32 = (to: string, from: string) =>
 
 const passwd = 'root:x:0:0:root:/root:/bin/sh\ndaytona:x:1000:1000::/home/daytona:/bin/sh\n'
 
-const giveToSandboxes = (path: string) => {
+/** Gives files and directories to root of the sandboxes. */
+export const giveToSandboxes = (path: string): void => {
   lchownSync(path, uidBase, uidBase)
   for (const entry of readdirSync(path, { withFileTypes: true })) {
     const below = join(path, entry.name)
