@@ -22,6 +22,8 @@ type Settings = {
   timeoutSeconds: number
   /** Only tests whose full name contains this text. Default: all. */
   name?: string | undefined
+  /** Kills the file's processes. */
+  signal?: AbortSignal
 }
 
 const reporter = resolve(import.meta.dirname, 'test-reporter.ts')
@@ -74,7 +76,7 @@ const runProcess = async (
   settings: Settings,
   limitSeconds = settings.timeoutSeconds,
 ): Promise<ProcessEnd> => {
-  const { scratch, env, timeoutSeconds, name } = settings
+  const { scratch, env, timeoutSeconds, name, signal: stopping } = settings
   const began = performance.now()
   const report = join(scratch, `report-${nextReport++}`)
   const child = spawn(
@@ -108,12 +110,14 @@ const runProcess = async (
     isLate = true
     killGroup()
   }, limitSeconds * 1000)
+  stopping?.addEventListener('abort', killGroup)
   let processorSeconds = 0
   child.once('exit', () => {
     processorSeconds = secondsOfEnded()
   })
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
   clearTimeout(timer)
+  stopping?.removeEventListener('abort', killGroup)
   // Kills processes that the tests left behind. A process that left the group may still hold the pipes.
   killGroup()
   child.stdout.destroy()

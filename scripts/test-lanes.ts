@@ -4,11 +4,11 @@ import type { Batch } from './test-batches.ts'
 
 export type Queue = Batch[]
 
+/** The queues of each lane. */
+export type Lanes = readonly (readonly Queue[])[]
+
 /** Runs all batches. Each batch is in one queue, which several lanes may share. */
-export const runInLanes = async (
-  lanes: readonly (readonly Queue[])[],
-  run: (batch: Batch) => Promise<void>,
-): Promise<void> => {
+export const runInLanes = async (lanes: Lanes, run: (batch: Batch) => Promise<void>): Promise<void> => {
   const work = async (queues: readonly Queue[]) => {
     const next = () => queues.find(({ length }) => length > 0)?.shift()
     for (let batch = next(); batch !== undefined; batch = next()) await run(batch)

@@ -9,8 +9,11 @@ import { freePorts } from '#test/sandboxes/free-ports.ts'
 
 const launcher = resolve(import.meta.dirname, '../alcove')
 
-/** Starts `./alcove up` and resolves when it is ready. Its output goes to our standard error. */
-export const startSharedPlatform = async (data: string): Promise<{ stop: () => Promise<void> }> => {
+/** Starts `./alcove up` and resolves when it is ready; `stopping` ends it. Its output goes to our standard error. */
+export const startSharedPlatform = async (
+  data: string,
+  stopping: AbortSignal,
+): Promise<{ stop: () => Promise<void> }> => {
   const port = await freePorts(2)
   const child = spawn(launcher, ['up', '--data', data, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -25,6 +28,7 @@ export const startSharedPlatform = async (data: string): Promise<{ stop: () => P
     })
   })
   const ended = once(child, 'exit')
+  stopping.addEventListener('abort', () => child.kill('SIGTERM'))
   const early = ended.then(([code]) => {
     throw new Error(`alcove up ended with exit code ${code}`)
   })

@@ -1,23 +1,26 @@
 // `./alcove test`: runs all checks and tests. The last line is `N passed, N failed`.
-//   1 in parallel: format, lint and types; tests beside the code (real PostgreSQL, real C programs under sanitizers) and
-//     tests with real sandboxes. Files that share a server run one after the other; other files start what they need.
-//   2 alone, one after the other: tests that measure the whole machine
+//   1 while packages are installed: format, lint, types and tests of pure code
+//   2 beside these, everything else: tests beside the code (real PostgreSQL, real C programs under sanitizers) and tests with real
+//     sandboxes. Files that share a server run two at a time; other files start what they need. test-plan.ts has the order.
+//   3 tests that measure the host's memory, beside tests of control, which have no sandboxes
+//   4 tests that check a time, alone
 // Files of control share processes (test-batches.ts).
 // A file that fails is run a second time alone, and both results are reported. So a race on a busy machine is visible, but
 // does not stop the run.
 // With paths, format, lint and types are skipped, and only what the files need is built and started (test-needs.ts).
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
 import { availableParallelism, cpus, tmpdir } from 'node:os'
 import { join, relative, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
-import { type Batch, batchesOf, eachAlone } from './test-batches.ts'
+import type { Batch } from './test-batches.ts'
 import { type FileOutcome, runTestFile, runTestFiles } from './test-file.ts'
-import { type Queue, runInLanes } from './test-lanes.ts'
+import { type Lanes, runInLanes } from './test-lanes.ts'
 import { needsOf } from './test-needs.ts'
+import { needsServer, planOf, sharesServer } from './test-plan.ts'
 import { countOf, hasFailed, lineOf, type Red, redLine, redTests, type Verdict } from './test-report.ts'
 import type { TestResult } from './test-reporter.ts'
 
@@ -34,7 +37,15 @@ const isRoot = process.getuid?.() === 0
 const isWhole = filters.length === 0
 const outcomes: FileOutcome[] = []
 
-/** Directory of Node's compile cache, which the next run uses again. */
+/** Aborted by the first SIGINT or SIGTERM. Running files are killed then, and servers end. A second signal kills this process. */
+const stopping = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.once(signal, () => {
+    console.log(`Stopping the tests (${signal}) …`)
+    stopping.abort()
+  })
+
+/** Directory of Node's compile cache, kept for the next run. */
 const compiled = join(root, '.alcove/compiled-tests')
 
 const tell = (outcome: FileOutcome) => {
@@ -48,7 +59,10 @@ const tell = (outcome: FileOutcome) => {
 const runCheck = async (file: string, command: string, args: string[]) => {
   const began = performance.now()
   const path = `${join(process.execPath, '..')}:${process.env['PATH']}`
-  const child = spawn(join(root, 'node_modules/.bin', command), args, { env: { ...process.env, PATH: path } })
+  const child = spawn(join(root, 'node_modules/.bin', command), args, {
+    env: { ...process.env, PATH: path },
+    signal: stopping.signal,
+  })
   const [output, detail] = await Promise.all([
     Promise.all([text(child.stdout), text(child.stderr)]).then((streams) => streams.join('')),
     once(child, 'exit').then(
@@ -87,17 +101,17 @@ const mostSecondRuns = 3
 const firstRuns = new Map<string, FileOutcome>()
 
 /** Runs all files in the lanes, and then the failed ones a second time, alone. */
-const runEach = async (lanes: readonly (readonly Queue[])[], run: (batch: Batch) => Promise<FileOutcome[]>) => {
+const runEach = async (lanes: Lanes, run: (batch: Batch) => Promise<FileOutcome[]>) => {
   const failed: FileOutcome[] = []
-  const isOnlyOne = new Set(lanes.flat(3)).size === 1
   await runInLanes(lanes, async (batch) => {
+    if (stopping.signal.aborted) return
     for (const outcome of await run(batch)) {
-      if (hasFailed(outcome) && !isOnlyOne) failed.push(outcome)
+      if (hasFailed(outcome) && files.length > 1) failed.push(outcome)
       else tell(outcome)
     }
   })
   for (const first of failed) {
-    if (failed.length > mostSecondRuns) tell(first)
+    if (failed.length > mostSecondRuns || stopping.signal.aborted) tell(first)
     else {
       firstRuns.set(first.file, first)
       for (const outcome of await run([first.file])) tell(outcome)
@@ -105,59 +119,38 @@ const runEach = async (lanes: readonly (readonly Queue[])[], run: (batch: Batch)
   }
 }
 
-const sandboxTests = 'test/sandboxes/'
-
-/** Whether a file uses the shared server, by the call `platform()`. Other files start their own. */
-const sharesServer = (file: string) => /\bplatform\(\)/.test(readFileSync(file, 'utf8'))
-
-/** Whether a file must run alone, because it measures the whole machine or checks a time. */
-const runsAlone = (file: string) => ['busy', 'kernel-memory'].some((name) => file === `${sandboxTests}${name}.test.ts`)
-
-/** Weight of a file. Heavy files run first, so that short files fill the lanes at the end. */
-const weightOf = (file: string): number => {
-  const needs = needsOf(file)
-  return needs.has('database') ? 1 : needs.has('programs') ? 2 : 0
-}
-
-const runTests = async (files: readonly string[], scratch: string) => {
-  // Two more lanes than processors, because tests in lanes also wait, some of them for minutes of real time.
-  const laneCount = availableParallelism() + 2
-  const codeFiles = files
-    .filter((file) => !file.startsWith(sandboxTests))
-    .sort((one, other) => weightOf(other) - weightOf(one))
-  // With a test name, run each file alone: most files have no test of that name, so sharing a process gains nothing.
-  const code: Queue = values.name === undefined ? batchesOf(codeFiles, laneCount) : eachAlone(codeFiles)
-  const withSandboxes = files.filter((file) => file.startsWith(sandboxTests))
-  if (!isRoot) {
+const runTests = async (files: readonly string[], scratch: string, prepared: Promise<void>) => {
+  const runnable = files.filter((file) => isRoot || !needsServer(file))
+  for (const file of files.filter((file) => !runnable.includes(file))) {
     const results: TestResult[] = [{ name: '(file)', outcome: 'skipped', detail: 'real sandboxes need root' }]
-    for (const file of withSandboxes.splice(0)) tell({ file, results, output: '', seconds: 0, again: '' })
+    tell({ file, results, output: '', seconds: 0, again: '' })
   }
-  const sharing = withSandboxes.filter(sharesServer)
-  const alone: Queue = eachAlone(withSandboxes.filter(runsAlone))
-  const shared: Queue = eachAlone(sharing.filter((file) => !runsAlone(file)))
-  const own: Queue = eachAlone(withSandboxes.filter((file) => !sharesServer(file) && !runsAlone(file)))
-
+  // Most files have no test of the given name, so they are not worth sharing.
+  const plan = planOf(runnable, { processors: availableParallelism(), sharesProcesses: values.name === undefined })
   const servers = join(scratch, 'servers')
   mkdirSync(servers)
-  const database = codeFiles.some((file) => needsOf(file).has('database'))
-    ? (await import('#test/control/test-postgres.ts')).startTestPostgres()
+  const database = runnable.some((file) => needsOf(file).has('database'))
+    ? prepared.then(async () => (await import('#test/control/test-postgres.ts')).startTestPostgres())
     : undefined
-  const url = await database?.then((started) => started.url)
-  const server =
-    sharing.length > 0
-      ? import('./test-server.ts').then(({ startSharedPlatform }) => startSharedPlatform(join(servers, 'shared')))
-      : undefined
+  const server = runnable.some(sharesServer)
+    ? prepared.then(async () =>
+        (await import('./test-server.ts')).startSharedPlatform(join(servers, 'shared'), stopping.signal),
+      )
+    : undefined
   const whyNoServer = server?.then(
     () => undefined,
     (error: Error) => `the shared server: ${error.message}`,
   )
-  const env = { ...process.env, NODE_COMPILE_CACHE: compiled, ALCOVE_TEST_DATABASE_URL: url }
-  const common = { scratch, name: values.name }
+  database?.catch(() => {})
+  const common = { scratch, name: values.name, signal: stopping.signal }
   const run = async (batch: Batch): Promise<FileOutcome[]> => {
     const [file] = batch
     if (file === undefined) return []
-    if (!file.startsWith(sandboxTests)) return await runTestFiles(batch, { ...common, env, timeoutSeconds: 300 })
-    const detail = sharing.includes(file) ? await whyNoServer : undefined
+    if (needsOf(file).size > 0) await prepared
+    const url = needsOf(file).has('database') ? (await database)?.url : undefined
+    const env = { ...process.env, NODE_COMPILE_CACHE: compiled, ALCOVE_TEST_DATABASE_URL: url }
+    if (!needsServer(file)) return await runTestFiles(batch, { ...common, env, timeoutSeconds: 300 })
+    const detail = sharesServer(file) ? await whyNoServer : undefined
     if (detail) {
       const results: TestResult[] = [{ name: '(file)', outcome: 'failed', detail }]
       return [{ file, results, output: '', seconds: 0, again: `./alcove test ${file}` }]
@@ -166,13 +159,13 @@ const runTests = async (files: readonly string[], scratch: string) => {
     return [await runTestFile(file, { ...common, env: { ...env, ...places }, timeoutSeconds: 450 })]
   }
   try {
-    const lanes = Array.from({ length: laneCount - 1 }, (_, lane) => (lane === 0 ? [own, code] : [code, own]))
-    await Promise.all([isWhole ? runChecks() : undefined, runEach([[shared, own, code], ...lanes], run)])
-    await runEach([[alone]], run)
+    const [first, ...later] = plan
+    await Promise.all([prepared, isWhole ? runChecks() : undefined, runEach(first, run)])
+    for (const lanes of later) await runEach(lanes, run)
   } finally {
     await server?.then(({ stop }) => stop()).catch(() => {})
-    await database?.then(({ stop }) => stop())
-    if (withSandboxes.length > 0) tell(await purgeServers(servers))
+    await database?.then(({ stop }) => stop()).catch(() => {})
+    if (runnable.some(needsServer)) tell(await purgeServers(servers))
   }
 }
 
@@ -184,7 +177,7 @@ const purgeServers = async (servers: string): Promise<FileOutcome> => {
   const result: TestResult =
     left.length === 0 ? { name, outcome: 'passed' } : { name, outcome: 'failed', detail: left.join('\n') }
   const seconds = (performance.now() - began) / 1000
-  return { file: 'alcove purge', results: [result], output: '', seconds, again: `./alcove test ${sandboxTests}` }
+  return { file: 'alcove purge', results: [result], output: '', seconds, again: `./alcove test test/sandboxes` }
 }
 
 const sayDetails = ({ verdict, file, name, detail }: Red) => console.log(`\n${verdict} ${file}: ${name}\n${detail}`)
@@ -224,18 +217,11 @@ const summarize = (): number => {
   return failed
 }
 
-/** Checks, installs and builds what is needed by tests that start programs. */
+/** Prepares the system in another process, so that pure code is tested meanwhile. */
 const prepareSystem = async () => {
-  const [packages, { testPackages }, { requiredPackages }, config, native] = await Promise.all([
-    import('#src/up/system-packages.ts'),
-    import('./test-packages.ts'),
-    import('#src/doctor/packages.ts'),
-    import('#src/up/config.ts'),
-    import('#src/up/native-programs.ts'),
-  ])
-  if (isRoot) packages.ensurePackages(console.log, packages.hostNeeding([...requiredPackages, ...testPackages]))
-  config.readUpConfig(process.env)
-  native.buildNativePrograms(console.log)
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'test-system.ts')], { stdio: 'inherit' })
+  const [code] = (await once(child, 'exit')) as [number | null]
+  if (code !== 0) throw new Error('the system lacks what these tests need; the reason stands above')
 }
 
 /** Idle seconds, summed over all processors. Much idle time means that lanes wait for each other. */
@@ -245,13 +231,13 @@ const files = findFiles()
 // A complete run starts with an empty cache, so that it does not keep removed code.
 if (isWhole) rmSync(compiled, { recursive: true, force: true })
 enableCompileCache(compiled)
-if (!values.check && (isWhole || files.some((file) => needsOf(file).has('programs')))) await prepareSystem()
 const began = { at: performance.now(), idle: idleSeconds() }
 if (values.check) await runChecks()
 else {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-test-'))
   try {
-    await runTests(files, scratch)
+    const needsSystem = files.some((file) => needsOf(file).has('programs'))
+    await runTests(files, scratch, needsSystem ? prepareSystem() : Promise.resolve())
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }

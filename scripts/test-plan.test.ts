@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { globSync } from 'node:fs'
+import { suite, test } from 'node:test'
+import type { Lanes } from './test-lanes.ts'
+import { planOf } from './test-plan.ts'
+
+const all = globSync('{src,agent,native,bin,scripts,bench,test}/**/*.test.ts').sort()
+const plan = planOf(all, { processors: 2, sharesProcesses: true })
+const inServers = (name: string) => `test/sandboxes/${name}.test.ts`
+
+/** The files of a phase, each once although several lanes share its queue. */
+const filesOf = (lanes: Lanes): string[] => [...new Set(lanes.flat())].flat(2)
+const phaseOf = (file: string): number => plan.findIndex((lanes) => filesOf(lanes).includes(file))
+
+suite('the plan of a test run', () => {
+  test('runs every file once', () => {
+    assert.deepEqual(plan.flatMap(filesOf).sort(), all)
+    const few = [inServers('busy'), 'src/kit/budget.test.ts']
+    assert.deepEqual(planOf(few, { processors: 1, sharesProcesses: true }).flatMap(filesOf).sort(), few.toReversed())
+  })
+
+  test('runs what measures the host’s memory beside no sandboxes, and what checks a time beside nothing', () => {
+    const [, second, third] = plan.map(filesOf)
+    const others = second!.filter((file) => file !== inServers('kernel-memory'))
+    assert.notEqual(others.length, second!.length)
+    assert.deepEqual(
+      others.filter((file) => !/^(?:src|test)\/control\//.test(file)),
+      [],
+    )
+    assert.deepEqual(third, [inServers('busy')])
+  })
+
+  test('runs files that measure a program of the shared server one after the other', () => {
+    const [first] = plan
+    const lanes = first.filter((queues) => queues.some((queue) => queue.flat().includes(inServers('files'))))
+    assert.equal(lanes.length, 1)
+    assert.ok(lanes[0]!.some((queue) => queue.flat().includes(inServers('bad-input'))))
+  })
+
+  test('files whose server has the small image come before those that wait for the real one', () => {
+    const queue = plan[0]
+      .flat()
+      .find((queue) => queue.flat().includes(inServers('databases')))!
+      .flat()
+    const places = ['up', 'domains', 'faults'].map((name) => queue.indexOf(inServers(name)))
+    assert.ok(Math.max(...places) < queue.indexOf(inServers('databases')), String(places))
+    assert.equal(phaseOf(inServers('databases')), 0)
+  })
+})

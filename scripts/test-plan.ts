@@ -1,0 +1,82 @@
+// Decides which test files run beside each other. A plan is a list of phases; the files of a phase run in lanes.
+//   1 all other files: more lanes than processors, because many tests wait, some of them for minutes of real time
+//   2 files that measure the host's memory, beside files of control, which neither have sandboxes nor fill the kernel's memory
+//   3 files that check a time
+import { readFileSync } from 'node:fs'
+import { batchesOf, eachAlone } from './test-batches.ts'
+import type { Lanes, Queue } from './test-lanes.ts'
+import { needsOf, reachableFrom } from './test-needs.ts'
+
+const sandboxTests = 'test/sandboxes/'
+
+/** Whether a file uses a real server. */
+export const needsServer = (file: string): boolean => file.startsWith(sandboxTests)
+
+const includes = (file: string, pattern: RegExp) => pattern.test(readFileSync(file, 'utf8'))
+
+/** Whether a file uses the shared server, by the call `platform()`. Other files start their own. */
+export const sharesServer = (file: string): boolean => needsServer(file) && includes(file, /\bplatform\(\)/)
+
+const named = (...names: string[]) => {
+  const files = names.map((name) => `${sandboxTests}${name}.test.ts`)
+  return (file: string) => files.includes(file)
+}
+const measuresHostMemory = named('kernel-memory')
+const checksTime = named('busy')
+
+/** Whether a file measures a program of the server. Two of them at the same time would measure each other. */
+const measuresServer = (file: string) => includes(file, /\bmemoryOf\(/)
+
+/**
+ * Whether a file's server has the real default image. On a new machine such a server waits until the shared one has made the
+ * image, so files with a small image come first.
+ */
+const wantsRealImage = (file: string) =>
+  ![...reachableFrom(file)].some(
+    (module) => /^(?:test|src)\/.*\.ts$/.test(module) && includes(module, /image: 'small'/),
+  )
+
+type PlanOptions = {
+  processors: number
+  /** Whether files of control and pure code share processes. */
+  sharesProcesses: boolean
+}
+
+export const planOf = (
+  files: readonly string[],
+  { processors, sharesProcesses }: PlanOptions,
+): [first: Lanes, ...later: Lanes[]] => {
+  const inServers = files.filter((file) => needsServer(file) && !measuresHostMemory(file) && !checksTime(file))
+  const code = files.filter((file) => !needsServer(file))
+  const sharing = inServers.filter(sharesServer)
+  const measuring = eachAlone(sharing.filter(measuresServer))
+  const shared = eachAlone(sharing.filter((file) => !measuresServer(file)))
+  const owners = inServers.filter((file) => !sharesServer(file))
+  const own = eachAlone([...owners.filter((file) => !wantsRealImage(file)), ...owners.filter(wantsRealImage)])
+  const batched = (some: readonly string[], lanes: number): Queue =>
+    sharesProcesses ? batchesOf(some, lanes) : eachAlone(some)
+  const pure = batched(
+    code.filter((file) => needsOf(file).size === 0),
+    processors,
+  )
+  const database = batched(
+    code.filter((file) => needsOf(file).has('database')),
+    processors,
+  )
+  const programs = eachAlone(code.filter((file) => needsOf(file).has('programs') && !needsOf(file).has('database')))
+  // The batches that stay in this queue fill the lanes of the first phase at its end.
+  const besideMemory = files.some(measuresHostMemory) ? database.splice(Math.floor(database.length / 2)) : []
+
+  const inLanes = (lane: readonly Queue[], count: number) => Array.from({ length: count }, () => lane)
+  return [
+    [
+      [pure, programs, own, database],
+      [shared, own, programs, pure, database],
+      [measuring, shared, own, programs, pure, database],
+      ...inLanes([own, programs, pure, database], processors),
+      ...inLanes([programs, own, pure, database], processors),
+    ],
+    [[eachAlone(files.filter(measuresHostMemory))], ...inLanes([besideMemory], processors + 1)],
+    [[eachAlone(files.filter(checksTime))]],
+  ]
+}
