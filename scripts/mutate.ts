@@ -36,7 +36,7 @@ if (!existsSync(room) || ![count, seed, seconds, mostFiles].every(Number.isSafeI
 const tests = globSync('{src,test}/**/*.test.ts')
   .filter((path) => !values.pure || needsOf(path).size === 0)
   .sort()
-/** Tests for a source file, nearest first: with the file's name, in its folder, those that import it, in the folders above. */
+/** Tests for a source file, nearest first: of the file's name, in its folder, tests that import it, in the folders above. */
 const nearestTests = (source: string): string[] => {
   const [folder, name] = [dirname(source), basename(source, '.ts')]
   const beside = tests.filter((path) => dirname(path) === folder)

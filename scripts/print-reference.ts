@@ -44,7 +44,7 @@ const readPage = (name: string) => {
   }
 }
 
-/** The pages that differ from the generated ones. */
+/** Names of the pages in docs/reference that differ from newly generated pages. */
 export const findStalePages = async (sql: Sql): Promise<string[]> =>
   Object.entries(await printPages(sql))
     .filter(([name, text]) => readPage(name) !== text)

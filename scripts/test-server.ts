@@ -42,7 +42,7 @@ export const startSharedPlatform = async (
   }
 }
 
-/** Removes every server whose data lies below `directory`. Returns what could not be removed. */
+/** Removes every server whose data directory is below `directory`. Returns what could not be removed. */
 export const purgeBelow = async (directory: string): Promise<string[]> => {
   if (!existsSync(directory)) return []
   const left: string[] = []

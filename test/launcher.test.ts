@@ -97,7 +97,7 @@ const pulled = async () => {
 }
 
 suite('the launcher', { timeout: 60_000 }, () => {
-  test('commands that start programs install changed packages; other commands use the existing ones', async () => {
+  test('commands that start programs install changed packages; other commands use the existing packages', async () => {
     using checkout = await pulled()
     for (const asking of ['down', 'status', 'key', 'doctor', 'purge --yes', 'runner list', 'user add test']) {
       assert.equal(await checkout.run(...asking.split(' ')), `old ${asking}`)

@@ -21,11 +21,11 @@ bool accounts_open(struct accounts *, const char *path);
 bool accounts_next(struct accounts *);
 void accounts_close(struct accounts *);
 
-/* Parses a decimal id. False for any other text. */
+/* Parses a decimal id. Returns false for any other text. */
 bool parse_id(const char *text, uint32_t *id);
 /* Finds the id (third field) of a name in the file `path`, or parses a decimal id. */
 bool account_id(const char *path, const char *name_or_id, uint32_t *id);
-/* Returns the name of an id, or "" if there is none. Cached; never NULL. */
+/* Returns the name of an id, or "" if the id has no name. Names are cached. Never returns NULL. */
 const char *account_name(const char *path, uint32_t id);
 
 #endif

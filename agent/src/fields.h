@@ -19,7 +19,7 @@ uint8_t take_u8(struct fields *);
 uint16_t take_u16(struct fields *);
 uint32_t take_u32(struct fields *);
 uint64_t take_u64(struct fields *);
-/* Reads u32 length, bytes, NUL. The string is used in place. NULL if invalid, or if it contains a NUL. */
+/* Reads u32 length, bytes, NUL. The string is not copied. Returns NULL if it is invalid or contains a NUL. */
 char *take_string(struct fields *);
 /* Reads u32 length, bytes. */
 uint8_t *take_bytes(struct fields *, uint32_t *size);

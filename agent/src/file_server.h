@@ -27,10 +27,10 @@ _Noreturn void peer_fail(enum stage, int error_number);
 _Noreturn void peer_done(void);
 /* Reads a part of the next bytes, at least one. */
 size_t peer_read(void *into, size_t size);
-/* Sets a function that runs before the process ends in any way except by SIGKILL. NULL: none. */
+/* Sets a function that runs before the process ends in any way except by SIGKILL. NULL: no function. */
 void peer_at_end(void (*clear)(void));
 
-/* Waits until no other server has locked this number. The lock lasts until the process ends. False with errno. */
+/* Waits until no other server has locked this number. The lock lasts until the process ends. Returns false with errno. */
 bool peer_lock(uint64_t number);
 
 /* Ends the process with FAILED unless the request was complete and valid. */

@@ -117,7 +117,7 @@ static bool open_named(void) {
   return true;
 }
 
-/* True if the directory passes on its group or an access list, which only files created inside it get. */
+/* Returns true if the directory passes on its group or an access list, which only files created inside it get. */
 static bool directory_gives_rights(const struct stat *directory) {
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", file.directory);

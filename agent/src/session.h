@@ -79,7 +79,7 @@ void session_unlist(struct session *);
 void session_release(struct session *);
 /* The shell's descriptor on which it reports the end of a command. */
 int session_answer_fd(const struct session *);
-/* Writes to the shell as soon as it reads, then frees the buffer. False: out of memory. */
+/* Writes to the shell as soon as it reads, then frees the buffer. Returns false if out of memory. */
 bool session_say(struct session *, uint8_t *line, size_t size);
 
 /* Functions of session_command.c. */
@@ -96,7 +96,7 @@ void session_commands_never_run(struct session *);
 bool session_command_input(struct session_command *, const uint8_t *bytes, uint32_t size, bool closes);
 void session_command_close(struct session_command *);
 void session_command_free(struct session_command *);
-/* Returns a copy of `text_size` bytes that the caller frees. NULL with errno. */
+/* Returns a copy of `text_size` bytes, which the caller frees; NULL with errno on failure. */
 uint8_t *session_command_text(const struct session_command *);
 
 /* Keeps the records of ended commands within their limits (session_memory.c). */

@@ -12,7 +12,7 @@ import { askServer } from './ask-server.ts'
 import { key } from './key.ts'
 import { readStatus } from './status.ts'
 
-/** Calls `look` without root's rights. Root's rights return at its first await. */
+/** Calls `look` without root's rights, and restores these rights at the first await of `look`. */
 const asNobody = <Answer>(look: () => Answer): Answer => {
   process.seteuid?.(65534)
   try {

@@ -4,7 +4,7 @@ import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findRunningUp, isJoinedRunner } from '#src/up/state-file.ts'
 import { callServer } from './call.ts'
 
-/** Finds the server that runs in a data directory. Throws a Complaint if there is none. */
+/** Finds the server that runs in a data directory. Throws a Complaint if no server runs. */
 export const serverOf = (directory: string): { url: string; key: string } => {
   const data = findDataDirectory(directory)
   const up = data && findRunningUp(data.stateFile)

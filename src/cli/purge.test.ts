@@ -116,7 +116,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     return { pid: holder.pid, letGo }
   }
 
-  test('if a foreign process holds the pool, keys and data are removed, it is named, and a second run works', async (t) => {
+  test('if a foreign process holds the pool, purge names it and removes keys and data; a second run works', async (t) => {
     const { path, secrets, postgres, runner, runtime } = prepareDataDirectory(join(scratch, 'held'))
     writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
     writeFileSync(join(postgres, 'row'), 'of the database')

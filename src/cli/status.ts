@@ -23,7 +23,7 @@ type Status = {
   sandboxesUnknown?: string
 }
 
-/** Counts the sandboxes of all organizations by state, from control's metrics. Warm ones are not counted. */
+/** Counts the sandboxes of all organizations by state, from control's metrics. Warm sandboxes are not counted. */
 export const sandboxesIn = (metrics: string): Record<string, number> =>
   Object.fromEntries(
     [...metrics.matchAll(/^alcove_sandboxes\{state="(\w+)",warm="false"\} (\d+)$/gm)]

@@ -37,7 +37,7 @@ suite('inspecting the host', () => {
     for (const { name, status, costs } of findings) assert.ok(status === 'ok' || costs !== undefined, name)
   })
 
-  test('inspecting leaves nothing behind', async () => {
+  test('inspecting the host leaves no files or processes behind', async () => {
     assert.deepEqual(await readdir(directory), [])
     assert.ok(!(await readFile('/proc/self/mountinfo', 'utf8')).includes(directory))
     for (const parent of ['/sys/fs/cgroup', '/sys/fs/cgroup/pids']) {

@@ -1,4 +1,4 @@
-// Finds out what this host supports by trying it. Leaves nothing behind.
+// Finds out what this host supports, by trying each feature. Leaves no files or processes behind.
 import { mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'

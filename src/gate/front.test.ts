@@ -87,7 +87,7 @@ suite('gate: admission', () => {
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
   })
 
-  test('control’s refusal is passed on with status and sentence, and no runner hears of the call', async () => {
+  test('control’s refusal is passed on with status and sentence, and the call reaches no runner', async () => {
     await using sides = await startSides()
     for (const [status, code, message] of [
       [401, 'UNAUTHORIZED', 'unauthorized: Invalid credentials'],
@@ -207,7 +207,7 @@ suite('gate: questions to control', () => {
     assert.equal(sides.seen.length, 21)
   })
 
-  test('a refusal is not kept: the next call asks again', async () => {
+  test('a refusal is not cached: the next call asks control again', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 404, body: {} })
     await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
@@ -410,7 +410,7 @@ suite('gate: how the toolbox receives a call', () => {
 })
 
 suite('gate: hang-ups', () => {
-  test('the toolbox is told that a caller has hung up', async () => {
+  test('the toolbox notices that a caller has hung up', async () => {
     await using sides = await startSides()
     const reached = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()
@@ -438,7 +438,7 @@ suite('gate: hang-ups', () => {
     }
   })
 
-  test('the toolbox is told that a caller has hung up in the middle of a long answer', async () => {
+  test('the toolbox notices that a caller has hung up in the middle of a long answer', async () => {
     await using sides = await startSides()
     const closed = Promise.withResolvers<void>()
     sides.toolbox.call = (_request, response) => {

@@ -4,7 +4,7 @@ import type { AccessQuestion } from '#src/wire/access.ts'
 import type { AccessDesk } from './access.ts'
 
 /**
- * Interval of the questions to control, short enough for the shortest auto-stop (a minute), despite kept answers and delayed
+ * Interval of the questions to control, short enough for the shortest auto-stop (a minute), despite cached answers and delayed
  * writes.
  */
 const presenceMs = 20_000

@@ -22,7 +22,7 @@ export type Target = {
 export const authKey = 'DAYTONA_SANDBOX_AUTH_KEY'
 export const longestUrl = 16 * 1024
 export const longestName = 255
-/** Matches a path that a server behind us might resolve to another sandbox. */
+/** Matches a path with `..`, which another server might resolve to another sandbox. */
 const climbs = /(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\]|$)/i
 /** The calls that a signed URL may make. */
 const signable: readonly string[] = ['GET /files/download', 'POST /files/upload-v2']

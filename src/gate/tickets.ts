@@ -117,7 +117,7 @@ export class TicketChecks {
   }
 }
 
-/** Parses a public key. Throws a Problem if the text is none. */
+/** Parses a public key. Throws a Problem if the text is not a public key. */
 const publicKeyFrom = (text: string): KeyObject => {
   try {
     return createPublicKey({ key: Buffer.from(text, 'base64'), type: 'spki', format: 'der' })

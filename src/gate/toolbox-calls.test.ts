@@ -39,7 +39,7 @@ const sandbox: SandboxHere = {
 }
 
 suite('gate: a call to a toolbox', () => {
-  test('a call tells the toolbox the SDK and its version, and nothing else about the caller', () => {
+  test('a call names its SDK and version to the toolbox, and nothing else about the caller', () => {
     const call = request({
       Authorization: 'Bearer secret',
       'X-Daytona-SDK-Version': '0.216.0',

@@ -58,7 +58,7 @@ async function* oneOf(text: string) {
   yield Buffer.from(text)
 }
 
-/** Returns the sandbox of a call that has a ticket for it. */
+/** Makes the function that finds the sandbox of a call. It throws if the call has no ticket for that sandbox. */
 export const calledBy =
   (door: Door) =>
   async (request: IncomingMessage, sandboxId: string): Promise<Called> => {

@@ -56,7 +56,7 @@ suite('gate: upgrades', () => {
     assert.deepEqual([theirs.statusCode, await bodyOf(theirs)], [404, 'nope'])
   })
 
-  test('an answer that is no upgrade ends when its caller leaves', async () => {
+  test('an ordinary answer to an upgrade ends when its caller leaves', async () => {
     await using sides = await startSides()
     const inside = Promise.withResolvers<import('node:stream').Duplex>()
     sides.inside.upgrade = (_request, socket) => {

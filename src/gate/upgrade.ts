@@ -11,13 +11,13 @@ type Handover = {
   /** The bytes that the caller sent directly after its head. */
   head: Buffer
   destination: Destination
-  /** How long the connection stays open after an answer that is no upgrade. */
+  /** How long the connection stays open after an ordinary answer to an upgrade, in ms. */
   lingerMs?: number | undefined
 }
 
 const answerMs = 30_000
 
-/** How long the second side may take to end after the first; the first side's last bytes still pass. */
+/** Time in ms that the second side may take to end after the first side. In this time the first side's last bytes still pass. */
 const partMs = 2000
 
 const join = (one: Duplex, other: Duplex) => {

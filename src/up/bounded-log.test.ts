@@ -31,7 +31,7 @@ suite('a bounded log', () => {
     assert.equal(readFileSync(`${path}.1`, 'utf8'), 'first\nsecond\nthird\n')
   })
 
-  test('the log goes on writing if no new file can be opened, and rotates as soon as one can be opened', () => {
+  test('the log continues in the old file if no new file can be opened, and rotates as soon as possible', () => {
     const gone = join(directory, 'gone')
     mkdirSync(gone)
     const path = join(gone, 'a.log')

@@ -53,7 +53,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.deepEqual([data.path, data.secrets, data.log].map(mode), [0o711, 0o700, 0o700])
   })
 
-  test('a secret is created once, in a 0600 file, and leaves no draft behind', () => {
+  test('a secret is created once, in a file with mode 0600, and no draft of it stays', () => {
     assert.equal(findAdminKey(data), undefined)
     const first = readSecret(data, 'admin.key', newApiKey)
     const second = readSecret(data, 'admin.key', () => assert.fail('made a second key'))

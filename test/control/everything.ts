@@ -1,4 +1,4 @@
-// The whole content of a database, as one text per table. Tests use it to show that a call changed nothing.
+// Reads the whole content of a database, as one text per table. Tests use it to show that a call changed nothing.
 import type { Sql } from '#src/control/storage/database.ts'
 
 /** Columns that change even if no call changes anything. */

@@ -62,7 +62,7 @@ suite('access that one control process revokes', { timeout: 120_000 }, () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('a key that one process deletes is 401 at the other', async () => {
+  test('a key that one process deletes is 401 at the other process', async () => {
     const token = await makeKey('owner', 'short-lived', [])
     assert.equal(await statusAt(one, keys.owner, '/api-keys/short-lived', 'DELETE'), 204)
     assert.equal(await statusAt(one, token, '/users/me'), 401)

@@ -49,7 +49,7 @@ const noise = (bytes: number): Buffer =>
   createCipheriv('aes-128-ctr', Buffer.alloc(16), Buffer.alloc(16)).update(Buffer.alloc(bytes))
 
 suite('uploading the files of a definition', () => {
-  test('small uploads in one call and large ones in parts are stored, and listed only in their organization', async () => {
+  test('uploads in one call or in parts are stored, and are listed only in their organization', async () => {
     await using uploads = await startUploads()
     const [client, stranger] = [uploads.client(), uploads.client('ALCVTHEIRS')]
     for (const [name, bytes] of [
@@ -127,7 +127,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('calls need the secret: unknown, expired, wrong, unsigned, old and postdated ones are refused', async () => {
+  test('calls need the secret: unknown, expired, wrong, unsigned, old and postdated calls are refused', async () => {
     await using uploads = await startUploads()
     const put = (client: S3Client) => codeOf(client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'x' })))
     assert.equal(await put(uploads.client('ALCVNOBODY')), 'InvalidAccessKeyId')

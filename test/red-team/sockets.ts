@@ -38,7 +38,7 @@ const opens = async (uid: number, path: string): Promise<boolean> => {
 const nobody = 65_534
 const hash = 'a'.repeat(32)
 
-/** Messages that ask for more than a gate may have, or are not valid requests. */
+/** Messages that request more than a gate may have, or that are not valid requests. */
 const tooMuch: readonly string[] = [
   '{"ask":"start","sandboxId":"box"}',
   '{"ask":"exec","sandboxId":"box","argv":["id"]}',

@@ -61,7 +61,7 @@ suite('the interpreter of the SDK', () => {
     await interpreter.deleteContext(other)
   })
 
-  test('a timeout is the SDK’s timeout error, and the state is kept', async () => {
+  test('a timeout is the SDK’s timeout error, and the variables stay', async () => {
     const endless = 'kept = 1\nimport time\nwhile True: time.sleep(0.01)'
     await assert.rejects(sandbox.codeInterpreter.runCode(endless, { timeout: 1 }), DaytonaTimeoutError)
     assert.equal((await sandbox.codeInterpreter.runCode('print(kept)')).stdout, '1\n')

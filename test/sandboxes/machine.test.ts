@@ -61,7 +61,7 @@ suite('the machine of a sandbox', () => {
     assert.equal(await box.run('grep -c " / overlay [^ ]*nosuid" /proc/mounts || grep " / " /proc/mounts'), '1')
   })
 
-  test('Landlock works, user namespaces are refused at once, and agents can tell that this is a sandbox', async () => {
+  test('Landlock works, user namespaces are refused at once, and a variable marks the sandbox for agents', async () => {
     await using box = await createBox(alcove)
     // A Landlock ruleset that handles writing to files and allows none (landlock(7)).
     const landlock = `

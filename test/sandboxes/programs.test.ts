@@ -138,7 +138,7 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('the compiler leaves no process behind, and TypeScript still runs', async () => {
+  test('the compiler for TypeScript leaves no process behind, and TypeScript still runs', async () => {
     const { body } = await box.toolbox('POST', '/process/code-run', {
       code: 'const four: number = 2 + 2\nconsole.log(four)',
       language: 'typescript',

@@ -9,7 +9,7 @@ const acceptedPrefix = 'alcove-preview-accepted-'
 const hostPrefix = '__Host-'
 const authSeconds = 3600
 const acceptedSeconds = 86_400
-/** Maximum of tokens to try: a browser has one per preview, and further ones are not ours. */
+/** Maximum of tokens to try: a browser has one of our tokens per preview, so further tokens are not ours. */
 const mostTokens = 4
 
 const plainName = (name: string) => (name.startsWith(hostPrefix) ? name.slice(hostPrefix.length) : name)

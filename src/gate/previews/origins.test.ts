@@ -76,7 +76,7 @@ suite('previews: an origin belongs to one sandbox', () => {
     assert.equal((await visit(sides, { host: '3000-box-id.80-own.proxy.test', headers: key })).status, 200)
   })
 
-  test('a page by path has an opaque origin, whatever headers its server sends', async () => {
+  test('a page by path has an opaque origin, even if its server sends other headers', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {
       response.writeHead(200, { 'content-security-policy': 'sandbox allow-same-origin' }).end('<p>')
@@ -120,7 +120,7 @@ suite('previews: our cookies', () => {
     assert.equal(sides.seen[0]?.headers.cookie, 'alcove=theirs')
   })
 
-  test('a server inside cannot set a cookie with our name, whatever its prefix or case', async () => {
+  test('a server inside cannot set a cookie with our name, in any letter case or with any prefix', async () => {
     await using sides = await startSides()
     sides.inside.call = (_request, response) => {
       const cookies = ['__Host-daytona-sandbox-auth-x=1; Secure; Path=/', '__hOST-alcove-preview-accepted-x=1', 'a=1']

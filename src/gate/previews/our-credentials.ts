@@ -59,7 +59,7 @@ export const openReferer = (referer: string | undefined, carriesOurs: CarriesOur
   return origin !== 'null' && isOpen(origin) ? `${origin}/` : undefined
 }
 
-/** The subprotocols of a WebSocket without those that carry a credential: some clients put a key there. */
+/** The subprotocols of a WebSocket, without subprotocols that carry a credential: some clients send a key as subprotocol. */
 export const openProtocols = ({ headers }: IncomingMessage, carriesOurs: CarriesOurs): string | undefined =>
   headers['sec-websocket-protocol']
     ?.split(',')

@@ -198,7 +198,7 @@ suite('previews: admission', () => {
     assert.equal((await visit(others, { method: 'OPTIONS' })).status, 401)
   })
 
-  test('control checks an open call again as one already admitted, and the call ends if it is refused', async () => {
+  test('control checks an open call again as an admitted call, and the call ends if it is refused', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     sides.inside.call = (_request, response) => {
       response.write('a part')
@@ -475,7 +475,7 @@ suite('previews: the server’s answer', () => {
     assert.deepEqual([answer.status, answer.text], [413, 'too much'])
   })
 
-  test('the server inside is told that a caller has hung up', async () => {
+  test('the server inside notices that a caller has hung up', async () => {
     await using sides = await startSides()
     const reached = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<void>()

@@ -1,4 +1,4 @@
-// Shows one port of a sandbox to one caller. Before this, control has let the call in, and the sandbox is started.
+// Shows one port of a sandbox to one caller. Control has already admitted the call, and the sandbox is started.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import type { Access } from '#src/wire/access.ts'

@@ -31,7 +31,7 @@ suite('previews: WebSockets', () => {
     socket.destroy()
   })
 
-  test('refusals are plain HTTP: control’s, the server’s, and if nothing listens', async () => {
+  test('refusals by control, by the server, and because nothing listens are plain HTTP', async () => {
     await using sides = await startSides()
     sides.inside.upgrade = (_request, socket) => {
       socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nnope')

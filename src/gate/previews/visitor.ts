@@ -51,7 +51,7 @@ const isLink = ({ method, headers }: IncomingMessage): boolean =>
  */
 const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress): boolean => {
   const { origin, referer, 'sec-fetch-site': site } = request.headers
-  // All previews by path share one origin. Pages there cannot be told apart, except that a link opens a whole page.
+  // All previews by path share one origin, so their pages cannot be distinguished. But a request by a link opens a whole page.
   if (prefix !== '') return isLink(request) && !isFramed(request)
   if (site === 'same-origin' || site === 'none') return true
   const from = origin ?? referer

@@ -42,7 +42,7 @@ suite('previews: the warning', () => {
     assert.deepEqual(sides.dialled, [])
   })
 
-  test('there is no warning for programs, for the skip header, and for calls with a key', async () => {
+  test('no warning is shown to programs, to calls with the skip header, and to calls with a key', async () => {
     await using sides = await startSides()
     warned(sides)
     assert.equal((await visit(sides)).text, 'hello from inside')

@@ -160,7 +160,7 @@ suite('charts of python code', needsPython, () => {
     assert.match(result, /SyntaxError/)
   })
 
-  test('sys.exit keeps its code, and a missing module is the program’s own error', async () => {
+  test('sys.exit sets the exit code, and a missing module is reported as the program’s own error', async () => {
     assert.equal((await run('import matplotlib, sys\nsys.exit(5)')).exitCode, 5)
     const { result } = await run('import matplotlib.nothing')
     assert.match(result, /line 1, in <module>\n(?:.*\n)*ModuleNotFoundError/)

@@ -264,7 +264,7 @@ suite('POST /process/code-run: the file of the code', () => {
     assert.equal((await box.post(codeRun, { code, language: 'javascript' })).body.result, 'text\nfile\n')
   })
 
-  test('typescript imports typescript files in every notation, and these import further ones', async () => {
+  test('TypeScript code can import TypeScript files in every notation, and these files can import others', async () => {
     using made = await make()
     const put = (name: string, text: string) => {
       mkdirSync(dirnameOf(join(made.directory, name)), { recursive: true })

@@ -97,7 +97,7 @@ suite('POST /git/push', () => {
     const hash = room.commit(path, { mine: '1' }, 'mine')
     assert.deepEqual(await room.post('/push', { path }), { status: 200, body: undefined })
     assert.equal(mainOf(room), hash)
-    // A push without new commits is no error.
+    // A push without new commits is not an error.
     await room.done('/push', { path })
   })
 

@@ -144,7 +144,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal(await printed(box, show), 'None old box-1\n')
   })
 
-  test('an error has a name, a value and a traceback of the code’s own lines; the state is kept', async () => {
+  test('an error has a name, a value and a traceback of the code’s own lines; the variables stay', async () => {
     await using box = await startToolbox()
     await printed(box, 'def f():\n    raise ValueError("nö")')
     const { messages, code } = await start(box, 'x = 5\nprint("before")\nf()').outcome

@@ -19,7 +19,7 @@ import { Typing } from './typing.ts'
 
 /** Bytes of earlier output that a new client gets. */
 const scrollbackBytes = 64 * 1024
-/** Interval in ms of the attempts to wake a lazy shell, which may not have stopped itself yet at the first attempt. */
+/** Interval in ms of attempts to wake a shell with `lazyStart`, which may not have stopped itself yet at the first attempt. */
 const wakeMs = 20
 /** Maximum of clients of one terminal. Each client follows the output and buffers input on its own. */
 const clientsMax = 32
@@ -53,7 +53,7 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // When the first client comes, a lazy shell has not printed its start mark yet.
+    // When the first client comes, a shell with `lazyStart` has not printed its start mark yet.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from
@@ -118,7 +118,7 @@ class Client {
     return false
   }
 
-  /** Sends SIGCONT to a lazy shell until its first output. */
+  /** Wakes a shell with `lazyStart`: sends SIGCONT to it until its first output. */
   async #wake(): Promise<void> {
     const { signal } = this.#gone
     while (!this.#hasStarted && !signal.aborted) {

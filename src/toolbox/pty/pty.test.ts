@@ -180,7 +180,7 @@ suite('GET /process/pty, GET /process/pty/{sessionId}, DELETE /process/pty/{sess
     }
   })
 
-  test('DELETE kills all processes of the shell, and clients are told 137 SIGKILL', async () => {
+  test('DELETE kills all processes of the shell, and clients receive exit code 137 with SIGKILL', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]

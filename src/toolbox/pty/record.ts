@@ -45,13 +45,13 @@ const decodeRecord = (metadata: Buffer): PtyRecord | undefined => {
   }
 }
 
-/** The PTY of a job; `undefined` if the job is no PTY. */
+/** The PTY of a job; `undefined` if the job is not a PTY. */
 export const readPty = (job: Job): Pty | undefined => {
   if (!job.id.startsWith(prefix)) return undefined
   const record = decodeRecord(job.metadata)
   if (record === undefined || jobIdOf(record.id) !== job.id) return undefined
   const hasEnded = job.state === 'ended'
-  // A lazy shell that waits for its first client has written nothing (shell.ts).
+  // A shell with `lazyStart` that waits for its first client has written nothing (shell.ts).
   return { record, job, hasEnded, isActive: job.state === 'running' && !(record.lazyStart && job.endOffset === 0) }
 }
 

@@ -17,7 +17,7 @@ const shortageOf = ({ assignment }: Sandbox): OutOfMemory => {
 export const wasBetween = (spans: MemoryKillsHere['spans'], from: number, until: number): boolean =>
   spans.some((span) => span.after <= until && span.until >= from)
 
-/** Asks the runner for memory kills. If the runner does not answer, there are none. */
+/** Asks the runner for memory kills. If the runner does not answer, no kills are assumed. */
 const killsOf = async ({ memoryKills }: Sandbox): Promise<MemoryKillsHere> =>
   (await memoryKills?.().catch(() => undefined)) ?? { count: 0, spans: [] }
 

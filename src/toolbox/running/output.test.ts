@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { BoundedOutput } from './output.ts'
 
 suite('bounded output', () => {
-  test('output below the limit is kept completely', () => {
+  test('output below the limit is stored completely', () => {
     using output = new BoundedOutput('o', 10)
     for (const byte of 'abcdefghij') output.add(Buffer.from(byte))
     assert.deepEqual([output.text(), output.droppedBytes], ['abcdefghij', 0])
@@ -25,7 +25,7 @@ suite('bounded output', () => {
     assert.equal(odd.text(), `a${'€'.repeat(9)}\n[output truncated: 29 bytes were left out here]\n`)
   })
 
-  test('the last line of a long output is kept, in one piece or in many', () => {
+  test('the last line of a long output is stored, whether it comes in one piece or in many', () => {
     for (const size of [1, 1000, 65_536, 2_500_000]) {
       using output = new BoundedOutput('o', 1_000_000)
       const piece = Buffer.alloc(size, 'x')
