@@ -192,7 +192,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, id, 2280)).status, 401)
     }))
 
-  test('200 for a file URL signed with the signing key, until it expires or the key is another', () =>
+  test('200 for a file URL signed with the signing key, until it expires or the key is replaced', () =>
     withBox(async (app, id) => {
       const keyNow = async () => (await app.as('member').get('/sandbox/box/signing-key')).body as string
       const key = await keyNow()
@@ -247,7 +247,7 @@ suite('POST /proxy/access', () => {
       assert.deepEqual([body.isStarted, body.state], [false, 'stopped'])
     }))
 
-  test('200 also for a sandbox without a runner that waits for its image; 502 for one that should run', () =>
+  test('200 for a sandbox that waits for its image without a runner; 502 for one that should run', () =>
     withBox(async (app, id) => {
       const buildInfo = { dockerfileContent: 'FROM alpine:3.20\n' }
       const waiting = (await app.as('member').post('/sandbox', { buildInfo })).body

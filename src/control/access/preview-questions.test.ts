@@ -4,7 +4,7 @@ import { startControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
 suite('the questions of a proxy', () => {
-  test('GET /preview/{sandboxId}/public, GET /preview/{sandboxId}/validate/{authToken}, GET /preview/{sandboxId}/preview-warning, GET /preview/{signedPreviewToken}/{port}/sandbox-id, GET /preview/{sandboxId}/access: 200 as things are now', async () => {
+  test('GET /preview/{sandboxId}/public, GET /preview/{sandboxId}/validate/{authToken}, GET /preview/{sandboxId}/preview-warning, GET /preview/{signedPreviewToken}/{port}/sandbox-id, GET /preview/{sandboxId}/access: 200 answers with the present state', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -31,7 +31,7 @@ suite('the questions of a proxy', () => {
     assert.equal((await app.as('viewer').get(`/preview/${id}/access`)).body, true)
   })
 
-  test('404 for what is not there or of another organization, 400 for no port, 401 and 403 without the key', async () => {
+  test('404 for a missing or foreign sandbox, 400 for an invalid port, 401 and 403 without the proxy’s key', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body

@@ -20,7 +20,7 @@ const BySignedToken = Type.Object({ signedPreviewToken: PathText, port: PathText
 const PortQuery = Type.Object({ port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535 })) })
 const PreviewWarning = Type.Object({ enabled: Type.Boolean() })
 
-/** The sandbox, if it is in the region of the proxy. 404 otherwise. */
+/** Returns the sandbox if it is in the region of the proxy. Throws 404 otherwise. */
 const visible = (row: SandboxRow | undefined, { proxyRegionId }: ProxyContext, named: string): SandboxRow => {
   if (row === undefined || row.state === 'destroyed') throw noSandbox(named)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(named)

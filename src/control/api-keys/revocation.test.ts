@@ -141,7 +141,7 @@ suite('a key that ends is refused within a second', () => {
       await assert.rejects(desk.ask(question), { code: 'unauthorized' })
     }))
 
-  test('a process that missed the announcement refuses a key within a second: its cache is no older', (context) =>
+  test('a process that missed the announcement refuses a key within a second, because its cache expires', (context) =>
     setUp(context, async ({ app, second, person, pass }) => {
       const me = () => second.statusOf(person.key, 'GET', '/users/me')
       assert.equal(await me(), 200)

@@ -240,7 +240,7 @@ suite('GET /api-keys/current', () => {
 })
 
 suite('GET /api-keys/{name}', () => {
-  test('200 answers a key of the caller', async () => {
+  test('200 returns a key of the caller', async () => {
     await using app = await startControl()
     const reply = await app.as('member').get('/api-keys/member')
     assert.deepEqual([reply.status, reply.body.name], [200, 'member'])

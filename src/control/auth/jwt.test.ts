@@ -301,7 +301,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal((await app.asUser('admin', ours).delete('/sandbox/no-such')).status, 404)
   })
 
-  test('a removed member is out with the next request, in this process too', async () => {
+  test('a removed member is refused from the next request on, in this process too', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('member'), '/regions'), 200)
     await app.database.transaction(async (sql) => {

@@ -381,7 +381,7 @@ suite('PATCH /organizations/{organizationId}/identity-providers/{id}', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/identity-providers/{id}', () => {
-  test('204, then 404; members stay', async () => {
+  test('204 deletes the provider, whose members stay; 404 for a second delete', async () => {
     await using app = await start()
     const { id } = await create(app)
     assert.equal((await app.as('stranger').delete(`${pathOf(organizations.theirs)}/${id}`)).status, 404)

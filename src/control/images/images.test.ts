@@ -196,7 +196,7 @@ suite('POST /snapshots', () => {
 })
 
 suite('DELETE /snapshots/{idOrName}', () => {
-  test('200; the image is removed after the last sandbox made from it', async () => {
+  test('200 deletes the snapshot; its image is removed after the last sandbox made from it is gone', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -222,7 +222,7 @@ suite('DELETE /snapshots/{idOrName}', () => {
 })
 
 suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activate', () => {
-  test('204: no new sandboxes are made from it; 200: its image is brought again by digest', async () => {
+  test('deactivate: 204, and no new sandboxes; activate: 200, and the image is brought again by its digest', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)

@@ -353,7 +353,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await verified.post(`/organizations/${organizations.ours}/roles`, role)).status, 201)
   })
 
-  test('403 the second time; twenty concurrent calls make one membership', async () => {
+  test('403 for a second accept; twenty concurrent accepts make one membership', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email })

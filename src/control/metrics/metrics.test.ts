@@ -121,7 +121,7 @@ suite('GET /metrics', () => {
       assert.ok(!text.includes(word), word)
   })
 
-  test('every metric of the dashboard and of the alerts is there', async () => {
+  test('every metric that the dashboard and the alerts use exists', async () => {
     await using app = await startControl()
     app.app.metrics.includeProcess()
     const { text } = await app.as('admin').get('/metrics')

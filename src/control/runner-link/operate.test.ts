@@ -64,7 +64,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     assert.equal((await app.as('admin').delete('/runners/local?force=maybe')).status, 400)
   })
 
-  test('GET /runners/{runnerId}, GET /runners/by-sandbox/{sandboxId} 200: what a runner has and what is on it', async () => {
+  test('GET /runners/{runnerId}, GET /runners/by-sandbox/{sandboxId} 200: the resources of a runner, and the load of its sandboxes', async () => {
     await using _runner = await connectRunner(app)
     const box = (await app.as('member').post('/sandbox', { cpu: 1, memory: 2, disk: 3 })).body
     const { status, body } = await app.as('admin').get(`/runners/by-sandbox/${box.id}`)
@@ -81,7 +81,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     assert.equal((await app.as('admin').get('/runners/by-sandbox/none')).status, 404)
   })
 
-  test('PATCH /runners/{runnerId}/scheduling 200 drains: nothing new, with the reason, and takes it back', async () => {
+  test('PATCH /runners/{runnerId}/scheduling 200 drains a runner: no new sandbox, with the reason; false ends this', async () => {
     await using runner = await connectRunner(app)
     const box = (await app.as('member').post('/sandbox', {})).body
     assert.equal((await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })).status, 200)
@@ -100,8 +100,8 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
   })
 })
 
-suite('PATCH /runners/{runnerId}/scheduling of one that is not heard', () => {
-  test('200 enables it again in its real state: never seen or silent, and not ready before it is heard', async () => {
+suite('PATCH /runners/{runnerId}/scheduling while the runner is not connected', () => {
+  test('200 ends the draining: the runner is new or silent until its first message makes it ready', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const states = async () =>

@@ -69,7 +69,7 @@ suite('the quota of snapshots', () => {
     assert.equal((await make(app, 'three')).status, 200)
   })
 
-  test('an image may be no larger than a snapshot of the organization', async () => {
+  test('an image may be no larger than the organization’s limit for a snapshot', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { maxSnapshotSize: 2 })

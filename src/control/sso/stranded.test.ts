@@ -127,7 +127,7 @@ suite('a user made by single sign-on', () => {
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('link_refused for an account whose address nobody has verified, member or not', async () => {
+  test('link_refused for an account whose address nobody has verified, whether or not it is a member', async () => {
     await using sso = await startSso(provider)
     await addPerson(sso.app, { email: ada.email, emailVerified: false, roleIds: [] })
     assert.equal(await end(sso), 'link_refused')

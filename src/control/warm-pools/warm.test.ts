@@ -196,7 +196,7 @@ suite('a warm pool', () => {
     assert.deepEqual([state, desiredState], ['started', 'started'])
   })
 
-  test('a warm pool never makes a create fail for want of room', async () => {
+  test('a warm pool never makes a create fail for lack of resources', async () => {
     await using app = await startControl({ sandboxes: { ...waits, overcommit: { cpu: 1, memory: 1, disk: 1 } } })
     await using _runner = await connectRunner(app, { capabilities: { cpu: 2, memoryGiB: 2, diskGiB: 6 } })
     await pool(app, 2)
@@ -374,7 +374,7 @@ suite('GET /warm-pools', () => {
 })
 
 suite('POST /warm-pools', () => {
-  test('201; 409 for a second pool of one snapshot and region; 400 and 404 for unknown ones', async () => {
+  test('201 makes a pool; 409 for a second one of a snapshot and region; 400 and 404 for unknown ones', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await pool(app, 0)

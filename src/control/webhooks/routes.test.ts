@@ -152,7 +152,7 @@ suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
 })
 
 suite('a single endpoint', () => {
-  test('GET /webhooks/organizations/{organizationId}/endpoints lists, and GET /webhooks/organizations/{organizationId}/endpoints/{endpointId} answers one: 200, 404 for none', async () => {
+  test('GET /webhooks/organizations/{organizationId}/endpoints lists endpoints, and GET /webhooks/organizations/{organizationId}/endpoints/{endpointId} returns one: 200; 404 for an unknown one', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     const shown = await app.as('owner').get(`${base}/endpoints/${id}`)
@@ -200,7 +200,7 @@ suite('a single endpoint', () => {
     assert.equal((await app.as('member').patch(at, { disabled: true })).status, 403)
   })
 
-  test('DELETE /webhooks/organizations/{organizationId}/endpoints/{endpointId} removes it: 204, then 404', async () => {
+  test('DELETE /webhooks/organizations/{organizationId}/endpoints/{endpointId} removes an endpoint: 204; a second delete is 404', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     assert.equal((await app.as('member').delete(`${base}/endpoints/${id}`)).status, 403)
@@ -208,7 +208,7 @@ suite('a single endpoint', () => {
     assert.equal((await app.as('owner').delete(`${base}/endpoints/${id}`)).status, 404)
   })
 
-  test('POST /webhooks/organizations/{organizationId}/endpoints/{endpointId}/rotate-secret answers a new one: 200', async () => {
+  test('POST /webhooks/organizations/{organizationId}/endpoints/{endpointId}/rotate-secret returns a new secret: 200', async () => {
     await using app = await startControl()
     const { id, secret } = (await add(app)).body
     const { status, body } = await app.as('owner').post(`${base}/endpoints/${id}/rotate-secret`)
@@ -217,7 +217,7 @@ suite('a single endpoint', () => {
     assert.equal((await app.as('member').post(`${base}/endpoints/${id}/rotate-secret`)).status, 403)
   })
 
-  test('GET /webhooks/organizations/{organizationId}/endpoints/{endpointId}/attempts answers pages: 200; 400 for a bad cursor', async () => {
+  test('GET /webhooks/organizations/{organizationId}/endpoints/{endpointId}/attempts returns pages of attempts: 200; 400 for a bad cursor', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     const { sql } = app.database

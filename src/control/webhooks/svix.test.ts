@@ -138,7 +138,7 @@ const emptied = async (app: TestControl): Promise<void> => {
   assert.fail('something was still waiting after 30 s')
 }
 
-suite('with Svix', () => {
+suite('webhooks with Svix', () => {
   test('initialize finds the application of the organization or makes it, and further attempts are counted', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)

@@ -11,7 +11,7 @@ const atLeast = (amount: number) => Math.min(largestInteger, Math.ceil(amount))
 const atMost = (amount: number) => Math.min(largestInteger, Math.floor(amount))
 
 /**
- * Moves a time into the range of the database. PostgreSQL has no year 0, and the ISO format of year 10,000 and later is
+ * Reads a time. Throws 400 outside the years 1 to 9999: PostgreSQL has no year 0, and the ISO format of later years is
  * different.
  */
 const time = (text: string): Date => {

@@ -18,7 +18,7 @@ const eventsOf = async (app: TestControl, idOrName: string, query = ''): Promise
 }
 
 suite('GET /sandbox/{sandboxIdOrName}/events', () => {
-  test('200 newest first, each event with both states, time, actor and reason', async () => {
+  test('200 lists events newest first, each with both states, time, actor and reason', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -74,7 +74,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     )
   })
 
-  test('200 in pages with each event once, even if new events come meanwhile', async () => {
+  test('200 lists each event once over all pages, even if new events come meanwhile', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

@@ -133,7 +133,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal((await app.as('viewer').get('/sandbox/box/signing-key')).status, 403)
     }))
 
-  test('GET /sandbox/:sandboxIdOrName/toolbox-proxy-url: 200', () =>
+  test('GET /sandbox/:sandboxIdOrName/toolbox-proxy-url: 200 returns the base URL of the toolbox', () =>
     withBox(async (app) => {
       const reply = await app.as('viewer').get('/sandbox/box/toolbox-proxy-url')
       assert.deepEqual([reply.status, reply.body], [200, { url: 'http://proxy.test:3001/toolbox' }])

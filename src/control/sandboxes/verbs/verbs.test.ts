@@ -221,7 +221,7 @@ suite('POST /sandbox/:sandboxIdOrName/recover', () => {
 })
 
 suite('DELETE /sandbox/:sandboxIdOrName', () => {
-  test('texts that the creator of a deleted sandbox wrote are removed before its row is', async () => {
+  test('texts that the creator of a deleted sandbox wrote are removed before its row is deleted', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const big = 'x'.repeat(50_000)
