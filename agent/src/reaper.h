@@ -16,7 +16,7 @@ struct child {
   struct child *next;
 };
 
-/* From here on SIGCHLD and the signals that end the agent arrive as events. */
+/* Starts the reaper: from here on SIGCHLD and the signals that end the agent arrive as events. */
 void reaper_start(void);
 void reaper_expect(struct child *, pid_t, void (*ended)(struct child *, int status));
 /* Forgets the owner of a process. The process is still reaped, but its owner is not called. */

@@ -37,7 +37,7 @@ const readNews = (message: Buffer): GateNews | undefined => {
   }
 }
 
-/** The runner cannot be reached, or sent something that is not allowed. */
+/** Thrown if the runner cannot be reached, or sent a message that is not allowed. */
 export class RunnerAway extends Error {
   override name = 'RunnerAway'
 }

@@ -37,7 +37,7 @@ suite('the working directory of an image', () => {
     assert.deepEqual(await ok(box.get('/user-home-dir')), { dir: homedir() })
   })
 
-  test('a relative cwd still starts at the home, an absolute cwd is used as it is', async () => {
+  test('a relative cwd still starts at the home, and an absolute cwd is not changed', async () => {
     assert.equal(await run('pwd', '.'), `${homedir()}\n`)
     assert.equal(await run('pwd', '/usr'), '/usr\n')
   })

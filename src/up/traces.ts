@@ -276,7 +276,7 @@ const removeNames = async (data: DataDirectory, names: readonly string[]): Promi
   for (const name of names) {
     const path = join(data.path, name)
     if (mounts(data).some((target) => isBelow(target, path))) left.push(`${path}, as something is mounted there`)
-    // `rmSync` retries, because a process that is ending may still write to the directory.
+    // `removeTree` retries, because a process that is ending may still write to the directory.
     else
       await removeTree(path, { tries: 10 }).catch((error: Error) => {
         left.push(`${path}: ${error.message}`)

@@ -50,7 +50,7 @@ suite('the kernel’s memory', { skip: needsRoot }, () => {
 
   suite('the watch on kernel memory that grows slowly', () => {
     for (const { name, object } of slowAttacks)
-      test(`${object}: the sandbox is found, but no busy neighbour`, { timeout: 120_000 }, async () => {
+      test(`${object}: the watch finds only the sandbox that attacks`, { timeout: 120_000 }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         // These neighbours use processes, many files with their pages, and sockets.

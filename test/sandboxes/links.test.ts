@@ -109,7 +109,7 @@ suite('links', () => {
 
   for (const [what, makeWay] of Object.entries(ways))
     for (const isThere of [false, true])
-      test(`${what}, to what ${isThere ? 'is also in the sandbox' : 'is only on the host'}, is followed in the sandbox or not at all`, async () => {
+      test(`a link (${what}) is followed in the sandbox or not at all, if its target is ${isThere ? 'in both' : 'only on the host'}`, async () => {
         await using box = await createBox(alcove)
         if (isThere)
           await box.run(`mkdir -p ${host}/tree && echo inside > ${host}/canary && echo inside > ${host}/tree/leaf`)

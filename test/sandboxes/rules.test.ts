@@ -47,7 +47,7 @@ suite('rule 1: command execution', () => {
     assert.deepEqual([await pwd('below'), await pwd('/tmp')], ['/home/daytona/below\n', '/tmp\n'])
   })
 
-  test('rule 1: a command that fails is 200 with its exit code', async () => {
+  test('rule 1: the answer is 200 with the exit code even if the command fails', async () => {
     const { status, body } = await execute({ command: 'echo why; exit 3' })
     assert.deepEqual([status, body], [200, { exitCode: 3, result: 'why\n' }])
     assert.equal((await execute({ command: 'no-such-program' })).body['exitCode'], 127)

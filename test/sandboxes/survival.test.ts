@@ -1,4 +1,4 @@
-// Tests that any program may be killed at any instruction: the sandboxes keep running, answer again, and can be deleted completely.
+// Tests that any program may be killed at any instruction: sandboxes keep running, answer again, and can be deleted completely.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { type Box, boxOf, createBox, until } from './box.ts'

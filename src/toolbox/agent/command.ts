@@ -17,14 +17,14 @@ export type CommandSpec = {
   user: string
   /** Bytes for the standard input, which is then closed. Default: an empty standard input. */
   stdin?: Uint8Array
-  /** Uses a single pipe for both streams, so that arrival order is kept; everything is then `stdout`. */
+  /** Uses a single pipe for both streams, so that the order of arrival stays; all output is then `stdout`. */
   mergeOutput: boolean
 }
 export type Output = { stream: 'stdout' | 'stderr'; data: Buffer }
 /** The end of a command. After a death by signal N, `exitCode` is 128 + N. */
 export type Exit = { exitCode: number; signal: number | null }
 
-/** The command could not be started; `stage` says what failed. */
+/** Thrown if the command could not be started; `stage` says what failed. */
 export class StartFailed extends Error {
   override name = 'StartFailed'
   readonly stage: 'user' | 'cwd' | 'exec'

@@ -18,7 +18,7 @@ import {
 } from './frames.ts'
 import { ReadySockets } from './ready-sockets.ts'
 
-/** The agent cannot be reached, or went away before it had answered. */
+/** Thrown if the agent cannot be reached, or has ended before it had answered. */
 export class AgentGone extends Error {
   override name = 'AgentGone'
 }
@@ -26,7 +26,7 @@ export class AgentGone extends Error {
 const stages = ['protocol', 'user', 'cwd', 'exec', 'connect', 'busy', 'ending', 'system', 'job', 'file'] as const
 export type Stage = (typeof stages)[number]
 
-/** The agent refused a request. `stage` says which step failed, `errno` what the kernel reported, if anything. */
+/** Thrown if the agent refused a request. `stage` says which step failed, `errno` what the kernel reported, if anything. */
 export class AgentRefused extends Error {
   override name = 'AgentRefused'
   readonly stage: Stage

@@ -26,7 +26,7 @@ import { until } from './testing/native-agent.ts'
 import { provoke } from './testing/provoke.ts'
 import { all, content, me, refused, startWithFiles } from './testing/with-files.ts'
 
-/** Skips a test where there is no file system in memory, which allows files of any 64-bit size. */
+/** Skips a test on a machine without a file system in memory, which allows files of any 64-bit size. */
 const inMemory = { skip: !existsSync('/dev/shm') && 'needs /dev/shm' }
 const loopbackMtu = '/sys/class/net/lo/mtu'
 const sizeless = { skip: !existsSync('/proc/kallsyms') && 'needs /proc/kallsyms' }

@@ -67,7 +67,7 @@ suite('frames', () => {
     assert.ok(decoder.isBetweenFrames)
   })
 
-  test('a large request is cut into several frames, and a too large one is refused before it is sent', () => {
+  test('a large request is cut into several frames; a request above the limit is refused before it is sent', () => {
     const body = Buffer.alloc(maxPayloadBytes * 2 + 1, 'x')
     const frames = new FrameDecoder().push(Buffer.concat(encodeRequest(kinds.exec, body)))
     assert.deepEqual(

@@ -66,7 +66,7 @@ export const checkSize = (kind: number, payloadBytes: number, most = maxPayloadB
 
 export type Frame = { kind: number; payload: Buffer }
 
-/** The agent sent bytes that are no frame, or a frame that is not allowed at this point. */
+/** Thrown if the agent sent bytes that are not a frame, or a frame that is not allowed at this point. */
 export class BadFrame extends Error {
   override name = 'BadFrame'
 }
@@ -83,7 +83,7 @@ export const frameHeader = (kind: number, payloadBytes: number): Buffer => {
 export const encodeFrame = (kind: number, payload: Uint8Array = Buffer.alloc(0)): Buffer =>
   Buffer.concat([frameHeader(kind, payload.length), payload])
 
-/** Encodes a request as one frame, or as several if it is larger than one frame may be. */
+/** Encodes a request as one frame, or as several frames if it is too large for one. */
 export const encodeRequest = (kind: number, body: Uint8Array): Buffer[] => {
   if (body.length > maxRequestBytes) throw new RangeError(`a request holds at most ${maxRequestBytes} bytes`)
   const frames: Buffer[] = []

@@ -75,7 +75,7 @@ suite('a hostile peer', () => {
     }
   })
 
-  test('a client that leaves before its refusal ends nothing else, whatever it asked for', async () => {
+  test('a client that leaves before its refusal arrives does not affect others, whatever it requested', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const named = () => new FieldWriter().string('nobody')

@@ -38,7 +38,7 @@ const untilOutput = async (jobs: Jobs, id: string, wanted: RegExp, from = 0): Pr
 }
 
 suite('jobs', () => {
-  test('output is kept in order, with the exit code, for every attach from any offset', async () => {
+  test('output is stored in order, with the exit code, for every attach from any offset', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('a', 'for i in 1 2 3; do echo o$i; sleep 0.02; echo e$i >&2; sleep 0.02; done; exit 3'))
@@ -108,7 +108,7 @@ suite('jobs', () => {
     }
   })
 
-  test('streams that alternate all the time get a shorter kept beginning, and every byte keeps its stream', async () => {
+  test('if streams alternate all the time, a shorter beginning is stored; every byte keeps its stream', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const program = 'import os\nfor i in range(40000):\n os.write(1, b"o"); os.write(2, b"e")'
@@ -310,7 +310,7 @@ suite('jobs', () => {
     )
   })
 
-  test('a background child continues after the exit, and its output is still kept', async () => {
+  test('a background child continues after the exit, and its output is still stored', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const go = `${native.directory}/go`

@@ -1,4 +1,4 @@
-// Jobs: commands and terminals that the agent keeps with their output, independent of connections. Each call stands alone, so a
+// Jobs: commands and terminals of the agent, with stored output, independent of connections. No call depends on another, so a
 // restarted gate can continue: `list` shows the jobs, and `attach` reads on from any offset.
 import { asStartFailed, type CommandSpec, type Exit, readExit, writeProgram } from './command.ts'
 import { AgentGone, Connection } from './connection.ts'

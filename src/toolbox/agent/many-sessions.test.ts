@@ -102,7 +102,7 @@ suite('many sessions, and hostile requests', () => {
     await Promise.all(ids.map((id) => sessions.remove(id)))
   })
 
-  test('many commands leave no descriptors behind, and the oldest are forgotten beyond 4096', async () => {
+  test('many commands leave no descriptors behind, and above 4096 commands the oldest are forgotten', async () => {
     await using native = await NativeAgent.start('release')
     const { sessions } = native.agent
     await sessions.open(spec('s'))

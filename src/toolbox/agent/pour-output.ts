@@ -22,7 +22,7 @@ export type Piece =
 /** Consumes a piece. Returns true if the piece is no longer needed; otherwise calls `done` once, later. */
 export type TakePiece = (piece: Piece, done: () => void) => boolean
 
-/** Maximum payload of a frame that is no output, in bytes. */
+/** Maximum payload of a frame that does not carry output, in bytes. */
 const longestOther = 4096
 
 const streams: Record<number, 'stdout' | 'stderr'> = { [kinds.stdout]: 'stdout', [kinds.stderr]: 'stderr' }
@@ -66,7 +66,7 @@ export class PartFinder {
     return streams[this.#header[4]!]
   }
 
-  /** Overwrites parts of the chunk, so the caller must not use the chunk afterwards. */
+  /** Yields the parts in a chunk. Overwrites bytes of the chunk, so the caller must not use the chunk afterwards. */
   *parts(chunk: Buffer): Generator<Part, void, void> {
     let stretch: Stretch | undefined
     for (let at = 0; at < chunk.length; ) {

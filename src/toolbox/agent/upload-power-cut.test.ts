@@ -61,7 +61,7 @@ suite('an answered upload survives a power cut', { skip: needsRoot }, () => {
     isWhole((await uploadAndCut(native, { name: 'old', old })).answered)
   })
 
-  test('a replaced program is the new one after the answer; before, it is the old or the new one', async () => {
+  test('after the answer a replaced program is the new program; before, it is the old or the new program', async () => {
     await using native = await NativeAgent.start('release')
     const program = join(native.directory, 'program')
     copyFileSync('/bin/sleep', program)

@@ -356,7 +356,7 @@ console.log(join('a', 'b'), typeof os.cpus, Color.Blue, Space.x, new Point(4).ge
     assert.match(result, /code\.ts:4/)
   })
 
-  test('the program’s own exit code is kept', async () => {
+  test('the answer has the program’s own exit code', async () => {
     assert.equal((await run('const n: number = 9; process.exit(n)')).exitCode, 9)
   })
 

@@ -60,7 +60,7 @@ const workersOf = (module: string) =>
 
 const names = "globalThis.__dirname=process.cwd();globalThis.__filename=process.cwd()+'/code.js';"
 
-/** The code before a module. It goes on the module's first line, so that line numbers stay. */
+/** The code that runs before a module's code. It is added to the module's first line, so that line numbers do not change. */
 const preludeOf = (module: string): string => {
   if (!mayWantName.test(module)) return modulePrelude
   return modulePrelude + names + (/\bWorker\b/.test(module) ? workersOf(modulePrelude + names + module) : '')

@@ -61,7 +61,7 @@ suite('paths that are not ordinary files', () => {
     assert.equal((await room.send('/bulk-download', { paths: ['\ud800'] })).status, 400)
   })
 
-  test('a name that is not UTF-8 is listed; a request with such a name in its query is no server error', async () => {
+  test('a name that is not UTF-8 is listed; such a name in a query does not cause a server error', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(Buffer.concat([Buffer.from(`${room.directory}/`), Buffer.of(0xff, 0x0a)]), 'odd')
     assert.deepEqual(names(await room.get('', { path: room.directory })), ['\ufffd\n'])

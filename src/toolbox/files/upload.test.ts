@@ -313,7 +313,7 @@ suite('an upload over an existing file', () => {
     assert.deepEqual(readdirSync(room.directory), ['program'])
   })
 
-  test('many uploads of one file at once leave the contents of one of them, never a mixture', async () => {
+  test('many uploads of one file at once leave the contents of one upload, never a mixture', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), 'x'.repeat(500_000))
     const contents = Array.from({ length: 24 }, (_, at) => String.fromCharCode(97 + at).repeat(1 + at * 11_000))

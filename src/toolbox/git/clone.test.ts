@@ -41,7 +41,7 @@ suite('POST /git/clone', () => {
   })
 
   for (const depth of [0, 1]) {
-    test(`a commit detaches HEAD there, with depth ${depth}`, async () => {
+    test(`a clone of a commit detaches HEAD at that commit, with depth ${depth}`, async () => {
       await using room = await GitRoom.start()
       const wanted = room.advance({ readme: 'two\n' })
       room.advance({ readme: 'three\n' })

@@ -11,7 +11,7 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 import { closeLane } from './lanes.ts'
 import type { CreateContextRequest, InterpreterContext } from './schemas.ts'
 
-/** Id of the context for calls that name none. It is made when it is first needed, and never listed. */
+/** Id of the context for calls that name no context. It is made when it is first needed, and never listed. */
 export const defaultContext = 'default'
 
 const contextsMax = 64

@@ -37,7 +37,7 @@ suite('the timeout of an execution', () => {
     assert.equal(await printed(box, 'print(1)'), '1\n')
   })
 
-  test('the timeout ends the code even if the gate that set it is gone, and even if Python is blocked', async () => {
+  test('the timeout ends the code even if the gate that set the timeout was killed, or if Python is blocked', async () => {
     await using box = await startToolbox()
     const contextId = await newContext(box)
     const { jobs } = box.native.agent

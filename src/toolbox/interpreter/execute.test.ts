@@ -193,7 +193,7 @@ suite('GET /process/interpreter/execute', () => {
     ['a variable with a NUL', '{"code":"1","envs":{"x":"a\\u0000"}}', 1008],
     ['a frame beyond 4 MiB', `{"code":"${'x'.repeat(5 * 1024 * 1024)}"}`, 1009],
   ] as const) {
-    test(`${code} for ${what}, and nothing runs`, async () => {
+    test(`close code ${code} for ${what}, and nothing runs`, async () => {
       await using box = await startToolbox()
       const outcome = await new Run(box, frame).outcome
       assert.deepEqual([outcome.code, outcome.messages], [code, []])

@@ -1,4 +1,4 @@
-// The time when a call must end, whatever its command does: either its timeout has passed, or its caller has left.
+// The deadline of a call: its command must end when its timeout has passed, or when its caller has left.
 import type { FastifyReply } from 'fastify'
 import { Problem } from '#src/problems.ts'
 

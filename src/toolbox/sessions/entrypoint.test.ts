@@ -45,7 +45,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.deepEqual((await box.get(session)).body.commands, [{ ...expected, exitCode: 7 }])
   })
 
-  test('200 without commands if there is no entrypoint; its command is 404, its logs are empty and end', async () => {
+  test('200 without commands if the image has no entrypoint: a command is 404, and logs are empty and end', async () => {
     await using box = await startToolbox()
     assert.deepEqual(await box.get(session), { status: 200, body: { sessionId: 'entrypoint', commands: [] } })
     assert.equal((await box.get(command)).status, 404)
@@ -139,11 +139,11 @@ suite('GET /process/session/entrypoint/logs', () => {
   }
 
   for (const [what, line, status, isExplained] of [
-    ['one that insists on being process 1', 's6-overlay-suexec: fatal: can only run as pid 1', 100, true],
-    ['one that remarks that it is not', 'Tini is not running as PID 1', 1, false],
-    ['one that succeeds', 'can only run as pid 1', 0, false],
+    ['an entrypoint that must be process 1', 's6-overlay-suexec: fatal: can only run as pid 1', 100, true],
+    ['an entrypoint that only mentions process 1', 'Tini is not running as PID 1', 1, false],
+    ['an entrypoint that succeeds', 'can only run as pid 1', 0, false],
   ] as const)
-    test(`the end of ${what} is ${isExplained ? 'explained beside its own words' : 'left as it is'}`, async () => {
+    test(`the end of ${what} is ${isExplained ? 'explained after its own message' : 'not explained'}`, async () => {
       await using box = await boxWith(script(`echo '${line}' >&2; exit ${status}`))
       await ended(box)
       const { stderr } = (await box.get(`${session}/logs`)).body

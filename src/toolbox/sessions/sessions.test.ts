@@ -195,7 +195,7 @@ suite('sessions', () => {
     })
 
     for (const text of ['echo "open', "echo 'open", 'if true; then', ')', 'cat <<END\nopen', 'echo $(']) {
-      test(`${JSON.stringify(text)} neither hangs nor ends the session`, async () => {
+      test(`the command ${JSON.stringify(text)} neither hangs nor ends the session`, async () => {
         const id = await open()
         assert.equal((await exec(id, text)).status, 200)
         assert.equal((await exec(id, 'echo on')).body.stdout, 'on\n')
