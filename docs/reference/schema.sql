@@ -509,6 +509,7 @@ END) stored,
   otel_endpoint text,
   entrypoint text[],
   least_generation integer,
+  unset_env text[] default '{}'::text[] not null,
   constraint sandboxes_pkey PRIMARY KEY (id),
   constraint sandboxes_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id),
   constraint sandboxes_runner_id_fkey FOREIGN KEY (runner_id) REFERENCES runners(id)
@@ -837,8 +838,9 @@ CREATE OR REPLACE FUNCTION public.shed_when_gone()
  LANGUAGE plpgsql
 AS $function$
 begin
-  update sandboxes set env = '{}', labels = '{}', entrypoint = null, build = null
-  where id = new.id and (env <> '{}' or labels <> '{}' or entrypoint is not null or build is not null);
+  update sandboxes set env = '{}', unset_env = '{}', labels = '{}', entrypoint = null, build = null
+  where id = new.id
+    and (env <> '{}' or unset_env <> '{}' or labels <> '{}' or entrypoint is not null or build is not null);
   return null;
 end $function$;
 

@@ -6,6 +6,7 @@ import type { GateParts } from './access/gate-links.ts'
 import { previewQuestionRoutes } from './access/preview-questions.ts'
 import { previewRoutes } from './access/preview-routes.ts'
 import { sandboxTelemetryRoutes } from './access/telemetry.ts'
+import { variableRoutes } from './access/variables.ts'
 import { apiKeyRoutes } from './api-keys/routes.ts'
 import { auditRoutes } from './audit/routes.ts'
 import type { Trail } from './audit/trail.ts'
@@ -83,6 +84,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...previewQuestionRoutes(parts),
   ...previewRoutes(byKey(parts)),
   ...accessRoutes(byKey(parts)),
+  ...variableRoutes(byKey(parts)),
   ...runnerRoutes(byKey(parts)),
   ...webhookRoutes(parts),
   ...metricsRoutes(parts),

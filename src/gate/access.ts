@@ -5,7 +5,15 @@ import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem, type ProblemCode } from '#src/problems.ts'
-import { type Access, type AccessAhead, type AccessQuestion, accessKeptMs, keyOfQuestion } from '#src/wire/access.ts'
+import {
+  type Access,
+  type AccessAhead,
+  type AccessQuestion,
+  accessKeptMs,
+  keyOfQuestion,
+  type VariableAnswer,
+  type VariableQuestion,
+} from '#src/wire/access.ts'
 import type { UploadAccess, UploadQuestion } from '#src/wire/contexts.ts'
 import type { TicketKey, TicketKeys } from '#src/wire/ticket.ts'
 
@@ -122,6 +130,13 @@ export class AccessDesk implements AsyncDisposable {
     })
     if (isUploadAccess(body)) return body
     throw unavailable('control answered something that is no access')
+  }
+
+  /** Changes the variables of the ticket's sandbox. */
+  async changeVariables(question: VariableQuestion): Promise<VariableAnswer> {
+    const body: Partial<VariableAnswer> | null = await this.#asked('/api/proxy/env', question)
+    if (typeof body?.generation === 'number') return { generation: body.generation }
+    throw unavailable('control answered something that is no generation')
   }
 
   async listTicketKeys(): Promise<TicketKey[]> {

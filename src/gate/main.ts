@@ -45,7 +45,7 @@ export const startGate = async (
   if (runnerSocket !== undefined) sandboxes.linkTo(`unix:${runnerSocket}`)
   const door = createDoor(sandboxes, tickets)
   const ahead = openAhead()
-  const toolbox = await Toolbox.open({ calledBy: calledBy(door), executeTimeoutSeconds, log })
+  const toolbox = await Toolbox.open({ calledBy: calledBy(door, access), executeTimeoutSeconds, log })
   const { server, hangUp } = createFront({
     access,
     sandboxes,

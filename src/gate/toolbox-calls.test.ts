@@ -3,7 +3,7 @@ import { IncomingMessage, type ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { suite, test } from 'node:test'
 import { assignmentWith } from '#src/toolbox/testing/assignment.ts'
-import { type Access, pathOfSignedFile } from '#src/wire/access.ts'
+import { type Access, pathOfSignedFile, type VariableQuestion } from '#src/wire/access.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
 import { digestOfCall, ticketLastsMs, ticketSkewMs } from '#src/wire/ticket.ts'
 import { createDoor } from './door.ts'
@@ -29,6 +29,7 @@ const access = {
   leastGeneration: 7,
 } as Access
 const toolbox = { call: () => undefined, upgrade: async () => 101 }
+const control = { changeVariables: async () => ({ generation: 0 }) }
 const response = { appendHeader: () => undefined } as unknown as ServerResponse
 
 const sandbox: SandboxHere = {
@@ -60,11 +61,34 @@ suite('gate: a call to a toolbox', () => {
     const door = createDoor({ find }, ticketsOf(signer))
     const call = request()
     passCall(toolbox, call, response, { access, rest: '' })
-    assert.equal((await calledBy(door)(call, 'box-1')).sandbox.socketPath, '/agent')
+    assert.equal((await calledBy(door, control)(call, 'box-1')).sandbox.socketPath, '/agent')
     assert.equal(wanted[0]?.leastGeneration, 7)
-    await assert.rejects(calledBy(door)(call, 'box-2'), { status: 401 })
-    await assert.rejects(calledBy(door)(request(), 'box-1'), { status: 401 })
+    await assert.rejects(calledBy(door, control)(call, 'box-2'), { status: 401 })
+    await assert.rejects(calledBy(door, control)(request(), 'box-1'), { status: 401 })
     assert.equal(wanted.length, 1)
+  })
+
+  test('a change of variables shows control the ticket, and ends when the runner has the new generation', async () => {
+    const held: SandboxHere = { ...sandbox, config: { env: { LANG: 'C' }, workdir: '/' } }
+    const wanted: (number | undefined)[] = []
+    const find = async ({ leastGeneration }: AdmittedSandbox) => {
+      wanted.push(leastGeneration)
+      return { sandbox: held, link: {} as RunnerLink }
+    }
+    const asked: VariableQuestion[] = []
+    const changeVariables = async (question: VariableQuestion) => {
+      asked.push(question)
+      return { generation: 9 }
+    }
+    const call = request()
+    call.method = 'POST'
+    passCall(toolbox, call, response, { access, rest: '/env' })
+    const called = await calledBy(createDoor({ find }, ticketsOf(signer)), { changeVariables })(call, 'box-1')
+    await called.changeVariables({ set: { A: '1' }, unset: ['LANG'] })
+    const [{ inherited, ...question } = assert.fail()] = asked
+    assert.deepEqual(question, { ticket: access.ticket, set: { A: '1' }, unset: ['LANG'] })
+    assert.deepEqual([inherited['LANG'], inherited['DAYTONA_SANDBOX_ID'], inherited['PATH']], ['C', 'box-1', undefined])
+    assert.deepEqual(wanted, [7, 9])
   })
 
   const signedFile = { kind: 'call', digest: digestOfCall('GET', pathOfSignedFile('GET', '/tmp/a b')) } as const
@@ -114,7 +138,7 @@ suite('gate: a call to a toolbox', () => {
       const made = request()
       made.method = method
       passCall(toolbox, made, response, { access: { ...access, ticket: ticket() } as Access, rest })
-      const answered = await calledBy(createDoor({ find }, ticketsOf(signer)))(made, 'box-1').then(
+      const answered = await calledBy(createDoor({ find }, ticketsOf(signer)), control)(made, 'box-1').then(
         () => 200,
         (error) => error.status,
       )

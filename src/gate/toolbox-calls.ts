@@ -2,10 +2,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { noSandbox, Problem } from '#src/problems.ts'
+import { inheritedBy } from '#src/toolbox/agent/environment.ts'
 import type { Called } from '#src/toolbox/server.ts'
 import { type Access, sdkSourceHeader, sdkVersionHeader } from '#src/wire/access.ts'
 import type { Compiled } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
+import type { AccessDesk } from './access.ts'
 import { corsHeaders } from './cors.ts'
 import type { Door } from './door.ts'
 import { RunnerAway, type RunnerLink } from './runner-link.ts'
@@ -33,7 +35,9 @@ const admit = (request: IncomingMessage, access: Access, rest: string) => {
   letIn.set(request, { access, path })
 }
 
-const calledIn = (link: RunnerLink, sandbox: Called['sandbox']): Called => {
+type ControlOfVariables = Pick<AccessDesk, 'changeVariables'>
+
+const calledIn = (link: RunnerLink, sandbox: Called['sandbox'], changeVariables: Called['changeVariables']): Called => {
   const { id: sandboxId } = sandbox
   const ask = async <T>(...given: Parameters<RunnerLink['ask']>): Promise<T> => {
     try {
@@ -51,6 +55,7 @@ const calledIn = (link: RunnerLink, sandbox: Called['sandbox']): Called => {
       compile: (source, format, { signal }) => ask<Compiled>({ ask: 'compile', format }, oneOf(source), signal),
       typeRemover: () => ask<string>({ ask: 'type-remover' }),
     },
+    changeVariables,
   }
 }
 
@@ -60,14 +65,21 @@ async function* oneOf(text: string) {
 
 /** Makes the function that finds the sandbox of a call. It throws if the call has no ticket for that sandbox. */
 export const calledBy =
-  (door: Door) =>
+  (door: Door, control: ControlOfVariables) =>
   async (request: IncomingMessage, sandboxId: string): Promise<Called> => {
     const { access, path } = letIn.get(request) ?? {}
     if (access === undefined || path === undefined) throw new Problem('unauthorized')
     if (access.sandboxId !== sandboxId) throw new Problem('unauthorized')
-    const { sandbox, link } = await door.enter(access, { method: request.method ?? 'GET', path })
+    const need = { method: request.method ?? 'GET', path }
+    const { sandbox, link } = await door.enter(access, need)
     if (sandbox === undefined) throw noSandbox(sandboxId)
-    return calledIn(link, sandbox)
+    return calledIn(link, sandbox, async (change) => {
+      const { ticket } = access
+      const inherited = inheritedBy(sandbox.assignment, sandbox.config?.env)
+      const { generation } = await control.changeVariables({ ticket, inherited, ...change })
+      // The next call of this caller must find the variables, so the answer waits until the runner has reported them.
+      await door.enter({ ...access, leastGeneration: generation }, need)
+    })
   }
 
 /** Passes a call on. The toolbox answers, but the gate sets the CORS headers. */

@@ -119,6 +119,7 @@ export const rooms: Record<string, readonly string[]> = {
     'ports',
     'sessions',
     'system',
+    'variables',
     'endpoints.ts',
     'server.ts',
   ],

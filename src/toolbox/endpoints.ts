@@ -9,6 +9,7 @@ import { portRoutes } from './ports/routes.ts'
 import { ptyRoutes } from './pty/routes.ts'
 import { sessionRoutes } from './sessions/routes.ts'
 import { systemRoutes } from './system/routes.ts'
+import { variableRoutes } from './variables/routes.ts'
 
 export const toolboxEndpoints = [
   ...execRoutes,
@@ -16,6 +17,7 @@ export const toolboxEndpoints = [
   ...placesRoutes,
   ...portRoutes,
   ...systemRoutes,
+  ...variableRoutes,
   ...fileRoutes,
   ...gitRoutes,
   ...sessionRoutes,

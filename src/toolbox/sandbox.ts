@@ -1,6 +1,7 @@
 // The sandbox of a call, as all endpoints of the toolbox know it.
 
 import { type Route, routesOf } from '#src/http/route.ts'
+import type { VariableChange } from '#src/wire/access.ts'
 import type { KnownAssignment, MemoryKillsHere } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import type { Agent } from './agent/agent.ts'
@@ -22,6 +23,8 @@ export type ToolboxContext = {
   /** Reads the sandbox's current use; undefined if it has ended. */
   measure: () => Promise<MeterReading | undefined>
   compiler: Compiler
+  /** Changes the variables of later processes. Resolves when processes that start from now on have them. */
+  changeVariables: (change: VariableChange) => Promise<void>
   /** Timeout in seconds of an execute without a timeout that does not come from an SDK. 0: no timeout. */
   executeTimeoutSeconds: number
   /** Releases the body of a call when it is no longer needed (held-bodies.ts). Absent without a body. */

@@ -8,6 +8,7 @@ import type { FastifyInstance } from 'fastify'
 import { createServer, leaveRefusal } from '#src/http/server.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { noSandbox, notStarted } from '#src/problems.ts'
+import type { VariableChange } from '#src/wire/access.ts'
 import type { MemoryKillsHere, SandboxHere } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
 import { agentAt } from './agent/agent.ts'
@@ -22,6 +23,7 @@ export type Called = {
   measure: () => Promise<MeterReading | undefined>
   memoryKills?: () => Promise<MemoryKillsHere>
   compiler: Compiler
+  changeVariables: (change: VariableChange) => Promise<void>
 }
 
 type ToolboxParts = {
@@ -48,7 +50,7 @@ export const createToolboxServer = ({ calledBy, executeTimeoutSeconds, log }: To
       const { sandboxId } = params as { sandboxId: string }
       const called = await calledBy(raw, sandboxId)
       if (called === undefined) throw noSandbox(sandboxId)
-      const { sandbox, measure, memoryKills, compiler } = called
+      const { sandbox, measure, memoryKills, compiler, changeVariables } = called
       // Refuse at once: a call to a frozen sandbox would wait until somebody resumes it.
       const mayBePaused = needs === 'sandbox, also paused'
       if (sandbox.status === 'paused' && !mayBePaused) throw notStarted('The sandbox is paused.')
@@ -57,6 +59,7 @@ export const createToolboxServer = ({ calledBy, executeTimeoutSeconds, log }: To
         sandbox: { ...sandboxOf(sandbox), ...(memoryKills && { memoryKills }) },
         measure,
         compiler,
+        changeVariables,
         executeTimeoutSeconds,
       }
     },

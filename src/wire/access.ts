@@ -57,6 +57,26 @@ export type Access = {
 export const pathOfSignedFile = (method: string, path: string): string =>
   `${method === 'POST' ? '/files/upload-v2' : '/files/download'}?path=${encodeURIComponent(path.toWellFormed())}`
 
+/** A change of the variables that later processes of a sandbox get. Removing comes before setting. */
+export type VariableChange = {
+  set: Record<string, string>
+  /** Names of variables to remove. */
+  unset: readonly string[]
+  /** Removes each variable that is not in `set` and whose value begins so. Absent or empty: none. */
+  unsetValuePrefix?: string
+}
+
+/** A gate asks control for a change (`POST /proxy/env`). */
+export type VariableQuestion = VariableChange & {
+  /** The ticket of the call, which must allow the toolbox. */
+  ticket: string
+  /** The variables that processes have from the image and the server. Only these need a note when they are removed. */
+  inherited: Record<string, string>
+}
+
+/** `generation`: the runner that has this generation of the sandbox, or a later one, knows the variables. */
+export type VariableAnswer = { generation: number }
+
 /** Hash of the question, for use as a cache key. No credential can be read from it. */
 export const keyOfQuestion = (question: AccessQuestion): string => hash('sha256', JSON.stringify(question), 'base64')
 

@@ -10,7 +10,7 @@ export type KnownAssignment = Pick<
   Assignment,
   'sandboxId' | 'organizationId' | 'regionId' | 'generation' | 'snapshot' | 'user' | 'env' | 'language' | 'memoryGiB'
 > &
-  Partial<Pick<Assignment, 'otelEndpoint'>>
+  Partial<Pick<Assignment, 'otelEndpoint' | 'unsetEnv'>>
 
 export type SandboxHere = {
   id: string
@@ -56,6 +56,7 @@ export const GateNewsSchema = Type.Union([
         language: Word,
         memoryGiB: Type.Number({ minimum: 0 }),
         otelEndpoint: Type.Optional(Word),
+        unsetEnv: Type.Optional(Type.Array(Type.String())),
       }),
       config: Type.Optional(Type.Object({ env: Words, workdir: Word })),
     }),

@@ -37,6 +37,8 @@ export type Assignment = {
   snapshot: string
   user: string
   env: Record<string, string>
+  /** Names of variables of the image, or of the server, that processes do not get. None of them is in `env`. Absent: none. */
+  unsetEnv?: readonly string[]
   /** Command that is run at each start of the sandbox. Absent or empty: none. */
   entrypoint?: readonly string[]
   /** Language of a call to `code-run` that names no language. */

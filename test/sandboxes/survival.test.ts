@@ -76,6 +76,24 @@ suite('kill -9', () => {
     await countsOn(before)
   })
 
+  test('variables that were answered outlive a kill of any program right after the answer', async () => {
+    for (const [n, program] of (['gate', 'control', 'runner'] as const).entries()) {
+      const { status } = await box.toolbox('POST', '/env', { set: { KEPT: String(n) }, unset: ['IS_SANDBOX'] })
+      assert.equal(status, 200)
+      await alcove.kill(program)
+      let told: string | undefined
+      await until(
+        'the sandbox answers',
+        async () => {
+          told = await ask('echo $KEPT $IS_SANDBOX')
+          return told !== undefined
+        },
+        60,
+      )
+      assert.equal(told, String(n), program)
+    }
+  })
+
   test('a kill during a create leaves the sandbox in a resting state, and there is no second sandbox', async () => {
     const creating = alcove.api('POST', '/sandbox', { name: 'interrupted' }).catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, 20))

@@ -4,7 +4,15 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import type { Parts } from '#src/control/parts.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { UnreadableSecret } from '#src/control/storage/encryption.ts'
-import { makeTicket, type Ticket, type TicketKey, ticketLastsMs } from '#src/wire/ticket.ts'
+import {
+  keyIdOf,
+  makeTicket,
+  readTicket,
+  type Ticket,
+  type TicketKey,
+  ticketLastsMs,
+  ticketSkewMs,
+} from '#src/wire/ticket.ts'
 
 type TicketParts = Pick<Parts, 'database' | 'clock' | 'encryption' | 'log'>
 
@@ -54,6 +62,15 @@ export class Tickets {
     return text
   }
 
+  /** Reads a ticket that a gate shows. Undefined if no key of ours signed it, or if it has expired. */
+  async read(text: string): Promise<Ticket | undefined> {
+    const key = (await this.listKeys()).find(({ id }) => id === keyIdOf(text))
+    const ticket = key && readTicket(text, publicKeyFrom(key.publicKey))
+    // Another process may have signed it, whose clock is a little ahead or behind.
+    const isOver = ticket !== undefined && ticket.expiresAt + ticketSkewMs < this.#parts.clock.now().getTime()
+    return isOver ? undefined : ticket
+  }
+
   /**
    * Lists the public keys that are valid now. Always reads the database, because another process may have made a new
    * key.
@@ -100,7 +117,7 @@ const ensureKey = async (parts: TicketParts): Promise<Signing> =>
  */
 const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row): boolean => {
   try {
-    createPublicKey({ key: Buffer.from(public_key, 'base64'), type: 'spki', format: 'der' })
+    publicKeyFrom(public_key)
     return true
   } catch (error) {
     log.warn({ keyId: id, err: error }, 'a public key for tickets cannot be read, and is left out')
@@ -134,5 +151,8 @@ const makeKey = async (transaction: Transaction, { encryption }: TicketParts, no
     values (${id}, ${pair.publicKey.toString('base64')}, ${encryption.encrypt(purposeOf(id), text)}, ${now})`
   return { id, privateKey: keyFrom(text) }
 }
+
+const publicKeyFrom = (text: string) =>
+  createPublicKey({ key: Buffer.from(text, 'base64'), type: 'spki', format: 'der' })
 
 const keyFrom = (text: string) => createPrivateKey({ key: Buffer.from(text, 'base64'), type: 'pkcs8', format: 'der' })

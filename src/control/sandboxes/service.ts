@@ -1,5 +1,5 @@
-// Functions that read sandboxes, for other modules. Only the verbs change sandboxes.
-export { forgiveSilence } from './record/notes.ts'
+// Functions about sandboxes, for other modules. Only the verbs change the state of sandboxes.
+export { forgiveSilence, writeVariables } from './record/notes.ts'
 export {
   type By,
   findSandbox,
@@ -9,6 +9,7 @@ export {
   hasLiveSandboxesIn,
   insertSandbox,
   listForRunner,
+  lockSandbox,
   nameTaken,
   touch,
   withRunner,

@@ -31,6 +31,7 @@ const Assigned = Type.Object({
   snapshot: name,
   user: name,
   env: Type.Record(Type.String(), value, { maxProperties: mostValues, propertyNames: { maxLength: 1024 * 1024 } }),
+  unsetEnv: Type.Optional(Type.Array(Type.String({ maxLength: wordCharacters }), { maxItems: mostValues })),
   entrypoint: Type.Optional(Type.Array(Type.String({ maxLength: wordCharacters }), { maxItems: words })),
   language: name,
   cpu: amount,

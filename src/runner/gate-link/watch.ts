@@ -22,7 +22,7 @@ const againMs = 1000
 const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promise<SandboxHere> => {
   const { id, status, socketPath, assignment } = held
   const { sandboxId, organizationId, regionId, generation, snapshot, user, env, language, memoryGiB } = assignment
-  const { otelEndpoint } = assignment
+  const { otelEndpoint, unsetEnv } = assignment
   const image = status === 'started' || status === 'paused' ? await host.imageOf(id) : undefined
   const config = image === undefined ? undefined : configOf(image)
   return {
@@ -32,6 +32,7 @@ const hereOf = async ({ host, configOf }: WatchParts, held: HeldSandbox): Promis
     assignment: {
       ...{ sandboxId, organizationId, regionId, generation, snapshot, user, env, language, memoryGiB },
       ...(otelEndpoint === undefined ? {} : { otelEndpoint }),
+      ...(unsetEnv === undefined ? {} : { unsetEnv }),
     },
     ...(config === undefined ? {} : { config: { env: config.env, workdir: config.workdir } }),
   }

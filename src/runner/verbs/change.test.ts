@@ -1,5 +1,7 @@
 // New sizes for running sandboxes. Needs root; without root the suite is skipped.
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { TestHost } from '#src/runner/testing/test-host.ts'
 import { needsRoot } from '#test/needs-root.ts'
@@ -104,5 +106,19 @@ suite('resize', { skip: needsRoot }, () => {
     await box.host.start({ ...assignment, generation: 3, diskGiB: 1, memoryGiB: 0.5 })
     assert.equal(await memoryLimit(sandboxId), 0.5)
     assert.equal((await box.run(sandboxId, 'dd if=/dev/zero of=/root/file bs=1M count=64 conv=fsync')).exitCode, 0)
+  })
+
+  test('new variables are in the journal before the change is done, and the next runner has them', async () => {
+    const assignment = await box.started({})
+    const { sandboxId } = assignment
+    const wanted = { ...assignment, generation: 2, env: { A: '1' }, unsetEnv: ['LANG'] }
+    await box.host.start(wanted)
+    const journal = join(box.directory, 'runner/sandboxes', sandboxId, 'spec.json')
+    assert.deepEqual(JSON.parse(readFileSync(journal, 'utf8')).assignment.env, { A: '1' })
+    await box.close()
+    await box.open()
+    const { env, unsetEnv } = box.host.get(sandboxId)?.assignment ?? assert.fail()
+    assert.deepEqual([env, unsetEnv], [{ A: '1' }, ['LANG']])
+    await box.host.destroy(sandboxId)
   })
 })

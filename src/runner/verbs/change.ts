@@ -12,8 +12,9 @@ import { LaunchFailed, runSteps, step } from '../launch.ts'
 import { startEntrypoint } from './entrypoint.ts'
 
 /**
- * Applies the assignment. The journal is written last and not waited for. If a power cut or a new runner finds the old entry,
- * control sends the assignment again. A refusal leaves every size as it was, and is on the disk before control hears of it.
+ * Applies the assignment. The journal is written last and not waited for, except for a change of variables. If a power cut or a
+ * new runner finds the old entry, control sends the assignment again. A refusal leaves every size as it was, and is on the disk
+ * before control hears of it.
  */
 export const changeSandbox = async (
   machine: Machine,
@@ -36,13 +37,19 @@ export const changeSandbox = async (
     status: 'started',
     ...(refused === undefined ? {} : { refused }),
   }
-  if (refused !== undefined) await machine.journal.rewriteSpec(sandboxId, changed)
+  // Callers of an update of variables have its answer soon, and a runner that is killed then must still know them. A claim need
+  // not wait: no call reaches the sandbox before its runner has the generation of the claim.
+  const isUpdateOfVariables = !assignment.isWarm && !hasSameVariables(assignment, wanted)
+  if (refused !== undefined || isUpdateOfVariables) await machine.journal.rewriteSpec(sandboxId, changed)
   else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))
     machine.journal.rewriteSpecLate(sandboxId, changed, (err) =>
       machine.log.error({ err, sandboxId }, 'the journal could not be written'),
     )
   return changed
 }
+
+const hasSameVariables = (one: Assignment, other: Assignment): boolean =>
+  isDeepStrictEqual([one.env, one.unsetEnv], [other.env, other.unsetEnv])
 
 /**
  * The fields worth a write to the journal. Pause and resume change only the other fields, so they write nothing: control repeats

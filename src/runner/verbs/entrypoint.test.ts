@@ -51,8 +51,8 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     await box.host.start({ ...assignment, generation: 3 })
     assert.deepEqual(await runsOf(sandboxId, 1), [run])
     await box.host.stop({ ...assignment, generation: 4, target: 'stopped' })
-    await box.host.start({ ...assignment, generation: 5 })
-    assert.deepEqual(await runsOf(sandboxId, 2), [run, run])
+    await box.host.start({ ...assignment, generation: 5, env: { OWN: 'changed' } })
+    assert.deepEqual(await runsOf(sandboxId, 2), [run, 'root /root changed'])
     await box.host.destroy(sandboxId)
   })
 

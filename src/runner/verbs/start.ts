@@ -42,8 +42,10 @@ const loginPath = readFileSync(new URL('../oci/login-path.sh', import.meta.url),
 const defaultPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
 /** The PATH of a sandbox, unless a caller sets another one. */
-const ownPathOf = ({ images }: Pick<Machine, 'images'>, { env }: Assignment, base: string): string =>
-  env['PATH'] ?? images.configOf?.(base)?.env['PATH'] ?? defaultPath
+const ownPathOf = ({ images }: Pick<Machine, 'images'>, { env, unsetEnv = [] }: Assignment, base: string): string => {
+  const inherited = unsetEnv.includes('PATH') ? undefined : images.configOf?.(base)?.env['PATH']
+  return env['PATH'] ?? inherited ?? defaultPath
+}
 
 /** Text of a login script that sets the sandbox's PATH again, because `su -` and login servers remove it from the environment. */
 const loginScript = (path: string): string => `_alcove_own='${path.replaceAll("'", `'\\''`)}'\n${loginPath}`

@@ -2,11 +2,8 @@ import type { KnownAssignment } from '#src/wire/gate-link.ts'
 
 export type EnvironmentSource = { assignment: KnownAssignment }
 
-/**
- * The environment of a process in the sandbox: the sandbox's identity, then the sandbox's variables, then those of the call. A
- * later variable overrides an earlier one.
- */
-export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<string, string> = {}) => ({
+/** The variables that tell a process which sandbox it is in. */
+const identityOf = (assignment: KnownAssignment): Record<string, string> => ({
   DAYTONA_SANDBOX_ID: assignment.sandboxId,
   DAYTONA_SANDBOX_SNAPSHOT: assignment.snapshot,
   DAYTONA_SANDBOX_USER: assignment.user.replace(/:.*$/s, ''),
@@ -15,6 +12,20 @@ export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<st
   // Coding agents that ask before they act as root read this variable (docs/guides/agents-with-own-sandboxes.md).
   IS_SANDBOX: '1',
   ...(assignment.otelEndpoint === undefined ? {} : { DAYTONA_OTEL_ENDPOINT: assignment.otelEndpoint }),
-  ...assignment.env,
-  ...envs,
 })
+
+/**
+ * The environment of a process in the sandbox: the sandbox's identity, then the sandbox's variables, then those of the call. A
+ * later variable overrides an earlier one. A variable that the sandbox has removed is there only if the call sets it.
+ */
+export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<string, string> = {}) => {
+  const environment = { ...identityOf(assignment), ...assignment.env }
+  for (const name of assignment.unsetEnv ?? []) delete environment[name]
+  return { ...environment, ...envs }
+}
+
+/** The variables that processes inherit from the image and the server, before the sandbox adds its own or takes some away. */
+export const inheritedBy = (
+  assignment: KnownAssignment,
+  ofImage: Readonly<Record<string, string>> = {},
+): Record<string, string> => ({ ...identityOf(assignment), ...ofImage })

@@ -8,5 +8,6 @@ export const calledFor = (sandbox: SandboxHere, more: Partial<Called> = {}): Cal
   sandbox,
   measure: async () => undefined,
   compiler: { compile, typeRemover },
+  changeVariables: async () => undefined,
   ...more,
 })

@@ -79,7 +79,8 @@ suite('the columns of a sandbox', () => {
       const before = await read(app, id)
       await sql`update sandboxes set gone_at = '2030-01-01' where id = ${id}`
       const after = await read(app, id)
-      const emptied = shed.map(({ name, isNullable }) => [name, isNullable ? null : {}])
+      const emptyOf = ({ type }: Stored) => (type === 'ARRAY' ? [] : {})
+      const emptied = shed.map((each) => [each.name, each.isNullable ? null : emptyOf(each)])
       const expected = { ...before, ...Object.fromEntries(emptied), gone_at: after['gone_at'] }
       // The database computes these two columns from the others.
       for (const row of [expected, after] as Record<string, unknown>[])

@@ -134,6 +134,8 @@ export const columns = {
   }),
 
   env: column<Record<string, string>>()({ ...copied, gone: 'shed', isJson: true, shown: inRecords('env', TextMap) }),
+  /** Names of inherited variables, from the image or the server, that its processes do not get. None of them is in `env`. */
+  unset_env: column<string[]>()({ ...copied, begins: 'may be given', gone: 'shed' }),
   /** The definition that the sandbox's image is built from, and the user that the creator named. */
   build: column<{ dockerfile: string; contextHashes?: string[]; user: string | null } | null>()({
     ...copied,

@@ -1,9 +1,10 @@
 // Writes to a sandbox's row that do not change its state: progress, reports of its runner, and settings for its runner.
 import { noSandbox } from '#src/problems.ts'
-import type { Piece, Sql } from '../../storage/database.ts'
+import type { Piece, Sql, Transaction } from '../../storage/database.ts'
 import { statesAwaitingImage } from './lifecycle.ts'
 import type { NetworkColumns } from './network-policy.ts'
 import type { SandboxRow } from './sandbox.ts'
+import type { Variables } from './variables.ts'
 
 type VersionedId = Pick<SandboxRow, 'id' | 'version'>
 type Coming = { progress: NonNullable<SandboxRow['progress']>; stuckAt: Date }
@@ -67,6 +68,21 @@ export const forgiveSilence = (
   from runners
   where runners.id = ${runnerId} and last_heartbeat_at < ${silentBefore}
     and sandboxes.runner_id = runners.id and sandboxes.state = 'started'`
+
+/** Writes the variables of a locked sandbox. Calls wait until its runner has them. The generation grows as for `writeNetwork`. */
+export const writeVariables = async (
+  transaction: Transaction,
+  { id, state, desired_state, generation, version }: SandboxRow,
+  { env, unset_env }: Variables,
+  now: Date,
+): Promise<SandboxRow> => {
+  const anew = state !== 'error' && desired_state !== 'destroyed' ? 1 : 0
+  const [row] = await transaction<SandboxRow[]>`
+    update sandboxes set env = ${transaction.json(env)}, unset_env = ${unset_env}, updated_at = ${now},
+      generation = ${generation + anew}, least_generation = ${generation + anew}, version = ${version + anew}
+    where id = ${id} returning *`
+  return row!
+}
 
 /** Writes a new network policy. The generation grows, except in `error` or before destroy, where a later move does that. */
 export const writeNetwork = async (

@@ -191,5 +191,6 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
     forkOf: row.first_started_at === null ? row.parent_id : null,
     archive: archiveOf(row),
     otelEndpoint: row.otel_endpoint,
+    unsetEnv: row.unset_env.length === 0 ? null : row.unset_env,
   }),
 })

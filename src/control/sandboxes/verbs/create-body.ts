@@ -10,6 +10,7 @@ import { askedOf } from '../record/columns.ts'
 import { type NetworkColumns, networkOfNew } from '../record/network-policy.ts'
 import type { CreateSandbox } from '../record/schemas.ts'
 import { maxAutoArchiveInterval } from '../record/schemas.ts'
+import { checkEnv, checkMap } from '../record/variables.ts'
 import { destroyedPrefix } from './destroy.ts'
 
 export type Wish = {
@@ -64,20 +65,6 @@ export const checkName = (given: string): string => {
     )
   }
   return name
-}
-
-/** Most bytes of all names and values of a map together. A runner's list contains the maps of all its sandboxes. */
-const mapBytes = 64 * 1024
-
-export const checkMap = (field: 'env' | 'labels', map: Record<string, string>): Record<string, string> => {
-  if (Buffer.byteLength(JSON.stringify(map)) <= mapBytes) return map
-  throw new Problem('bad_request', `${field} must have at most ${mapBytes} bytes in all`)
-}
-
-const checkEnv = (env: Record<string, string>): Record<string, string> => {
-  const wrong = Object.keys(env).find((name) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name))
-  if (wrong === undefined) return checkMap('env', env)
-  throw new Problem('bad_request', `env has "${wrong.slice(0, 60)}", which is not the name of a variable`)
 }
 
 /**

@@ -8,7 +8,7 @@ import { Problem } from '#src/problems.ts'
 import type { SandboxRow } from '../record/sandbox.ts'
 import { largestInterval, maxAutoArchiveInterval } from '../record/schemas.ts'
 import { getSandbox, lockSandbox, updateSandbox, writeLabels } from '../record/store.ts'
-import { checkMap } from './create-body.ts'
+import { checkMap } from '../record/variables.ts'
 
 type Set = Partial<Omit<SandboxRow, 'state' | 'version' | 'desired_state'>>
 

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import type { VariableChange } from '#src/wire/access.ts'
+import { environmentOf, inheritedBy } from '../agent/environment.ts'
+import { createToolboxServer } from '../server.ts'
+import { assignmentWith } from '../testing/assignment.ts'
+import { calledFor } from '../testing/called.ts'
+
+const ask = async (path: string, payload: unknown) => {
+  const changes: VariableChange[] = []
+  const sandbox = { id: 'box', assignment: assignmentWith({}), status: 'started', socketPath: '/nowhere' } as const
+  const server = await createToolboxServer({
+    calledBy: () => calledFor(sandbox, { changeVariables: async (change) => void changes.push(change) }),
+    executeTimeoutSeconds: 10,
+    log: silentLog(),
+  })
+  const headers = { 'content-type': 'application/json' }
+  const answer = await server.inject({
+    method: 'POST',
+    url: `/toolbox/box${path}`,
+    headers,
+    payload: JSON.stringify(payload),
+  })
+  return { status: answer.statusCode, body: answer.json(), changes }
+}
+
+suite('POST /env', () => {
+  test('200 after the change, whatever of it is left out or null', async () => {
+    const { status, body, changes } = await ask('/env', {
+      set: { A: '' },
+      unset: ['image.name'],
+      unsetValuePrefix: 'p-',
+    })
+    assert.deepEqual([status, Object.keys(body)], [200, ['message']])
+    assert.deepEqual(changes, [{ set: { A: '' }, unset: ['image.name'], unsetValuePrefix: 'p-' }])
+    for (const empty of [{ set: {} }, { set: null, unset: null, unsetValuePrefix: '' }]) {
+      assert.deepEqual((await ask('/env', empty)).changes, [{ set: {}, unset: [] }])
+    }
+  })
+
+  test('400 for a value that is no text, an empty name, a NUL and too many names; nothing is changed', async () => {
+    for (const wrong of [
+      { set: { A: null } },
+      { set: { A: 1 } },
+      { set: { A: 'x\0' } },
+      { set: [] },
+      { unset: [''] },
+      { unset: 'A' },
+      { unset: Array.from({ length: 1001 }, () => 'A') },
+      { set: Object.fromEntries(Array.from({ length: 1001 }, (_, n) => [`N${n}`, ''])) },
+      null,
+      {},
+      { sets: { A: '1' } },
+    ]) {
+      const { status, changes } = await ask('/env', wrong)
+      assert.deepEqual([status, changes], [400, []], JSON.stringify(wrong))
+    }
+  })
+})
+
+suite('POST /init', () => {
+  test('200 for a token, which changes nothing; 400 without one', async () => {
+    const { status, body, changes } = await ask('/init', { token: 'any' })
+    assert.deepEqual([status, typeof body.message, changes], [200, 'string', []])
+    for (const wrong of [{}, { token: '' }, { token: null }]) assert.equal((await ask('/init', wrong)).status, 400)
+  })
+})
+
+suite('the environment of a process', () => {
+  const known = (env: Record<string, string>, unsetEnv: string[] = []) => ({
+    assignment: assignmentWith({ env, unsetEnv }),
+  })
+
+  test('the call wins over the sandbox, the sandbox over its identity; removed variables come back by a call only', () => {
+    const environment = environmentOf(
+      known({ A: 'sandbox', B: 'image', IS_SANDBOX: '2' }, ['B', 'DAYTONA_REGION_ID']),
+      {
+        A: 'call',
+        DAYTONA_REGION_ID: 'mine',
+      },
+    )
+    const { A, B, IS_SANDBOX, DAYTONA_REGION_ID } = environment
+    assert.deepEqual([A, B, IS_SANDBOX, DAYTONA_REGION_ID], ['call', undefined, '2', 'mine'])
+  })
+
+  test('a process inherits the variables of the image and its identity, without the sandbox’s own', () => {
+    const { assignment } = known({ A: '1' })
+    assert.deepEqual(Object.keys(inheritedBy(assignment, { LANG: 'C' })).sort(), [
+      'DAYTONA_ORGANIZATION_ID',
+      'DAYTONA_REGION_ID',
+      'DAYTONA_SANDBOX_ID',
+      'DAYTONA_SANDBOX_SNAPSHOT',
+      'DAYTONA_SANDBOX_USER',
+      'IS_SANDBOX',
+      'LANG',
+    ])
+  })
+})
