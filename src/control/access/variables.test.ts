@@ -73,7 +73,7 @@ suite('POST /proxy/env', () => {
       assert.deepEqual([forked.env, forked.unsetEnv], [{ A: '1', B: '2' }, ['LANG']])
     }))
 
-  test('401 for a ticket that is forged, expired or for a port, 404 for a sandbox that is gone, 400 for a bad name', () =>
+  test('401 for a forged or expired ticket, or one for a port; 404 for a gone sandbox; 400 for a bad name', () =>
     withBox(async (app, id, runner) => {
       const ticket = await ticketFor(app, id)
       const statusFor = async (more: object) =>

@@ -72,7 +72,7 @@ suite('the environment of a process', () => {
     assignment: assignmentWith({ env, unsetEnv }),
   })
 
-  test('the call wins over the sandbox, the sandbox over its identity; removed variables come back by a call only', () => {
+  test('the call overrides the sandbox, and the sandbox its identity; only a call restores a variable', () => {
     const environment = environmentOf(
       known({ A: 'sandbox', B: 'image', IS_SANDBOX: '2' }, ['B', 'DAYTONA_REGION_ID']),
       {
