@@ -9,8 +9,6 @@ import { code, page, table } from './markdown.ts'
 const reasons: readonly (readonly [path: string, reason: string])[] = [
   ['/computeruse/', 'Not built yet.'],
   ['/lsp/', 'Not built yet.'],
-  ['/init', 'Not built yet.'],
-  ['/env', 'Not built yet.'],
   ['/volumes', 'Not built yet.'],
   ['/secret', 'Not built yet.'],
   ['/sandbox/{}/secrets', 'Not built yet.'],
