@@ -39,9 +39,9 @@ static const int forbidden[] = {
     // Mounts, and changes of the root directory.
     SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, call_open_tree, call_open_tree_attr, call_move_mount, call_fsopen,
     call_fsconfig, call_fsmount, call_fspick, call_mount_setattr,
-    // Namespaces; `clone` is handled below.
+    // Namespaces. The flags of `clone` are judged in `judge_clone`.
     SYS_unshare, SYS_setns,
-    // Memory and descriptors of other processes.
+    // Access to memory and descriptors of other processes.
     SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_kcmp, call_pidfd_getfd, call_process_madvise,
     call_process_mrelease,
     // Loading code into the kernel.
@@ -51,7 +51,7 @@ static const int forbidden[] = {
 #endif
     // Observing the machine.
     SYS_perf_event_open, SYS_fanotify_init, SYS_fanotify_mark, SYS_syslog, SYS_acct, SYS_lookup_dcookie,
-    // Key rings.
+    // Key rings of the kernel.
     SYS_add_key, SYS_request_key, SYS_keyctl,
     // Delaying the kernel's access to memory, and system calls that bypass the filter.
     SYS_userfaultfd, call_io_uring_setup, call_io_uring_enter, call_io_uring_register,
@@ -59,7 +59,7 @@ static const int forbidden[] = {
     SYS_open_by_handle_at, SYS_name_to_handle_at,
     // Memory that not even the kernel can read.
     call_memfd_secret,
-    // Settings of the machine.
+    // Changes of the machine's settings.
     SYS_reboot, SYS_swapon, SYS_swapoff, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex,
     SYS_sethostname, SYS_setdomainname, SYS_vhangup, SYS_quotactl, call_quotactl_fd, SYS_nfsservctl,
     SYS_mbind, SYS_set_mempolicy, SYS_migrate_pages, SYS_move_pages, call_set_mempolicy_home_node,

@@ -22,7 +22,7 @@ type Settings = {
   timeoutSeconds: number
   /** Only tests whose full name contains this text. Default: all. */
   name?: string | undefined
-  /** Kills the file's processes. */
+  /** Aborting this signal kills the processes of the test file. */
   signal?: AbortSignal
 }
 

@@ -2,7 +2,7 @@
 import type { TestEvent } from 'node:test/reporters'
 
 export type TestResult = {
-  /** Full name: suites and test, joined. */
+  /** Full name of the test: the names of its suites and its own, joined. */
   name: string
   outcome: 'passed' | 'failed' | 'skipped'
   /** Why the test was skipped, or how it failed. */

@@ -57,7 +57,7 @@ struct session {
   struct session_command *commands, *running;
   unsigned command_count, waiting_count;
   size_t waiting_bytes;
-  struct connection *opener; /* waits for the report whether the shell runs */
+  struct connection *opener; /* the connection that waits for the report whether the shell runs */
   struct session_removal removal;
   bool unlisted, settled; /* settled: the shell has ended, and all waiters were told */
   struct session *next;
@@ -82,7 +82,7 @@ int session_answer_fd(const struct session *);
 /* Writes to the shell as soon as it reads, then frees the buffer. Returns false if out of memory. */
 bool session_say(struct session *, uint8_t *line, size_t size);
 
-/* Functions of session_command.c. */
+/* The functions from here to `session_command_text` are in session_command.c. */
 struct session_command *session_command_find(const struct session *, const char *id);
 /* Queues a command. Returns NULL with errno. ENOBUFS: too much is queued already. */
 struct session_command *session_command_add(struct session *, const char *id, uint8_t flags, const uint8_t *text,

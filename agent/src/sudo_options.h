@@ -1,5 +1,5 @@
 /*
- * The command line of sudo.
+ * Reads the command line of sudo.
  */
 #ifndef ALCOVE_SUDO_OPTIONS_H
 #define ALCOVE_SUDO_OPTIONS_H

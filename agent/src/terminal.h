@@ -1,5 +1,5 @@
 /*
- * Pseudo-terminals.
+ * Opens and resizes pseudo-terminals.
  */
 #ifndef ALCOVE_TERMINAL_H
 #define ALCOVE_TERMINAL_H

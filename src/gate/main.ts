@@ -1,4 +1,4 @@
-// Assembles the gate's parts and serves.
+// Starts the gate: assembles its parts and listens.
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { backlog } from '#src/http/connections.ts'

@@ -6,7 +6,7 @@
  */
 export const rooms: Record<string, readonly string[]> = {
   'src/control': [
-    // Files that import no other room.
+    // First the rooms that import no other room.
     'build-info.ts',
     'cursor.ts',
     'display-text.ts',
@@ -19,7 +19,7 @@ export const rooms: Record<string, readonly string[]> = {
     'settings',
     'parts.ts',
     'outbound',
-    // Callers and their permissions.
+    // Rooms about callers and their permissions.
     'people',
     'auth',
     'audit',
@@ -36,7 +36,7 @@ export const rooms: Record<string, readonly string[]> = {
     'runners',
     'images',
     'regions',
-    // Organizations and their members.
+    // Rooms about organizations and their members.
     'organizations',
     'users',
     'rate-limits',
@@ -55,7 +55,7 @@ export const rooms: Record<string, readonly string[]> = {
     'sandboxes/upkeep',
     'sandboxes/build-log-routes.ts',
     'sandboxes/routes.ts',
-    // Endpoints for other programs.
+    // Rooms with endpoints for other programs.
     'health',
     'meters',
     'metrics',
@@ -63,7 +63,7 @@ export const rooms: Record<string, readonly string[]> = {
     'webhooks',
     'bootstrap.ts',
     'runner-link',
-    // The program itself.
+    // The rooms of the program itself, which import all others.
     'endpoints.ts',
     'sweep.ts',
     'open-running.ts',
@@ -76,27 +76,27 @@ export const rooms: Record<string, readonly string[]> = {
     'launch.ts',
     'inflate.ts',
     'one-at-a-time.ts',
-    // Kernel features.
+    // Rooms about features of the kernel.
     'cgroup',
     'oci',
     'network',
-    // Files: images, archives of disks, disks.
+    // Rooms about files: images, archives of disks, disks.
     'images',
     'archive',
     'overlay',
-    // A sandbox.
+    // Rooms about one sandbox.
     'machine',
     'kernel-memory',
     'shown',
     'meters',
     'watching',
     'verbs',
-    // All sandboxes of the host.
+    // Rooms about all sandboxes of the host.
     'host.ts',
     'contexts',
     'copying',
     'building',
-    // Connections to other programs.
+    // Rooms with connections to other programs.
     'control-link',
     'gate-link',
     'keeping',

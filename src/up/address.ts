@@ -4,12 +4,12 @@ import { networkInterfaces } from 'node:os'
 import { Complaint } from './complaint.ts'
 
 export type Addresses = {
-  /** `host:port` that control binds. */
+  /** Address on which control listens, as `host:port`. */
   control: string
   gate: string
-  /** URL for our own programs. */
+  /** URL of control for our own programs. */
   controlUrl: string
-  /** URL for clients. */
+  /** URL of control for clients. */
   publicUrl: string
   publicProxyUrl: string
 }

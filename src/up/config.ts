@@ -25,7 +25,7 @@ export type UpConfig = {
   /** OpenTelemetry's variables, passed unchanged to every program. */
   telemetry: Readonly<Record<string, string>>
   logLevel: string
-  /** Most warm sandboxes for each snapshot. */
+  /** Maximum of warm sandboxes for each snapshot. */
   mostWarm: number
   /** Overcommit factors for cpu, memory and disk of the machine, as text. Control parses it. */
   overcommit: string

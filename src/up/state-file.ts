@@ -8,7 +8,7 @@ export type ProgramState = ProcessIdentity & {
   name: string
   /** State of the program. `refused`: it runs, but control refuses its key. */
   state: 'starting' | 'ready' | 'refused' | 'waiting'
-  /** When the program entered this state. */
+  /** Time when the program entered this state, as ISO 8601. */
   since: string
   restarts: number
   /** Why the program ended the last time. */

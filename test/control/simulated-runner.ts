@@ -39,7 +39,7 @@ export type SimulatedRunner = AsyncDisposable & {
   asked: Assignment[]
   /** Every image assignment that the runner received, in order. A test reports the results by `say`. */
   askedImages: ImageAssignment[]
-  /** The sandboxes on its simulated host. */
+  /** The sandboxes on the runner's simulated host. */
   has: Map<string, Exclude<Target, 'destroyed'>>
   behave: (choose: (assignment: Assignment) => Behaviour) => void
   /** Sets how the runner treats images. Default: it does nothing. */

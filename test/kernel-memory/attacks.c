@@ -253,7 +253,7 @@ static long list_again(int names, long most, useconds_t pause) {
 
 // The pause makes the attack last some seconds on a fast machine too.
 static long directory_lists(void) { return list_again(2000, 600, 10000); }
-// Uses about 1 MiB more per second.
+// Like directory_lists, but uses only about 1 MiB more per second.
 static long directory_lists_slowly(void) { return list_again(200, 3000, 100000); }
 
 static int listen_everywhere(int port, int backlog) {

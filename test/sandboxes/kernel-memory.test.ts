@@ -13,7 +13,7 @@ import type { Cause } from '#src/wire/runner-link.ts'
 import { buildAttacks, slowAttacks, watchedAttacks } from '#test/kernel-memory/attacks.ts'
 import { needsRoot } from '#test/needs-root.ts'
 
-suite('the kernel’s memory', { skip: needsRoot }, () => {
+suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()

@@ -17,7 +17,7 @@ const timedSockets = (controlPort: number) =>
     .filter((handle) => handle instanceof Socket && (handle.timeout ?? 0) > 0)
     .filter((socket) => (socket as Socket).localPort !== controlPort)
 
-suite('previews: silence', () => {
+suite('previews: connections that are silent for long', () => {
   test('an hour of silence ends neither a WebSocket nor a stream, and counts as use of the sandbox', {
     timeout: 60_000,
   }, async () => {

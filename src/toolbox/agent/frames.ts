@@ -135,7 +135,7 @@ export class FrameDecoder {
   }
 }
 
-/** Writes the fields of a request. */
+/** Encodes the fields of a request. */
 export class FieldWriter {
   #pieces: Buffer[] = []
 

@@ -54,7 +54,7 @@ export type AttachOptions = {
   follow?: boolean
   /** Called when the agent has accepted the request. */
   onTaken?: (() => void) | undefined
-  /** Ends the iteration over the output. */
+  /** Aborting this signal ends the iteration over the output. */
   signal?: AbortSignal
 }
 

@@ -4,8 +4,10 @@
 /** `id`: id of the run; `null` between runs. */
 type About = { id: string | null }
 
+/**
+ * A message of the worker. `deadline`: in ms since 1970. `asked`: the word of the question that this message answers (run.ts).
+ */
 export type WorkerMessage = About &
-  /** `deadline`: in ms since 1970. */
   (
     | { type: 'start'; deadline: number | null }
     | { type: 'stdout' | 'stderr'; text: string }
@@ -16,7 +18,6 @@ export type WorkerMessage = About &
         formats: Record<string, string>
       }
     | { type: 'done' }
-    /** `asked`: the word of the question that this message answers (run.ts). */
     | { type: 'free'; asked: string }
   )
 

@@ -34,7 +34,7 @@ export const SessionList = Type.Array(Session)
 export const ExecRequest = Type.Object({
   command: LongText,
   runAsync: optional(Type.Boolean()),
-  /** Older name of `runAsync`. */
+  /** Older name of the field `runAsync`. */
   async: optional(Type.Boolean()),
   suppressInputEcho: optional(Type.Boolean()),
 })
