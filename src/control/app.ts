@@ -117,7 +117,8 @@ export const createApp = async (
   const limitedGuard = limits.around(sayWhyNot(guard))
   const server = await createServer<object, Needs>({
     routes: routes.map(trail.follow).map((route) => ({ ...route, run: sayWhyNot(route.run) })),
-    // Documented clients use `/api`. The bare form serves clients that were configured with the origin alone.
+    // Documented clients use `/api`. The paths without a prefix serve clients that were configured with the origin
+    // alone.
     prefixes: ['/api', ''],
     source: 'DAYTONA_API',
     guard: (request, route) => {

@@ -38,7 +38,10 @@ export const notPublicIpv4 = [
 
 const notPublic4 = networksOf('ipv4', notPublicIpv4)
 
-/** Global unicast. IPv4-mapped (::ffff:0:0/96) and NAT64 (64:ff9b::/96) lie outside: they could lead to private IPv4. */
+/**
+ * Public IPv6 addresses: global unicast. IPv4-mapped (::ffff:0:0/96) and NAT64 (64:ff9b::/96) lie outside: they could
+ * lead to private IPv4 addresses.
+ */
 const global6 = networksOf('ipv6', ['2000::/3'])
 const notPublic6 = networksOf('ipv6', [
   '2001::/23', // Teredo, ORCHID and others with an IPv4 address inside or no owner

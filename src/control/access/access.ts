@@ -106,7 +106,7 @@ const tryCredential = async (
       return (await findSandbox(sql, caller.organization.id, sandboxIdOrName)) ?? 'stranger'
     }
     case 'file-signature': {
-      // Only ids are accepted, because names are unique only within an organization.
+      // Without a credential, a sandbox can be named only by its id: names are unique only within an organization.
       const row = port === undefined ? await findSandboxById(sql, sandboxIdOrName) : undefined
       if (row === undefined || row.state === 'destroyed') return undefined
       return isSignedBy(row.signing_key, credential, judgedAt(parts, question)) ? row : undefined
@@ -220,7 +220,8 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
     socket: (socket, { proxyRegionId }) => {
-      // The key of a region's proxy can be revoked while its link is open, so it gets no answers ahead and has to ask.
+      // The key of a region's proxy can be revoked while its link is open. So that proxy gets no answers ahead, and
+      // asks for each call.
       if (proxyRegionId === undefined) parts.gates.add(socket)
     },
   }),

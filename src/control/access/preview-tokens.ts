@@ -25,7 +25,7 @@ export const refuseDangling = (error: unknown, sandboxId: string): never => {
 export const previewTokenFor = async (sql: Sql, sandbox: SandboxRow, keyHash: string | undefined): Promise<string> => {
   if (keyHash === undefined) return sandbox.preview_token
   const token = tokenOf(sandbox.preview_token, keyHash)
-  // The sandbox may have been started since it was read: a token from before must not take the place of a newer one.
+  // The sandbox may have been started since it was read. An older token must not replace a newer one.
   await sql`
     insert into preview_tokens (sandbox_id, maker_hash, token_hash)
     select id, ${keyHash}, ${hashKey(token)} from sandboxes

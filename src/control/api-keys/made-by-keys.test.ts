@@ -61,7 +61,8 @@ suite('a key made by another key', () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const { sql } = app.database
-    // The cached answer about the first key is at most a second old, so the process may not know of its end yet.
+    // The cached answer about the first key is at most a second old, so the process may not know yet that the key is
+    // deleted.
     assert.equal(await statusOf(app, maker.value), 200)
     await sql`delete from api_keys where name = 'maker'`
     const { status } = await app.with(maker.value).post('/api-keys', { name: 'late', permissions: [] })

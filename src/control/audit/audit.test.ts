@@ -111,7 +111,7 @@ suite('the trail of a write', () => {
         // This GET makes a credential: the URL opens a port.
         'GET /ports/{port}/signed-preview-url',
         'POST /ports/{port}/signed-preview-url/{token}/expire',
-        // This GET also makes a credential: for the store of uploads.
+        // This GET also makes a credential, for uploads to the object store.
         'GET /object-storage/push-access',
       ],
     )

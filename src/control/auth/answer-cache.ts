@@ -18,7 +18,7 @@ export const keepAnswers = <V>(): AnswerCache<V> => {
       const kept = answers.get(question)
       if (kept !== undefined && performance.now() < kept.until) return kept.answer
       const asked = epoch
-      // The second begins when the question is asked, because the answer may be as old as that.
+      // The cache's second begins when the question is asked, because the answer may be as old as that.
       const until = performance.now() + keepMilliseconds
       const answer = await ask()
       if (asked === epoch) {

@@ -230,7 +230,7 @@ suite('signing in at the embedded issuer', () => {
     const victim = openBrowser(base)
     const attacker = openBrowser(base)
     const form = await attacker.follow(await attacker.get(authorizeUrl(challenge)))
-    // First a browser that has never seen the form, then a browser with its own form.
+    // Tries a browser that has never seen the form, then a browser with a form of its own.
     assert.equal((await fillIn(victim, form, 'owner@example.com')).status, 400)
     const own = await victim.follow(await victim.get(authorizeUrl(challenge)))
     assert.equal((await fillIn(victim, form, 'owner@example.com')).status, 400)
@@ -396,7 +396,7 @@ suite('signing in at the embedded issuer', () => {
     const seen: { index: number; status: number; words: string }[] = []
     const addresses = ['owner@example.com', 'admin@example.com', 'nobody@example.com'] as const
     for (const [index, email] of addresses.entries()) {
-      // More strangers than needed for the name to count as attacked, and one more.
+      // Tries more strangers than are needed for the name to count as attacked.
       for (let n = 0; n < 7; n += 1) {
         const stranger = openBrowser(at, `127.0.${index + 1}.${n + 1}`)
         const form = await begin(stranger)

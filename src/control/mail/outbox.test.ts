@@ -194,7 +194,7 @@ suite('headers of a mail', () => {
       await assert.rejects(post.queue({ recipient: `ada@example.com${injection}` }))
     }
     assert.equal(await post.waiting(), 0)
-    // Even with such a row, the transport sends to no other recipient and writes no such header.
+    // Even if such a mail is in the outbox, the transport sends to no other recipient and adds no header.
     const transport = transportTo(server)
     const mail = { id: 'x', recipient: 'ada@example.com', subject: 'Hello\r\nBcc: eve@example.com', text: 'x' }
     await transport.send(mail)

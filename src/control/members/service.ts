@@ -94,7 +94,7 @@ type Joining = { organizationId: string; userId: string; role: 'owner' | 'member
  * this organization. Call it only inside `changeMembership`.
  */
 export const joinOrganization = async (sql: Transaction, joining: Joining, now: Date): Promise<boolean> => {
-  // Checked first: a user who is a member already needs no free place in a full organization.
+  // Membership is checked first: a user who is a member already needs no free place in a full organization.
   if ((await findMember(sql, joining.organizationId, joining.userId)) !== undefined) return false
   if ((await countMembers(sql, joining.organizationId)) >= membersPerOrganization) {
     throw new Problem('forbidden', `An organization may have ${membersPerOrganization} members.`)

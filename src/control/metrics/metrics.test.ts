@@ -76,7 +76,7 @@ suite('GET /metrics', () => {
       found.filter((name) => name.startsWith('alcove_runner_image_')),
       [],
     )
-    // After a runner went back to an older version, its figures are not shown for ever.
+    // A runner that goes back to an older version reports no figures. Its former figures must not be shown for ever.
     await saying({}, false)
   })
 

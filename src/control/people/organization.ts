@@ -43,7 +43,7 @@ export type Organization = {
   createdBy: string
   personal: boolean
   defaultRegionId: string | null
-  /** The stored flag. A suspension may have ended already: ask `isSuspended`. */
+  /** Whether a suspension is stored. It may have ended already: ask `isSuspended`. */
   suspended: boolean
   suspendedAt: Date | null
   suspendedUntil: Date | null

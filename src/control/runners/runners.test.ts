@@ -76,7 +76,7 @@ suite('GET /sandbox/for-runner', () => {
 })
 
 suite('PUT /sandbox/:sandboxId/state', () => {
-  test('200 empty stores a report; the same report a second time changes nothing', async () => {
+  test('200 with an empty answer stores a report; the same report a second time changes nothing', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))

@@ -70,7 +70,7 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
     snapshot: pool.snapshot,
     image: pool.image,
     os_user: pool.os_user,
-    // The entrypoint of the claiming create runs, so none is set here.
+    // The create that claims the sandbox sets the entrypoint, so none is set here.
     entrypoint: null,
     cpu: pool.cpu,
     memory_gib: pool.memory_gib,

@@ -107,7 +107,7 @@ suite('the outbox', () => {
     await receiver.until(4)
     const other = openDatabase(app.url, { max: 1 })
     try {
-      // This change has the lower number, and is not committed yet when the higher ones are sent.
+      // This change has a lower number than the others, and is not yet committed when they are sent.
       await other.transaction(async (transaction) => {
         await transaction`update sandboxes set state = 'error' where id = ${slow}`
         await app.as('member').post('/sandbox/fast/stop')

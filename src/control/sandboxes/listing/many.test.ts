@@ -124,8 +124,8 @@ suite('GET /sandbox among thousands', () => {
       const stays = await sql<{ id: string }[]>`
         select id from sandboxes where state <> 'destroyed' and warm_pool_id is null and hashtext(id) % 3 = 0`
       const found = await walk(app, `sort=${sort}`, async (page) => {
-        // Changes the sort keys of the others: some move to the front, some to the back, some are deleted, and new ones
-        // appear everywhere.
+        // Changes the sort keys of the other sandboxes: some move to the front, some to the back, some are deleted, and
+        // new ones appear everywhere.
         await sql`
           update sandboxes set ${column} = ${now}::timestamptz - (page.n - 50) * interval '1 day', version = version + 1
           from (select ${page * 7}::int as n) page

@@ -75,7 +75,7 @@ export const placeWaiting = async (
       await place(parts, row.id)
     } catch (error) {
       if (!(error instanceof Problem)) log.error({ err: error, sandboxId: row.id }, 'could not be placed')
-      // Other errors mean that the sandbox was deleted, or placed by another process, meanwhile.
+      // Other errors mean that the sandbox was deleted meanwhile, or placed by another process.
       else if (error.status === 503 || error.status === 403) refused.add(row)
     }
   }

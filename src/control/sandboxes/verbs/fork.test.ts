@@ -46,7 +46,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.notEqual((await key(id)).text, (await key(child.id)).text)
     const rows = await app.database.sql`select distinct preview_token from sandboxes`
     assert.equal(rows.length, 2)
-    // The parent's runner gets no assignment for the parent. Once the child has run, its disk is its own.
+    // The parent's runner gets no assignment for the parent. Once the child has run, it has a disk of its own.
     assert.equal(runner.asked.length, 2)
     await app.as('member').post('/sandbox/child/stop')
     await untilState(app, child.id, 'stopped')

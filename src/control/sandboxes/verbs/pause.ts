@@ -15,7 +15,7 @@ const howToPause = ({ runner_pause }: SandboxRow) => {
 /** Freezes all processes of a sandbox. They lose nothing and can be resumed. */
 export const pause = async (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> => {
   if (isAlreadyDone('pause', sandbox.state)) return sandbox
-  // Check the state first: its error is more useful to the caller than that the runner cannot pause.
+  // The state is checked first, because an error about the state helps the caller more than "the runner cannot pause".
   moveFor('pause', sandbox)
   const pauseKind = howToPause(sandbox)
   return await moveSandbox(parts, sandbox, 'pause', {

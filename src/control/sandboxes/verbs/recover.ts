@@ -24,7 +24,7 @@ export const recoverSandbox = async (
   }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
-    // Keep the size before a resize that was given up, because the runner may still refuse the new size.
+    // Keeps the size from before a resize that was given up, because the runner may still refuse the new size.
     set: ({ resize_from }) => ({ resize_from }),
     // A restore from the archive failed, perhaps because of its runner, so a runner is chosen again.
     check: async (transaction, found) => ({

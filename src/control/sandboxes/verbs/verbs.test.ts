@@ -158,7 +158,7 @@ suite('POST /sandbox/:sandboxIdOrName/start', () => {
     assert.equal(runner.asked.length, asked)
   })
 
-  test('503 if other sandboxes have taken its cpu while it was stopped', async () => {
+  test('503 if other sandboxes have taken the cpu of a stopped sandbox', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 8, disk: 8 } },
     })

@@ -87,7 +87,10 @@ export const servePortal = async (server: FastifyInstance, parts: WebhookParts):
     form: URLSearchParams
   }
 
-  /** Each form of the page with the equivalent API call, for the audit log. `run` returns the reply, sent after auditing. */
+  /**
+   * The forms of the page, each with the API call that makes the same change, for the audit log. `run` makes the
+   * change, and returns a function that sends the reply after the audit row is written.
+   */
   const forms: { path: string; action: string; run: (form: Form) => Promise<() => FastifyReply> }[] = [
     {
       path: '/endpoints',
