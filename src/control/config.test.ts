@@ -77,7 +77,7 @@ suite('the settings of control', () => {
     for (const wrong of ['0', '-1', '1.5', 'ever', '99999']) assert.throws(() => daysOf(wrong), /ALCOVE_AUDIT_DAYS/)
   })
 
-  test('the samples of use are kept for two days by default', () => {
+  test('samples of resource use are kept for two days by default', () => {
     const hoursOf = (given?: string) =>
       loadConfig({ ...good, ...(given === undefined ? {} : { ALCOVE_METER_HOURS: given }) }).settings.meterHours
     assert.deepEqual([hoursOf(), hoursOf('168')], [48, 168])

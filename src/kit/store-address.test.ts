@@ -6,7 +6,7 @@ import { readStoreAddress } from './store-address.ts'
 const read = (address: string, accessKey: string | undefined = 'key', secret: string | undefined = 'secret') =>
   readStoreAddress({ address, accessKey, secret })
 
-suite('the address of a store', () => {
+suite('the address of an object store', () => {
   test('a directory is an absolute path', () => {
     assert.deepEqual(read('file:///srv/a%20b/../c'), { kind: 'directory', path: '/srv/c' })
     assert.deepEqual(read('file:///srv/a%20b', undefined, undefined), { kind: 'directory', path: '/srv/a b' })

@@ -151,7 +151,7 @@ export const imageConfigBounds = {
   wordCharacters: 128 * 1024 - 1,
   /** Longest user, and longest name of a variable. */
   nameCharacters: 1024,
-  /** Longest directory: PATH_MAX (linux/limits.h). */
+  /** Longest path of a directory: PATH_MAX (linux/limits.h). */
   pathCharacters: 4096,
   /** Most characters of the command and its environment together. */
   characters: 256 * 1024,

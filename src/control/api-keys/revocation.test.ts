@@ -21,7 +21,7 @@ type Second = AsyncDisposable & {
   statusOf: (key: string, method: 'GET' | 'POST', url: string) => Promise<number>
 }
 
-/** Starts another control process: its own connections, its own memory. */
+/** Starts another control process, with connections and memory of its own. */
 const startSecond = async ({ parts, url }: TestControl): Promise<Second> => {
   const database = openDatabase(url, { max: 4 })
   const app = await createApp({ ...parts, database }, quiet)

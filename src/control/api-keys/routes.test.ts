@@ -173,7 +173,7 @@ suite('the number of keys', () => {
     assert.equal((await app.as('member').get('/api-keys')).body.length, 1)
     assert.equal((await app.as('owner').post('/api-keys', { name: 'one more', permissions: [] })).status, 403)
     assert.equal((await app.as('stranger').post('/api-keys', { name: 'one more', permissions: [] })).status, 201)
-    // One query removes permissions from all of these keys.
+    // A single query removes permissions from all of these keys.
     assert.equal((await app.as('owner').delete(`/organizations/${organizations.ours}/users/many-1`)).status, 204)
     assert.equal((await app.as('owner').get('/api-keys')).body.length, 10_000 - 499)
   })

@@ -22,7 +22,7 @@ const shareOfRoom = 1 / 8
 const stopMilliseconds = 2000
 
 export type Sender = {
-  /** Call this when there may be something to send. */
+  /** Wakes the sender. Call this when there may be something to send. */
   wake: () => void
   /** Resolves when nothing is left to send now. */
   settled: () => Promise<void>

@@ -134,8 +134,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Resolves when the runner has taken the sandbox in its present state; with the row of the next change, if that comes first; or
-   * after `timeoutMs`.
+   * Waits until the runner has applied the sandbox's present generation. Resolves earlier with the row of the next
+   * change, or after `timeoutMs`.
    */
   async taken(sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow | undefined> {
     const event = takenBy(sandbox.runner_id ?? '', sandbox.id, sandbox.generation)

@@ -326,7 +326,7 @@ export const afterReport = (
   return (to === 'started' || to === 'paused') && to !== desired ? undefined : to
 }
 
-/** The state after a refusal, or `undefined` if the state cannot be refused. */
+/** The state after a refusal, or `undefined` if a move through this state cannot be refused. */
 export const afterRefusal = (state: SandboxState, reported: Report['state']): SandboxState | undefined =>
   refusals[state]?.includes(reported) ? reported : undefined
 

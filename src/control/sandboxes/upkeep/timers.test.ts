@@ -158,7 +158,7 @@ suite('timers', () => {
     assert.equal(await stateOf(app, spared), 'started')
   })
 
-  test('a stuck sandbox gets an error that can be recovered, with a sentence', async () => {
+  test('a stuck sandbox goes to `error` with a sentence as the reason, and can be recovered', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
