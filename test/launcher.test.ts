@@ -24,7 +24,7 @@ const launcher = resolve(import.meta.dirname, '../alcove')
 /** A fake npm. Like the real one, it empties `node_modules` before it installs. */
 const npm = `#!/bin/sh
 [ "$1" = --version ] && exit
-echo install >>"$TOP/installs"
+echo "$*" >>"$TOP/installs"
 rm -rf node_modules
 [ -e "$TOP/unreachable" ] && exit 1
 mkdir -p node_modules/node-linux-${arch()}/bin
@@ -72,9 +72,14 @@ class Checkout {
     return said.trim()
   }
 
-  get installs() {
+  /** The arguments of each call of npm. */
+  get calls() {
     const file = join(this.#top, 'installs')
-    return existsSync(file) ? readFileSync(file, 'utf8').split('\n').length - 1 : 0
+    return existsSync(file) ? readFileSync(file, 'utf8').trimEnd().split('\n') : []
+  }
+
+  get installs() {
+    return this.calls.length
   }
 
   /** Resolves when npm has been started `installs` times. */
@@ -114,6 +119,19 @@ suite('the launcher', { timeout: 60_000 }, () => {
       assert.equal(await checkout.run(...starting.split(' ')), `${lock} ${starting}`)
     }
     assert.equal(checkout.installs, 5)
+  })
+
+  test('packages of the tests are installed by `test` only, and stay from then on', async () => {
+    using checkout = new Checkout()
+    checkout.lock('first')
+    const leftOut = () => checkout.calls.map((call) => call.includes('--omit=dev'))
+    await checkout.run('up')
+    assert.equal(await checkout.run('test'), 'first test')
+    assert.deepEqual(leftOut(), [true, false])
+    checkout.lock('second')
+    assert.equal(await checkout.run('up'), 'second up')
+    await checkout.run('test')
+    assert.deepEqual(leftOut(), [true, false, false])
   })
 
   for (const what of ['unreachable', 'broken'] as const) {

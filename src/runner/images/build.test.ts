@@ -27,12 +27,14 @@ suite('building an image', { skip: needs }, () => {
   let directory: string
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'alcove-build-'))
+    await mkdir(join(directory, 'root'))
   })
   afterEach(() => rm(directory, { recursive: true, force: true }))
 
   const parts = (mirror: string, timeoutMs: number) => ({
     recipe: recipeFrom(mirror),
     target: join(directory, 'image.tar.zst'),
+    root: join(directory, 'root'),
     workDir: join(directory, 'work'),
     timeoutMs,
     onLack: () => {},

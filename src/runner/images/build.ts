@@ -1,10 +1,11 @@
-// Builds an image's tar stream into a compressed file. A killed build leaves no process: mmdebstrap is the first process of a pid
-// namespace and runs in a mount namespace, and both end with this process.
+// Builds an image: its files, and one compressed file of them. A killed build leaves no process: mmdebstrap is the first process of a
+// pid namespace and runs in a mount namespace, and both end with this process.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
-import type { Readable, Writable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
+import type { Readable } from 'node:stream'
+import { finished, pipeline } from 'node:stream/promises'
+import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import { endWithUs } from './end-with-us.ts'
@@ -17,6 +18,8 @@ type BuildParts = {
   recipe: Recipe
   /** The compressed file to write. */
   target: string
+  /** Empty directory that gets the files, so that nobody has to unpack `target`. */
+  root: string
   /** Directory for temporary files. It is emptied first and removed afterwards. */
   workDir: string
   onProgress: (progress: Progress) => void
@@ -68,6 +71,7 @@ const endOf = (child: ChildProcess) =>
 export const buildImage = async ({
   recipe,
   target,
+  root,
   workDir,
   onProgress,
   onLack,
@@ -75,7 +79,7 @@ export const buildImage = async ({
   isInBackground = false,
 }: BuildParts): Promise<void> => {
   // The builder of a killed runner may still write for a moment, so the removal is retried.
-  await rm(workDir, { recursive: true, force: true, maxRetries: 10 })
+  for (const left of leftOfBuild(workDir)) await rm(left, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(workDir, { recursive: true, mode: 0o755 })
   const niceness = isInBackground ? ['nice', '-n', '10'] : []
   const [program, ...args] = endWithUs(['sh', '-c', withoutPools, 'sh', ...niceness, ...mmdebstrapCommand(recipe)])
@@ -91,7 +95,11 @@ export const buildImage = async ({
     },
   })
   const packer = spawn('zstd', ['--quiet', '--force', '-3', '-T0', '-o', target], { stdio: ['pipe', 'ignore', 'pipe'] })
+  const unpacker = spawn('tar', unpackingInto(root), { stdio: ['pipe', 'ignore', 'pipe'] })
 
+  /** The files are complete, and mmdebstrap only removes its own copy of them. That takes seconds, so it is not awaited. */
+  let isComplete = false
+  let isPacked = false
   const lastLines: string[] = []
   const progressIn = createProgressReader()
   const listen = (from: Readable) =>
@@ -101,31 +109,57 @@ export const buildImage = async ({
       if (line.startsWith(lackPrefix)) onLack(line.slice(lackPrefix.length))
       const progress = progressIn(line)
       if (progress !== undefined) onProgress(progress)
+      isPacked ||= line === 'I: done'
+      if (!isPacked || !line.startsWith('I: removing tempdir')) return
+      isComplete = true
+      builder.kill('SIGKILL')
     })
-  listen(builder.stderr)
-  listen(packer.stderr)
+  for (const { stderr } of [builder, packer, unpacker]) listen(stderr)
 
   let tookTooLong = false
   const timer = setTimeout(() => {
     tookTooLong = true
     builder.kill('SIGKILL')
   }, timeoutMs)
-  const [builderEnd, packerEnd] = [endOf(builder), endOf(packer)]
+  const ends = [builder, packer, unpacker].map(endOf)
   try {
-    const piped = await pipeline(builder.stdout, shiftOwners(ownerShift), packer.stdin as Writable).then(
+    const shifted = shiftOwners(ownerShift)
+    const takers = [packer.stdin, unpacker.stdin]
+    for (const taker of takers) shifted.pipe(taker)
+    const piped = await Promise.all([
+      pipeline(builder.stdout, shifted),
+      ...takers.map((taker) => finished(taker)),
+    ]).then(
       () => undefined,
       (error: Error) => {
-        builder.kill('SIGKILL')
-        packer.kill('SIGKILL')
+        for (const child of [builder, packer, unpacker]) child.kill('SIGKILL')
         return error.message
       },
     )
-    const problem = (await builderEnd) ?? piped ?? (await packerEnd)
+    const [builderEnd, packerEnd, unpackerEnd] = await Promise.all(ends)
+    const problem = (isComplete ? undefined : builderEnd) ?? piped ?? packerEnd ?? unpackerEnd
     if (tookTooLong) throw new Error(`the image was not built within ${timeoutMs / 1000} s:\n${lastLines.join('\n')}`)
     if (problem !== undefined) throw new Error(`the image could not be built (${problem}):\n${lastLines.join('\n')}`)
-    await packerEnd
   } finally {
     clearTimeout(timer)
-    await rm(workDir, { recursive: true, force: true })
+    await discard(workDir, { inBackground: isComplete })
   }
+}
+
+/** Options of tar(1) to unpack an image's files with all that they have. */
+export const unpackingInto = (root: string): string[] => [
+  ...['--extract', '--numeric-owner', '--preserve-permissions', '--xattrs', '--xattrs-include=*'],
+  ...['--directory', root],
+]
+
+/** What a killed build may have left. */
+export const leftOfBuild = (workDir: string): string[] => [workDir, `${workDir}.old`]
+
+const discard = async (workDir: string, { inBackground }: { inBackground: boolean }) => {
+  const old = `${workDir}.old`
+  await rename(workDir, old)
+  const removed = removeTree(old, { tries: 10 })
+  if (!inBackground) await removed
+  // The next build tries again.
+  else removed.catch(() => {})
 }

@@ -11,7 +11,7 @@ import type { Logger } from '#src/kit/log.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import type { ImageConfig, Progress } from '#src/wire/runner-link.ts'
-import { buildImage } from './build.ts'
+import { buildImage, leftOfBuild, unpackingInto } from './build.ts'
 import { bytesBelow } from './files.ts'
 import { builtInImage, Generations, isGeneration, nextGeneration, type StoredDefault } from './generations.ts'
 import type { GivenBack } from './given-back.ts'
@@ -256,7 +256,7 @@ const cachedFile = (cacheDir: string, recipe: Recipe) => join(cacheDir, `${built
 /** Removes what a killed build left. If another server is unpacking or building, the removal waits in the background. */
 const removeLeftOfBuild = async ({ cacheDir, log }: ImageStoreOptions, recipe: Recipe) => {
   const cached = cachedFile(cacheDir, recipe)
-  const left = [`${cached}.partial`, `${cached}.work`]
+  const left = [`${cached}.partial`, ...leftOfBuild(`${cached}.work`)]
   if (!(await Promise.all(left.map(exists))).includes(true)) return
   const remove = async (lock: Lock) => {
     using _lock = lock
@@ -289,19 +289,25 @@ const unpackDefault = async (options: ImageStoreOptions, recipe: Recipe, rootfs:
       await rm(cached, { force: true })
     }
   }
-  await buildInto(cached, options, recipe, making)
-  onProgress({ step: 'unpacking the default image', percent: 96 })
-  await unpack(cached, rootfs)
+  await buildInto(cached, rootfs, options, recipe, making)
 }
 
-const buildInto = async (cached: string, options: ImageStoreOptions, recipe: Recipe, making: MakingDefault) => {
+const buildInto = async (
+  cached: string,
+  rootfs: string,
+  options: ImageStoreOptions,
+  recipe: Recipe,
+  making: MakingDefault,
+) => {
   const { build = buildImage, log } = options
   const { onProgress, isInBackground = false } = making
   const target = `${cached}.partial`
+  await makeEmpty(rootfs)
   try {
     await build({
       recipe,
       target,
+      root: rootfs,
       workDir: `${cached}.work`,
       onProgress,
       onLack: (lack) => log.warn(lack),
@@ -315,12 +321,16 @@ const buildInto = async (cached: string, options: ImageStoreOptions, recipe: Rec
   }
 }
 
+/** A tar of a failed unpacking may still write for a moment, so the removal is retried. */
+const makeEmpty = async (directory: string) => {
+  await rm(directory, { recursive: true, force: true, maxRetries: 10 })
+  await mkdir(directory, { recursive: true, mode: 0o755 })
+}
+
 /** zstd's checksum and tar's end mark show whether the file is whole. */
 const unpack = async (archive: string, rootfs: string) => {
-  await rm(rootfs, { recursive: true, force: true, maxRetries: 10 })
-  await mkdir(rootfs, { recursive: true, mode: 0o755 })
-  const options = ['--extract', '--numeric-owner', '--preserve-permissions', '--xattrs', '--xattrs-include=*']
-  await runCommand(['tar', ...options, '--use-compress-program=zstd', '--file', archive, '--directory', rootfs], {
+  await makeEmpty(rootfs)
+  await runCommand(['tar', '--use-compress-program=zstd', '--file', archive, ...unpackingInto(rootfs)], {
     timeoutMs: 600_000,
   })
 }
