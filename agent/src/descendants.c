@@ -25,7 +25,7 @@ struct process {
 };
 
 /* Parses "pid (name, maybe with parentheses) S ppid pgrp session …". The start time is the 20th field after the parentheses. */
-static bool read_process(const char *pid, struct process *process) {
+static bool read_stat(const char *pid, struct process *process) {
   char path[32], text[512];
   snprintf(path, sizeof path, "/proc/%.10s/stat", pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -41,10 +41,21 @@ static bool read_process(const char *pid, struct process *process) {
   static const char format[] = " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu";
   if (!behind || sscanf(behind + 1, format, &state, &parent, &group, &session, &started) != 5) return false;
   *process = (struct process){.pid = atoi(pid), .parent = parent, .session = session, .started = started};
-  /* Treat a process that sudo started as a child of sudo's caller. */
-  pid_t client = parent == getpid() ? sudo_client_of(process->pid) : 0;
-  if (client) process->parent = client;
   return state != 'Z' && state != 'X';
+}
+
+/* A process started by sudo counts as a child of sudo's caller. */
+static bool read_process(const char *pid, struct process *process) {
+  if (!read_stat(pid, process)) return false;
+  pid_t client = process->parent == getpid() ? sudo_client_of(process->pid) : 0;
+  if (client) process->parent = client;
+  return true;
+}
+
+static bool read_number(pid_t pid, struct process *process) {
+  char text[16];
+  snprintf(text, sizeof text, "%d", (int)pid);
+  return read_stat(text, process);
 }
 
 static struct process *list(size_t *count) {
@@ -113,11 +124,14 @@ struct process_mark *descendants_find(pid_t root, const struct process_mark *kno
   return marks;
 }
 
-bool process_lives(const struct process_mark *wanted) {
-  char pid[16];
+struct process_mark process_mark_of(pid_t pid) {
   struct process process;
-  snprintf(pid, sizeof pid, "%d", (int)wanted->pid);
-  return read_process(pid, &process) && process.started == wanted->started;
+  return read_number(pid, &process) ? (struct process_mark){pid, process.started} : (struct process_mark){0};
+}
+
+bool process_lives(const struct process_mark *wanted) {
+  struct process process;
+  return wanted->pid > 0 && read_number(wanted->pid, &process) && process.started == wanted->started;
 }
 
 void descendants_signal(pid_t root, int signal_number) {

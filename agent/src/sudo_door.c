@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "descendants.h"
 #include "loop.h"
 #include "reaper.h"
 #include "setup.h"
@@ -24,7 +25,8 @@
 
 struct server {
   struct child child;
-  pid_t pid, client;
+  pid_t pid;
+  struct process_mark client;
   struct server *next;
 };
 
@@ -36,7 +38,7 @@ static unsigned server_count;
 
 pid_t sudo_client_of(pid_t pid) {
   for (struct server *server = servers; server; server = server->next)
-    if (server->pid == pid) return server->client;
+    if (server->pid == pid) return process_lives(&server->client) ? server->client.pid : 0;
   return 0;
 }
 
@@ -75,7 +77,7 @@ static bool serve(int fd) {
     return false;
   }
   server->pid = pid;
-  server->client = who.pid;
+  server->client = process_mark_of(who.pid);
   server->next = servers;
   servers = server;
   server_count++;

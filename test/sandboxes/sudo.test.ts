@@ -202,6 +202,22 @@ print(p.wait())`
     await box.run('sudo pkill -f "sleep 361[34]"')
   })
 
+  test('a background command does not belong to a later process with the number of its ended client', async () => {
+    const client = Number(await box.run('sudo -b sleep 3616 >/dev/null 2>&1 & echo $!; wait'))
+    const inside = ['--pid', '--target', String(await alcove.hostPid('sleep 3616')), 'sh', '-c']
+    let below = 0
+    await until('a command has that number', async () => {
+      below = (below % 4) + 1
+      execFileSync('nsenter', [...inside, `echo ${client - below} >/proc/sys/kernel/ns_last_pid`])
+      // When its time is over, it is killed with its descendants.
+      const command = `[ $$ = ${client} ] && echo mine >/tmp/reused; sleep 3617`
+      await box.toolbox('POST', '/process/execute', { command, timeout: 1 })
+      return (await box.try('test -e /tmp/reused')).exitCode === 0
+    })
+    assert.equal((await box.try('pgrep -f "^sleep 361[6]"')).exitCode, 0)
+    await box.run('sudo pkill -f "sleep 361[6]"')
+  })
+
   test('removing a session ends the sudo commands in it', async () => {
     await box.toolbox('POST', '/process/session', { sessionId: 'gone' })
     const command = `sudo sh -c 'trap "" TERM HUP; sleep 3615'`
