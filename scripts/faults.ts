@@ -27,7 +27,7 @@ if (process.getuid?.() !== 0) {
   process.exit(2)
 }
 ensurePackages(console.log, hostNeeding(requiredPackages))
-buildNativePrograms(console.log)
+await buildNativePrograms(console.log)
 const servers = mkdtempSync(join(tmpdir(), 'alcove-faults-'))
 process.env['ALCOVE_TEST_SERVERS'] = servers
 let failed = 1

@@ -9,7 +9,7 @@ import { testPackages } from './test-packages.ts'
 try {
   if (process.getuid?.() === 0) ensurePackages(console.log, hostNeeding([...requiredPackages, ...testPackages]))
   readUpConfig(process.env)
-  buildNativePrograms(console.log)
+  await buildNativePrograms(console.log)
 } catch (error) {
   if (!(error instanceof Complaint)) throw error
   console.error(error.message)

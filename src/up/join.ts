@@ -39,7 +39,7 @@ const runJoined = async ({ data: directory, join: url, token }: JoinOptions, con
   const data = prepareDataDirectory(directory)
   takeDataDirectory(data)
   reserveIds()
-  buildNativePrograms(display.say)
+  await buildNativePrograms(display.say)
   await endOrphans(data)
 
   const stopAsked = onceAskedToStop()

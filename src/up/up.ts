@@ -58,7 +58,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   const data = prepareDataDirectory(options.data)
   takeDataDirectory(data)
   reserveIds()
-  buildNativePrograms(display.say)
+  await buildNativePrograms(display.say)
   await endOrphans(data)
   await checkPortsAreFree(options.host, [options.port, options.port + 1])
 
