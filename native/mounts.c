@@ -96,7 +96,7 @@ void hide(char **arg) {
   if (mount("tmpfs", arg[0], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 && errno != ENOENT) fail(arg[0]);
 }
 
-// overlay OPTIONS PATH
+// overlay OPTIONS PATH: mounts an overlay at PATH.
 // nosuid lets programs with more capabilities than a sandbox may have (such as Debian's ping) start without them. Otherwise the
 // kernel would refuse to start them. Nothing is lost, because processes cannot gain privileges anyway.
 void mount_overlay(char **arg) {

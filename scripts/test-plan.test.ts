@@ -8,18 +8,18 @@ const all = globSync('{src,agent,native,bin,scripts,bench,test}/**/*.test.ts').s
 const plan = planOf(all, { processors: 2, sharesProcesses: true })
 const inServers = (name: string) => `test/sandboxes/${name}.test.ts`
 
-/** The files of a phase, each once although several lanes share its queue. */
+/** Lists the files of a phase, each once, although several lanes may share a queue. */
 const filesOf = (lanes: Lanes): string[] => [...new Set(lanes.flat())].flat(2)
 const phaseOf = (file: string): number => plan.findIndex((lanes) => filesOf(lanes).includes(file))
 
 suite('the plan of a test run', () => {
-  test('runs every file once', () => {
+  test('the plan contains every test file once', () => {
     assert.deepEqual(plan.flatMap(filesOf).sort(), all)
     const few = [inServers('busy'), 'src/kit/budget.test.ts']
     assert.deepEqual(planOf(few, { processors: 1, sharesProcesses: true }).flatMap(filesOf).sort(), few.toReversed())
   })
 
-  test('runs what measures the host’s memory beside no sandboxes, and what checks a time beside nothing', () => {
+  test('no sandboxes run beside tests that measure the host’s memory; nothing runs beside tests of times', () => {
     const [, second, third] = plan.map(filesOf)
     const others = second!.filter((file) => file !== inServers('kernel-memory'))
     assert.notEqual(others.length, second!.length)
@@ -30,14 +30,14 @@ suite('the plan of a test run', () => {
     assert.deepEqual(third, [inServers('busy')])
   })
 
-  test('runs files that measure a program of the shared server one after the other', () => {
+  test('files that measure a program of the shared server run one after the other', () => {
     const [first] = plan
     const lanes = first.filter((queues) => queues.some((queue) => queue.flat().includes(inServers('files'))))
     assert.equal(lanes.length, 1)
     assert.ok(lanes[0]!.some((queue) => queue.flat().includes(inServers('bad-input'))))
   })
 
-  test('files whose server has the small image come before those that wait for the real one', () => {
+  test('files whose server has the small image run before files that wait for the real image', () => {
     const queue = plan[0]
       .flat()
       .find((queue) => queue.flat().includes(inServers('databases')))!

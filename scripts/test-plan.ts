@@ -24,11 +24,11 @@ const named = (...names: string[]) => {
 const measuresHostMemory = named('kernel-memory')
 const checksTime = named('busy')
 
-/** Whether a file measures a program of the server. Two of them at the same time would measure each other. */
+/** Whether a file measures a program of the server. Two such files at the same time would disturb each other's measurement. */
 const measuresServer = (file: string) => includes(file, /\bmemoryOf\(/)
 
 /**
- * Whether a file's server has the real default image. On a new machine such a server waits until the shared one has made the
+ * Whether a file's server has the real default image. On a new machine such a server waits until the shared server has made the
  * image, so files with a small image come first.
  */
 const wantsRealImage = (file: string) =>
@@ -64,7 +64,7 @@ export const planOf = (
     processors,
   )
   const programs = eachAlone(code.filter((file) => needsOf(file).has('programs') && !needsOf(file).has('database')))
-  // The batches that stay in this queue fill the lanes of the first phase at its end.
+  // The batches that stay in the queue `database` fill the lanes of the first phase at its end.
   const besideMemory = files.some(measuresHostMemory) ? database.splice(Math.floor(database.length / 2)) : []
 
   const inLanes = (lane: readonly Queue[], count: number) => Array.from({ length: count }, () => lane)

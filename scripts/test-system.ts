@@ -1,4 +1,4 @@
-// Installs the packages and builds the C programs that tests need which start programs. Run by scripts/test.ts.
+// Prepares the system for tests that start programs: installs packages and builds the C programs. Run by scripts/test.ts.
 import { requiredPackages } from '#src/doctor/packages.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { readUpConfig } from '#src/up/config.ts'

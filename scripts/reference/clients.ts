@@ -6,10 +6,10 @@ const packages = resolve(import.meta.dirname, '../../node_modules/@daytona')
 
 export type Operation = { name: string; call: string }
 
-/** Method and path with every parameter as `{}`: two descriptions may name their parameters differently. */
+/** Returns method and path with every parameter as `{}`, because two descriptions may name their parameters differently. */
 export const asCall = (method: string, path: string): string => `${method} ${path.replaceAll(/:\w+|\{[^}]+\}/g, '{}')}`
 
-/** The operations of a generated client: one for each request that it can make. */
+/** Lists the operations of a generated client: one operation for each request that it can make. */
 export const operationsOf = (client: 'api-client' | 'toolbox-api-client'): Operation[] => {
   const directory = join(packages, client, 'src/api')
   return readdirSync(directory)
@@ -41,7 +41,7 @@ const methodTexts = (source: string): Map<string, string> =>
     }),
   )
 
-/** The public methods of each class of a declaration file. */
+/** Lists the public methods of each class in a declaration file. */
 const publicMethods = (declarations: string): { owner: string; name: string }[] =>
   [...declarations.matchAll(/^export declare class (\w+)[^\n]*\{\n([\s\S]*?)^\}/gm)].flatMap(([, owner, text]) =>
     [...new Set([...text!.matchAll(/^ {4}(?:static )?(\w+)(?:<[^\n]*>)?\(/gm)].map(([, name]) => name!))]
@@ -49,7 +49,7 @@ const publicMethods = (declarations: string): { owner: string; name: string }[] 
       .map((name) => ({ owner: owner!, name })),
   )
 
-/** The public methods of the classes of the TypeScript SDK, with the operations that each may call. */
+/** Lists the public methods of the TypeScript SDK's classes, with the operations that each method may call. */
 export const sdkMethods = (operations: readonly Operation[]): SdkMethod[] => {
   const known = new Set(operations.map(({ name }) => name))
   const directory = join(packages, 'sdk/esm')

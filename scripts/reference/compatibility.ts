@@ -5,7 +5,7 @@ import { asCall, type Operation, operationsOf, type SdkMethod, sdkMethods } from
 import { listEndpoints } from './list-endpoints.ts'
 import { code, page, table } from './markdown.ts'
 
-/** Why an operation is not served, by the beginning of its path. The first row that fits counts. */
+/** Reasons why operations are not served, by the beginning of the path. The first row that matches counts. */
 const reasons: readonly (readonly [path: string, reason: string])[] = [
   ['/computeruse/', 'Not built yet.'],
   ['/lsp/', 'Not built yet.'],
@@ -67,7 +67,7 @@ const versionOf = (name: string): string =>
   JSON.parse(readFileSync(resolve(import.meta.dirname, `../../node_modules/@daytona/${name}/package.json`), 'utf8'))
     .version
 
-/** Operations and methods of the public packages, each with whether this server answers it. */
+/** Lists the operations and methods of the public packages, and whether this server serves each. */
 export const compatibilityPage = (): string => {
   const served = new Set([...listEndpoints(), ...toolboxEndpoints].map(({ method, path }) => asCall(method, path)))
   const clients = (['api-client', 'toolbox-api-client'] as const).map((name) => ({

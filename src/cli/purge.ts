@@ -34,7 +34,7 @@ const allSteps = async (steps: readonly (() => Promise<unknown>)[]): Promise<str
 
 /**
  * Removes everything of an instance from the host and returns what could not be removed. Keys and the database are removed
- * first, and a failed step does not stop the others. The mark of the directory stays until nothing else is left, so that a
+ * first, and a failed step does not stop the others. The mark file of the directory stays until nothing else is left, so that a
  * later purge finds it. `say` is called before each step, because many sandboxes or large disks take time.
  */
 export const purge = async (data: DataDirectory, say: (step: string) => void = () => {}): Promise<string[]> => {

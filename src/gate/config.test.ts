@@ -18,7 +18,7 @@ suite('settings of the gate', () => {
     )
   })
 
-  test('all complaints are reported together', () => {
+  test('all errors in the settings are reported together', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_LISTEN: 'here' }),
       /ALCOVE_LISTEN is not usable.*\nALCOVE_CONTROL_URL is missing.*\nALCOVE_PROXY_KEY is missing.*\nALCOVE_PROXY_URL is missing/,

@@ -101,7 +101,7 @@ suite('settings of up', () => {
     ])
   })
 
-  test('all complaints are reported at once, and none shows a secret', () => {
+  test('all errors in the settings are reported at once, and none shows a secret', () => {
     const wrong = {
       ...s3,
       ALCOVE_ARCHIVE_S3_KEY: '',

@@ -1,4 +1,4 @@
-// The settings of the toolbox itself: the variables of later processes, and the token of a client that starts a toolbox.
+// Endpoints that change the variables of later processes, and that accept the token of a client that starts a toolbox.
 import Type from 'typebox'
 import { optional, textMap } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'
@@ -6,7 +6,7 @@ import { route } from '../sandbox.ts'
 
 const longestValue = 1024 * 1024
 
-/** The image may have variables with names that nobody can set, so any name can be removed. */
+/** Name of a variable to remove. Any name is allowed, because images may have variables with names that no call can set. */
 const Name = Type.String({ minLength: 1, maxLength: 65_536 })
 
 const UpdateEnvRequest = Type.Object({

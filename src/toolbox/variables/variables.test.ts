@@ -26,7 +26,7 @@ const ask = async (path: string, payload: unknown) => {
 }
 
 suite('POST /env', () => {
-  test('200 after the change, whatever of it is left out or null', async () => {
+  test('200 after the change; fields that are missing or null change nothing', async () => {
     const { status, body, changes } = await ask('/env', {
       set: { A: '' },
       unset: ['image.name'],
@@ -39,7 +39,7 @@ suite('POST /env', () => {
     }
   })
 
-  test('400 for a value that is no text, an empty name, a NUL and too many names; nothing is changed', async () => {
+  test('400 for a value that is not a text, an empty name, a NUL or too many names; nothing is changed', async () => {
     for (const wrong of [
       { set: { A: null } },
       { set: { A: 1 } },
@@ -72,7 +72,7 @@ suite('the environment of a process', () => {
     assignment: assignmentWith({ env, unsetEnv }),
   })
 
-  test('the call overrides the sandbox, and the sandbox its identity; only a call restores a variable', () => {
+  test('a call’s variables override the sandbox’s, which override its identity; only a call restores one', () => {
     const environment = environmentOf(
       known({ A: 'sandbox', B: 'image', IS_SANDBOX: '2' }, ['B', 'DAYTONA_REGION_ID']),
       {
@@ -84,7 +84,7 @@ suite('the environment of a process', () => {
     assert.deepEqual([A, B, IS_SANDBOX, DAYTONA_REGION_ID], ['call', undefined, '2', 'mine'])
   })
 
-  test('a process inherits the variables of the image and its identity, without the sandbox’s own', () => {
+  test('a process inherits the variables of image and identity, but not those set for the sandbox', () => {
     const { assignment } = known({ A: '1' })
     assert.deepEqual(Object.keys(inheritedBy(assignment, { LANG: 'C' })).sort(), [
       'DAYTONA_ORGANIZATION_ID',
