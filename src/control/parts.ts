@@ -39,7 +39,7 @@ export type Settings = {
   dashboardUrl: string | undefined
   /** How many days audit rows are kept. */
   auditDays: number
-  /** How many hours the samples of use are kept. */
+  /** How many hours samples of resource use are kept. */
   meterHours: number
   /** The provider that sends webhooks. */
   webhooks: ProviderChoice

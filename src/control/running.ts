@@ -9,7 +9,10 @@ export type RunningOptions = {
   createWaitSeconds: number
   /** How many milliseconds a pause or a resume waits for its end. Nearly all of them end at once. */
   momentMilliseconds: number
-  /** How many times the cpu, memory and disk of a runner may be promised. Idle sandboxes use next to nothing of each. */
+  /**
+   * Overcommit: how many times the cpu, memory and disk of a runner may be given to sandboxes. Idle sandboxes use next
+   * to nothing of each.
+   */
   overcommit: { cpu: number; memory: number; disk: number }
   /** Seconds between two heartbeats of a runner, and the silence after which it gets no new work. */
   heartbeatSeconds: number

@@ -1,7 +1,8 @@
 // Ranges of uids and gids on the host that belong to sandboxes. No other program may allocate them.
 
 /**
- * Owners of files on disks and in images. The first id is uid 0 of a sandbox. `up` reserves the range in /etc/subuid.
+ * Uids and gids that own files on disks and in images. The first id is uid 0 of a sandbox. `up` reserves the range in
+ * /etc/subuid.
  */
 export const diskIds = { first: 165536, count: 65536 } as const
 

@@ -1,5 +1,5 @@
-// `/preview/…`: the questions that a region's own proxy asks, one at a time, in the words of the public API. Our gate asks
-// them all at once (access.ts).
+// The endpoints `/preview/…`: the questions that a region's own proxy asks one at a time, in the form of the public
+// API. Our gate asks them all in one question (access.ts).
 import Type from 'typebox'
 import { type ControlRoute, type ProxyContext, route } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'

@@ -216,7 +216,7 @@ const holdKey = async ({ url }: TestControl, name: string) => {
   }
 }
 
-suite('a row before the write', () => {
+suite('the audit row that precedes a write', () => {
   test('the row exists during the write, and is complete when the answer comes', async () => {
     await using app = await startControl()
     let deleting: Promise<Reply>

@@ -62,7 +62,10 @@ type SsoJoining = {
   from: Origin
 }
 
-/** Records that a user became a member by signing in. Runs in that transaction, because there is no caller yet. */
+/**
+ * Records that a user became a member by signing in. Runs in the transaction of that sign-in, because there is no
+ * caller yet.
+ */
 export const tellOfSsoJoining = async (
   sql: Transaction,
   { at, organizationId, user, providerId, from }: SsoJoining,

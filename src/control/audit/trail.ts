@@ -18,8 +18,8 @@ export type Trail = {
   /** Wraps a route so that it runs only after its row is inserted. */
   follow: (route: ControlRoute) => ControlRoute
   /**
-   * Call before the answer is sent; the outcome is written to the row afterwards. The answer must wait for the returned promise,
-   * if there is one: a call that never ran gets its row only now.
+   * Completes the row of a call. Call before the answer is sent; the outcome is written to the row afterwards. If a
+   * promise is returned, the answer must wait for it: a call that never ran gets its row only now.
    */
   complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void> | undefined
   /** Resolves when the outcome of every answered call is in the log. */

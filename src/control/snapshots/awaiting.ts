@@ -8,7 +8,7 @@ import { statesInMaking } from './lifecycle.ts'
 import { findSnapshotByIdOrName, type Snapshot } from './store.ts'
 
 const lookEveryMs = 250
-/** The name under which runners keep the image that the server brings along. */
+/** The name under which runners keep the built-in image of the server. */
 const defaultImage = 'default'
 /** Creates that may wait at the same time, per organization and in total. Other creates are refused without waiting. */
 const waiters = new Budget({ each: 32, all: 256 })

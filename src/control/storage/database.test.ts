@@ -73,7 +73,7 @@ suite('database', () => {
     await away.close()
   })
 
-  test('a socket without permission yet counts as an unreachable database', {
+  test('a Unix socket that may not be opened yet counts as an unreachable database', {
     skip: needsRoot,
   }, async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-socket-'))

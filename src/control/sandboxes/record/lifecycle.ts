@@ -264,7 +264,7 @@ type Settlement = Partial<Record<Report['state'], SandboxState>>
 
 const lost = { error: 'error', destroyed: 'error' } as const satisfies Settlement
 
-/** New state after a report about the current generation. Absent: the report is not news, or is not final yet. */
+/** New state after a report about the current generation. Absent: the report changes nothing, or is not final yet. */
 export const settlements: Record<SandboxState, Settlement> = {
   // `stopped`: the sandbox may have started and ended by itself before a report arrived.
   creating: { started: 'started', stopped: 'stopped', ...lost },
