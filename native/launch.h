@@ -15,7 +15,7 @@ _Noreturn void fail(const char *about);
 _Noreturn void refuse(const char *why);
 unsigned long long number(const char *text, int base);
 
-// The steps of disk.c and mounts.c. The arguments of each step are described above its function.
+// The steps of disk.c, mounts.c and volumes.c. The arguments of each step are described above its function.
 void make_subvolume(char **arg);
 void limit_subvolume(char **arg);
 void delete_subvolume(char **arg);
@@ -33,3 +33,6 @@ void make_id_map(char **arg);
 void mount_mapped(char **arg);
 void resize_shared_memory(char **arg);
 void make_read_only(char **arg);
+void mount_volume(char **arg);
+
+void show_directory(int directory, const char *to);

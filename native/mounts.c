@@ -21,7 +21,13 @@
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x80
 #endif
-enum { open_tree_clone = 1, move_mount_from_empty_path = 4, attribute_idmap = 0x100000 };
+enum {
+  open_tree_clone = 1,
+  move_mount_from_empty_path = 4,
+  attribute_nosuid = 2,
+  attribute_nodev = 4,
+  attribute_idmap = 0x100000
+};
 struct attributes {
   uint64_t set, clear, propagation, user_namespace;
 };
@@ -148,6 +154,20 @@ void mount_mapped(char **arg) {
   if (tree < 0) fail(arg[0]);
   if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &mapped, sizeof mapped) < 0) fail(arg[0]);
   if (syscall(SYS_move_mount, tree, "", AT_FDCWD, arg[1], move_mount_from_empty_path) < 0) fail(arg[1]);
+  close(tree);
+}
+
+// Mounts an open directory without devices and set-id bits, with owners mapped if `ids` said how.
+void show_directory(int directory, const char *to) {
+  struct attributes shown = {.set = attribute_nosuid | attribute_nodev};
+  if (id_map >= 0) {
+    shown.set |= attribute_idmap;
+    shown.user_namespace = (uint64_t)id_map;
+  }
+  int tree = (int)syscall(SYS_open_tree, directory, "", AT_EMPTY_PATH | open_tree_clone | O_CLOEXEC);
+  if (tree < 0) fail(to);
+  if (syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &shown, sizeof shown) < 0) fail(to);
+  if (syscall(SYS_move_mount, tree, "", AT_FDCWD, to, move_mount_from_empty_path) < 0) fail(to);
   close(tree);
 }
 

@@ -378,9 +378,11 @@ create table runners (
   fork text,
   is_silent boolean default false not null,
   image_storage jsonb,
+  volumes text,
   constraint runners_pkey PRIMARY KEY (id),
   constraint runners_key_hash_key UNIQUE (key_hash),
-  constraint runners_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id)
+  constraint runners_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id),
+  constraint runners_volumes_check CHECK ((volumes = ANY (ARRAY['disk'::text, 'directory'::text])))
 );
 
 create table sandbox_events (
@@ -510,6 +512,7 @@ END) stored,
   entrypoint text[],
   least_generation integer,
   unset_env text[] default '{}'::text[] not null,
+  volumes jsonb default '[]'::jsonb not null,
   constraint sandboxes_pkey PRIMARY KEY (id),
   constraint sandboxes_region_id_fkey FOREIGN KEY (region_id) REFERENCES regions(id),
   constraint sandboxes_runner_id_fkey FOREIGN KEY (runner_id) REFERENCES runners(id)
@@ -538,6 +541,8 @@ CREATE INDEX sandboxes_of_warm_pool ON public.sandboxes USING btree (warm_pool_i
 CREATE INDEX sandboxes_owed ON public.sandboxes USING btree (runner_id, state_changed_at) WHERE ((stuck_at IS NOT NULL) OR ((state = 'destroyed'::text) AND (gone_at IS NULL)) OR ((state = 'error'::text) AND (desired_state = 'destroyed'::text)));
 CREATE INDEX sandboxes_recoverable ON public.sandboxes USING btree (organization_id) WHERE (COALESCE(recoverable, false) AND (state <> 'destroyed'::text));
 CREATE INDEX sandboxes_waiting_for_image ON public.sandboxes USING btree (image, created_at) WHERE (state = ANY (ARRAY['pending_build'::text, 'building_snapshot'::text]));
+CREATE INDEX sandboxes_with_volumes ON public.sandboxes USING btree (organization_id) WHERE ((volumes <> '[]'::jsonb) AND (gone_at IS NULL));
+CREATE TRIGGER note_volumes_made AFTER UPDATE OF first_started_at ON public.sandboxes FOR EACH ROW WHEN (((old.first_started_at IS NULL) AND (new.first_started_at IS NOT NULL) AND (new.volumes <> '[]'::jsonb))) EXECUTE FUNCTION note_volumes_made();
 CREATE TRIGGER sandbox_meters_gone AFTER DELETE ON public.sandboxes REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION forget_sandbox_meters();
 CREATE TRIGGER shed_when_gone AFTER UPDATE OF gone_at ON public.sandboxes FOR EACH ROW WHEN (((old.gone_at IS NULL) AND (new.gone_at IS NOT NULL) AND (new.spot_evicted_at IS NULL))) EXECUTE FUNCTION shed_when_gone();
 CREATE TRIGGER webhooks_of_new_sandbox AFTER INSERT ON public.sandboxes FOR EACH ROW WHEN ((new.warm_pool_id IS NULL)) EXECUTE FUNCTION tell_webhooks_of_sandbox();
@@ -682,6 +687,33 @@ create table users (
   constraint users_system_role_check CHECK ((system_role = ANY (ARRAY['admin'::text, 'user'::text])))
 );
 CREATE UNIQUE INDEX users_email ON public.users USING btree (lower(email));
+
+create table volumes (
+  id text not null,
+  organization_id text not null,
+  name text not null,
+  state text not null,
+  error_reason text,
+  size_gib integer not null,
+  driver text,
+  region_id text,
+  runner_id text,
+  is_made boolean default false not null,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  last_used_at timestamp(3) with time zone,
+  constraint volumes_pkey PRIMARY KEY (id),
+  constraint volumes_driver_check CHECK ((driver = ANY (ARRAY['disk'::text, 'directory'::text]))),
+  constraint volumes_size_gib_check CHECK ((size_gib > 0)),
+  constraint volumes_state_check CHECK ((state = ANY (ARRAY['ready'::text, 'error'::text, 'pending_delete'::text, 'deleted'::text])))
+);
+CREATE INDEX volumes_ended ON public.volumes USING btree (updated_at) WHERE (state = ANY (ARRAY['pending_delete'::text, 'deleted'::text]));
+CREATE UNIQUE INDEX volumes_name ON public.volumes USING btree (organization_id, name) WHERE (state = ANY (ARRAY['ready'::text, 'error'::text]));
+CREATE INDEX volumes_organization ON public.volumes USING btree (organization_id, created_at);
+CREATE INDEX volumes_region ON public.volumes USING btree (region_id);
+CREATE INDEX volumes_runner ON public.volumes USING btree (runner_id) WHERE (state <> 'deleted'::text);
+CREATE TRIGGER webhooks_of_volume AFTER INSERT ON public.volumes FOR EACH ROW EXECUTE FUNCTION tell_webhooks_of_volume();
+CREATE TRIGGER webhooks_of_volume_state AFTER UPDATE OF state ON public.volumes FOR EACH ROW WHEN ((old.state <> new.state)) EXECUTE FUNCTION tell_webhooks_of_volume();
 
 create table warm_pools (
   id text not null,
@@ -833,14 +865,27 @@ CREATE OR REPLACE FUNCTION public.label_signature(labels jsonb)
  IMMUTABLE PARALLEL SAFE
 RETURN (SELECT COALESCE(bit_or(((1)::bigint << (((hashed.hash >> bits.shift) & (63)::bigint))::integer)), (0)::bigint) AS "coalesce" FROM ((jsonb_each_text(label_signature.labels) jsonb_each_text(key, value) CROSS JOIN LATERAL (SELECT hashtextextended(((jsonb_each_text.key || '='::text) || jsonb_each_text.value), (0)::bigint) AS hashtextextended) hashed(hash)) CROSS JOIN (VALUES (0), (6), (12)) bits(shift)));
 
+CREATE OR REPLACE FUNCTION public.note_volumes_made()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  perform from volumes
+  where not is_made and id in (select mount ->> 'volumeId' from jsonb_array_elements(new.volumes) mount)
+  order by id for no key update;
+  update volumes set is_made = true
+  where not is_made and id in (select mount ->> 'volumeId' from jsonb_array_elements(new.volumes) mount);
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION public.shed_when_gone()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  update sandboxes set env = '{}', unset_env = '{}', labels = '{}', entrypoint = null, build = null
-  where id = new.id
-    and (env <> '{}' or unset_env <> '{}' or labels <> '{}' or entrypoint is not null or build is not null);
+  update sandboxes set env = '{}', unset_env = '{}', labels = '{}', entrypoint = null, build = null, volumes = '[]'
+  where id = new.id and (env <> '{}' or unset_env <> '{}' or labels <> '{}' or entrypoint is not null
+    or build is not null or volumes <> '[]');
   return null;
 end $function$;
 
@@ -901,6 +946,21 @@ begin
     case when tg_op <> 'DELETE' then new.state end,
     case tg_op when 'INSERT' then new.created_at when 'UPDATE' then new.updated_at else clock_timestamp() end,
     case when tg_op <> 'DELETE' then new.error_reason end);
+  perform pg_notify('webhook_messages', '');
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION public.tell_webhooks_of_volume()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not exists (select from webhook_applications where organization_id = new.organization_id and is_listening) then
+    return null;
+  end if;
+  insert into webhook_messages (organization_id, event, subject_id, name, old_state, state, at, reason)
+  values (new.organization_id, case tg_op when 'INSERT' then 'volume.created' else 'volume.state.updated' end,
+    new.id, new.name, case when tg_op = 'UPDATE' then old.state end, new.state, new.updated_at, new.error_reason);
   perform pg_notify('webhook_messages', '');
   return null;
 end $function$;

@@ -40,6 +40,9 @@ export const meanings: Record<string, string> = {
   ALCOVE_OIDC_CLOCK_SKEW_SECONDS:
     'Accepted difference between our clock and that of an issuer, in seconds. Default: 30.',
   ALCOVE_CACHE_DIR: 'Directory that all servers of a host share, for built images. Default: /var/cache/alcove.',
+  ALCOVE_VOLUME_GIB: 'Limit of each new volume in GiB (1-999999). Default: 10.',
+  ALCOVE_VOLUMES_DIR:
+    'Directory for new volumes, on a file system of its own that the operator mounts at this path on every host. Default: none, volumes are on the disk of one runner.',
   ALCOVE_IMAGES_DIR:
     'Directory of image files that callers may name: OCI layouts, OCI archives, and what `docker save` writes. Default: <data>/images.',
   ALCOVE_REGISTRIES:

@@ -74,6 +74,13 @@ const readMeterHours = (given: string, complain: (sentence: string) => void): nu
   return 48
 }
 
+const readVolumeGiB = (given: string, complain: (sentence: string) => void): number => {
+  const size = Number(given)
+  if (/^\d{1,6}$/.test(given) && size >= 1) return size
+  complain('ALCOVE_VOLUME_GIB is not usable: the limit of each new volume in GiB, 1 to 999999')
+  return 10
+}
+
 const readSmtp = (
   url: string | undefined,
   from: string | undefined,
@@ -182,6 +189,7 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       trustedProxies: readTrustedProxies(optional('ALCOVE_TRUSTED_PROXIES') ?? '0', complain),
       auditDays: readAuditDays(optional('ALCOVE_AUDIT_DAYS') ?? '90', complain),
       meterHours: readMeterHours(optional('ALCOVE_METER_HOURS') ?? '48', complain),
+      volumeGiB: readVolumeGiB(optional('ALCOVE_VOLUME_GIB') ?? '10', complain),
       webhooks: readProviderChoice(
         {
           provider: optional('ALCOVE_WEBHOOK_PROVIDER'),

@@ -59,6 +59,8 @@ const ours: Record<string, string> = {
   endpointId: 'ep_ours',
   messageId: 'msg_ours',
   runnerId: 'local',
+  volumeId: 'volume-ours',
+  volumeName: 'shared',
 }
 
 const pathOf = ({ path }: ControlRoute, values: Record<string, string>) =>
@@ -137,6 +139,8 @@ suite('endpoints', () => {
               values ('invitation-ours', ${organizations.ours}, 'guest@example.com', 'x', 'member', '2999-01-01', now(), now())`
     await sql`insert into roles (id, organization_id, name, description, permissions)
               values ('role-ours', ${organizations.ours}, 'ours', 'x', '{write:sandboxes}')`
+    await sql`insert into volumes (id, organization_id, name, state, size_gib, created_at, updated_at)
+              values ('volume-ours', ${organizations.ours}, 'shared', 'ready', 1, now(), now())`
     await sql`insert into snapshots (organization_id, name, state, image, cpu, memory_gib, disk_gib)
               values (${organizations.ours}, 'snapshot-ours', 'active', 'default', 1, 1, 1)`
   })
@@ -178,7 +182,7 @@ suite('endpoints', () => {
       'PUT /organizations/:organizationId/experimental-config body',
       'PUT /organizations/:organizationId/experimental-config body{}',
       'POST /snapshots body.gpuType',
-      ...['outboundProxyUrl', 'gpu', 'gpuType', 'spot', 'volumes', 'linkedSandbox', 'secrets'].map(
+      ...['outboundProxyUrl', 'gpu', 'gpuType', 'spot', 'linkedSandbox', 'secrets'].map(
         (field) => `POST /sandbox body.${field}`,
       ),
     ]

@@ -36,6 +36,7 @@ import { snapshotRoutes } from './snapshots/routes.ts'
 import { ssoRoutes } from './sso/routes.ts'
 import type { Database } from './storage/database.ts'
 import { userRoutes } from './users/routes.ts'
+import { volumeRoutes } from './volumes/routes.ts'
 import { warmPoolRoutes } from './warm-pools/routes.ts'
 import type { WebhookParts } from './webhooks/parts.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -78,6 +79,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...snapshotRoutes(parts),
   ...buildLogRoutes(parts),
   ...objectStorageRoutes(parts),
+  ...volumeRoutes(parts),
   ...warmPoolRoutes(parts),
   ...sandboxRoutes(byKey(parts)),
   ...meterRoutes(parts),

@@ -41,6 +41,8 @@ export type Settings = {
   auditDays: number
   /** How many hours samples of resource use are kept. */
   meterHours: number
+  /** Limit in GiB of each new volume. */
+  volumeGiB: number
   /** The provider that sends webhooks. */
   webhooks: ProviderChoice
   identity: IdentitySettings

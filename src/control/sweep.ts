@@ -12,6 +12,7 @@ import { sweepTimers } from './sandboxes/upkeep/timers.ts'
 import { sweepDeletedOrganizations } from './sandboxes/upkeep/without-organization.ts'
 import { placeWaiting } from './sandboxes/verbs/awaiting-image.ts'
 import { sweepSnapshots } from './snapshots/sweep.ts'
+import { sweepVolumes } from './volumes/service.ts'
 
 type Step = () => Promise<unknown>
 
@@ -33,6 +34,7 @@ export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweep
     () => stopSuspended(parts),
     () => sweepDeletedOrganizations(parts),
     () => sweepSnapshots(parts),
+    () => sweepVolumes(parts),
     () => sweepEvents(parts),
     () => sweepAudit(parts),
     () => sweepMeters(parts),

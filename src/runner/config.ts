@@ -38,6 +38,8 @@ export type RunnerConfig = {
   diskMebibytesPerSecond: number
   /** Whether sandboxes have sudo. */
   offersSudo: boolean
+  /** Directory of volumes that the operator mounts on every host. Absent: new volumes are on this host's disk. */
+  volumesDirectory: string | undefined
   /** The store of the disks of archived sandboxes. */
   archiveStore: StoreAddress
   telemetry: TelemetrySettings
@@ -65,6 +67,7 @@ export const loadConfig = (environment = process.env): RunnerConfig =>
       meterSeconds: readMeterSeconds(optional('ALCOVE_METER_SECONDS') ?? '60', complain),
       diskMebibytesPerSecond: readDiskSpeed(optional('ALCOVE_DISK_MIB_PER_SECOND'), complain),
       offersSudo: readSudo(optional('ALCOVE_SUDO'), complain),
+      volumesDirectory: readVolumesDirectory(optional('ALCOVE_VOLUMES_DIR'), complain),
       archiveStore: readArchiveStore({ optional, complain }, `${data}/archive`),
       telemetry: readTelemetry(environment, 'alcove-runner'),
     }
@@ -105,6 +108,11 @@ const readDiskSpeed = (given: string | undefined, complain: (sentence: string) =
 const readSudo = (given: string | undefined, complain: (sentence: string) => void): boolean => {
   if (given !== undefined && given !== 'true' && given !== 'false') complain('ALCOVE_SUDO must be true or false')
   return given !== 'false'
+}
+
+const readVolumesDirectory = (given: string | undefined, complain: (sentence: string) => void): string | undefined => {
+  if (given !== undefined && !given.startsWith('/')) complain('ALCOVE_VOLUMES_DIR must be an absolute path')
+  return given
 }
 
 const namesIn = (list = ''): string[] => list.split(/[\s,]+/).filter((name) => name !== '')

@@ -3,7 +3,14 @@
 import { isAlive } from '#src/kit/process-identity.ts'
 import type { MemoryKillsHere } from '#src/wire/gate-link.ts'
 import type { MeterReading } from '#src/wire/meter-reading.ts'
-import type { ArchiveRef, Assignment, Cause, Progress, RunnerCapabilities } from '#src/wire/runner-link.ts'
+import type {
+  ArchiveRef,
+  Assignment,
+  Cause,
+  Progress,
+  RunnerCapabilities,
+  VolumeAssignment,
+} from '#src/wire/runner-link.ts'
 import { ArchiveFailed } from './archive/failed.ts'
 import type { Archive } from './archive/pack.ts'
 import { pidsLimit } from './cgroup/sandbox-limits.ts'
@@ -81,6 +88,8 @@ export interface Host {
   /** When a template was made or last marked as used, in milliseconds since 1970. */
   lastUseOfTemplate(image: string): Promise<number>
   markTemplateUsed(image: string): Promise<void>
+  /** Removes a volume that no sandbox of this host mounts. No error if it does not exist. */
+  removeVolume(volume: Pick<VolumeAssignment, 'volumeId' | 'driver'>): Promise<void>
   /** Room of the file system that holds the disks and templates. */
   room(): Promise<{ freeBytes: number; wholeBytes: number }>
   /** Calls `listener` about a second after a sandbox ended without a request. The sandbox is cleared away and `stopped` by then. */
@@ -313,6 +322,10 @@ class MachineHost implements Host {
 
   markTemplateUsed(image: string) {
     return this.#machine.pool.markTemplateUsed(image)
+  }
+
+  removeVolume(volume: Pick<VolumeAssignment, 'volumeId' | 'driver'>) {
+    return this.#machine.volumes.remove(volume)
   }
 
   room() {

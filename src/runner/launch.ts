@@ -43,6 +43,17 @@ export const step = {
   ids: (map: string): Step => ['ids', map],
   bindMapped: (from: string, to: string): Step => ['bind-mapped', from, to],
   /**
+   * Mounts a volume, or the directory `subpath` of it, which is made if it is missing. New directories belong to `owner`. Owners are
+   * mapped as in `bindMapped` if `ids` came before.
+   */
+  volume: (from: string, subpath: string, owner: number, to: string): Step => [
+    'volume',
+    from,
+    subpath,
+    String(owner),
+    to,
+  ],
+  /**
    * Sets the size of the /dev/shm of the sandbox with this first process. Must be the last step: later steps would act in its
    * mount namespace.
    */

@@ -31,6 +31,7 @@ import { standardLimits } from './images/limits.ts'
 import { Renewal } from './images/renewal.ts'
 import { openImageStore } from './images/store.ts'
 import { Keeper } from './keeping/keeper.ts'
+import { VolumeKeeper } from './keeping/volume-keeper.ts'
 import { serveCommands } from './launch.ts'
 import { Sampler } from './meters/sampler.ts'
 import { openNetworkPool } from './network/pool.ts'
@@ -100,6 +101,7 @@ export const startRunner = async (
     archiveStore,
     diskMebibytesPerSecond: config.diskMebibytesPerSecond,
     offersSudo: config.offersSudo,
+    volumesDirectory: config.volumesDirectory,
     log,
   })
   observe(
@@ -147,6 +149,12 @@ export const startRunner = async (
     onText: (image, text) => void link.say({ type: 'image-log', image, text }),
     log,
   })
+  const volumeKeeper = new VolumeKeeper({
+    host,
+    // A lost report is repeated with the next list.
+    report: (report) => void link.say({ type: 'volume', report }),
+    log,
+  })
   const sampler = new Sampler({
     measureAll: () => host.measureAll(),
     say: (samples) => link.say({ type: 'meters', samples }),
@@ -165,6 +173,11 @@ export const startRunner = async (
     list: () => control.listImages(),
     log,
     take: (listed) => imageKeeper.takeAll(listed),
+  })
+  const volumeListing = new Listing({
+    list: () => control.listVolumes(),
+    log,
+    take: (listed) => volumeKeeper.takeAll(listed),
   })
   const barred = Promise.withResolvers<string>()
   let isBuilt = false
@@ -190,10 +203,12 @@ export const startRunner = async (
     imageStorage: () => imageStorageOf(images, allImages, lines, givenBack),
     onAssign: (assignment) => keeper.take(assignment),
     onImage: (assignment) => imageKeeper.take(assignment),
+    onVolume: (assignment) => volumeKeeper.takeAll([assignment]),
     onList: () => {
       if (isBuilt) known.resolve()
       listing.readSoon()
       imageListing.readSoon()
+      volumeListing.readSoon()
     },
     onLost: () => reporter.linkLost(),
   })
@@ -245,6 +260,8 @@ export const startRunner = async (
       listing[Symbol.dispose]()
       imageKeeper[Symbol.dispose]()
       imageListing[Symbol.dispose]()
+      volumeListing[Symbol.dispose]()
+      volumeKeeper[Symbol.dispose]()
       link[Symbol.dispose]()
       await gates[Symbol.asyncDispose]()
       await control[Symbol.asyncDispose]()

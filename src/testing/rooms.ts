@@ -34,6 +34,7 @@ export const rooms: Record<string, readonly string[]> = {
     'sandboxes/service.ts',
     'running.ts',
     'runners',
+    'volumes',
     'images',
     'regions',
     // Rooms about organizations and their members.
@@ -84,6 +85,7 @@ export const rooms: Record<string, readonly string[]> = {
     'images',
     'archive',
     'overlay',
+    'volumes',
     // Rooms about one sandbox.
     'machine',
     'kernel-memory',
@@ -192,6 +194,7 @@ export const writers: Record<string, string> = {
   user_identities: 'users',
   user_passwords: 'issuer',
   users: 'users',
+  volumes: 'volumes',
   warm_pools: 'warm-pools',
   webhook_applications: 'webhooks',
   webhook_attempts: 'webhooks',

@@ -39,6 +39,7 @@ const runnerSettingNames = [
   'ALCOVE_DISK_MIB_PER_SECOND',
   'ALCOVE_SUDO',
   'ALCOVE_IMAGES_DIR',
+  'ALCOVE_VOLUMES_DIR',
   'ALCOVE_REGISTRIES',
   'ALCOVE_PRIVATE_REGISTRIES',
   'ALCOVE_PLAIN_REGISTRIES',
@@ -51,6 +52,7 @@ const controlSettingNames = [
   'ALCOVE_ALLOW_PRIVATE_TARGETS',
   'ALCOVE_AUDIT_DAYS',
   'ALCOVE_METER_HOURS',
+  'ALCOVE_VOLUME_GIB',
   'ALCOVE_SMTP_URL',
   'ALCOVE_MAIL_FROM',
   'ALCOVE_COLLECTOR_KEY',
@@ -123,7 +125,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   if (webhookProvider === 'svix' && controlSettings['ALCOVE_SVIX_TOKEN'] === undefined) {
     complaints.push('ALCOVE_SVIX_TOKEN must be set, as ALCOVE_WEBHOOK_PROVIDER is svix')
   }
-  for (const name of ['ALCOVE_IMAGES_DIR', 'ALCOVE_REGISTRY_AUTH'])
+  for (const name of ['ALCOVE_IMAGES_DIR', 'ALCOVE_VOLUMES_DIR', 'ALCOVE_REGISTRY_AUTH'])
     if (runnerSettings[name]?.startsWith('/') === false) complaints.push(`${name} must be an absolute path`)
   const auth = runnerSettings['ALCOVE_REGISTRY_AUTH']
   const wrongAuth = auth?.startsWith('/') ? whatIsWrongWithAuth(auth) : undefined
@@ -140,6 +142,9 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   }
   if (!['true', 'false'].includes(runnerSettings['ALCOVE_SUDO'] ?? 'true')) {
     complaints.push('ALCOVE_SUDO must be true or false')
+  }
+  if (!/^([1-9]\d{0,5})?$/.test(controlSettings['ALCOVE_VOLUME_GIB'] ?? '')) {
+    complaints.push('ALCOVE_VOLUME_GIB must be whole GiB, 1 to 999999')
   }
   const archive = readArchive(env, complaints)
   const warm = env['ALCOVE_MOST_WARM'] || String(defaultMostWarm)

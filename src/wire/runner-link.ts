@@ -21,6 +21,25 @@ export type NetworkPolicy = {
   domains?: readonly string[] | null
 }
 
+/** Where the files of a volume are: on one runner's disk, or in a directory that every runner of the region mounts. */
+export const volumeDrivers = ['disk', 'directory'] as const
+
+export type VolumeDriver = (typeof volumeDrivers)[number]
+
+/** A volume that a sandbox mounts, or a directory of it. */
+export type VolumeMount = { volumeId: string; mountPath: string; subpath?: string }
+
+/** Most volumes of one sandbox. */
+export const mostVolumes = 16
+
+export type AssignedVolume = VolumeMount & {
+  driver: VolumeDriver
+  /** Limit of the volume. Only the driver `disk` enforces it. */
+  sizeGiB: number
+  /** No sandbox with this volume has run. Only then may the runner make it: a volume that is missing later was lost. */
+  isNew?: boolean
+}
+
 /** The desired state of one sandbox. `generation` grows with every change; a runner ignores older assignments. */
 export type Assignment = {
   sandboxId: string
@@ -60,6 +79,8 @@ export type Assignment = {
   isWarm?: true
   /** True if the sandbox runs the steps of a definition. Only a runner itself sets this. */
   isBuild?: true
+  /** Absent: none. */
+  volumes?: readonly AssignedVolume[]
   /** Id of a sandbox on the same runner. Its current disk is copied for this new sandbox. */
   forkOf?: string
   /** Archive to which the target `archived` writes the disk, and from which a runner without the disk restores it. */
@@ -169,6 +190,11 @@ export type ImageReport = {
   config?: ImageConfig
 }
 
+/** A volume that the runner should remove. `GET /runners/volumes` lists them. */
+export type VolumeAssignment = { volumeId: string; driver: VolumeDriver; target: 'absent' }
+
+export type VolumeReport = { volumeId: string; state: 'absent' }
+
 export type RunnerCapabilities = {
   cpu: number
   memoryGiB: number
@@ -180,6 +206,8 @@ export type RunnerCapabilities = {
   pause?: 'memory'
   /** What a fork copies: only the disk. */
   fork?: 'disk'
+  /** The driver of new volumes. Absent: the runner cannot mount volumes. */
+  volumes?: VolumeDriver
 }
 
 /**
@@ -196,6 +224,7 @@ export type FromRunner =
   | { type: 'hello'; address: string; images: readonly string[]; capabilities: RunnerCapabilities; version: string }
   | ({ type: 'report'; report: Report } & Traced)
   | { type: 'image'; report: ImageReport }
+  | { type: 'volume'; report: VolumeReport }
   | ({ type: 'progress'; sandboxId: string; generation: number } & Progress)
   | ({ type: 'image-progress'; image: string } & Progress)
   /** Output while the image is made, at most 64 Ki characters per message. Best effort: only people read it. */
@@ -218,4 +247,5 @@ export type ToRunner =
     }
   | ({ type: 'assign'; assignment: Assignment } & Traced)
   | { type: 'image'; assignment: ImageAssignment }
+  | { type: 'volume'; assignment: VolumeAssignment }
   | { type: 'list' }

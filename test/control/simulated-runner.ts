@@ -14,6 +14,7 @@ import type {
   RunnerCapabilities,
   Target,
   ToRunner,
+  VolumeAssignment,
 } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { TestControl } from './harness.ts'
@@ -39,6 +40,8 @@ export type SimulatedRunner = AsyncDisposable & {
   asked: Assignment[]
   /** Every image assignment that the runner received, in order. A test reports the results by `say`. */
   askedImages: ImageAssignment[]
+  /** Every volume that it was asked to remove, in order. A test reports the results by `say`. */
+  askedVolumes: VolumeAssignment[]
   /** The sandboxes on the runner's simulated host. */
   has: Map<string, Exclude<Target, 'destroyed'>>
   behave: (choose: (assignment: Assignment) => Behaviour) => void
@@ -66,6 +69,7 @@ const capabilities = {
   hardDiskLimit: true,
   pause: 'memory',
   fork: 'disk',
+  volumes: 'disk',
 } as const satisfies RunnerCapabilities
 
 /** The simulated archive of a sandbox. */
@@ -87,6 +91,7 @@ export const connectRunner = async (
   const base = await control.listen()
   const asked: Assignment[] = []
   const askedImages: ImageAssignment[] = []
+  const askedVolumes: VolumeAssignment[] = []
   const has: SimulatedRunner['has'] = new Map()
   const waiters = new Set<() => void>()
   let choose: (assignment: Assignment) => Behaviour = () => ({ type: 'do' })
@@ -154,6 +159,7 @@ export const connectRunner = async (
   const hear = (message: ToRunner) => {
     if (message.type === 'assign') take(message.assignment)
     if (message.type === 'image') takeImage(message.assignment)
+    if (message.type === 'volume') askedVolumes.push(message.assignment)
     if (message.type === 'list') void takeList().catch(() => {})
   }
 
@@ -197,6 +203,7 @@ export const connectRunner = async (
     base,
     asked,
     askedImages,
+    askedVolumes,
     has,
     say,
     report,

@@ -21,6 +21,7 @@ export const testSettings: Settings = {
   dashboardUrl: undefined,
   auditDays: 90,
   meterHours: 48,
+  volumeGiB: 10,
   webhooks: { kind: 'embedded' },
   // `startControl` adds the issuer of test/control/issuer.ts here.
   identity: { issuers: [], audience: 'alcove', clientId: 'alcove', clockSkewSeconds: 30, keyCooldownSeconds: 30 },

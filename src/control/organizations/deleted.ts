@@ -21,12 +21,14 @@ export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganiz
     returning id, deleted_by as "deletedBy", deleted_at as "deletedAt"`
 
 /**
- * Whether anything of the organization is left: a sandbox that no runner has confirmed as gone, or a runner in its own
+ * Whether anything of the organization is left: a sandbox or a volume that no runner has confirmed as gone, or a runner in its own
  * regions.
  */
 export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
   const [found] = await sql`
     select 1 from sandboxes where organization_id = ${id} and gone_at is null
+    union all
+    select 1 from volumes where organization_id = ${id} and state <> 'deleted'
     union all
     select 1 from runners join regions on regions.id = runners.region_id where organization_id = ${id}
     limit 1`

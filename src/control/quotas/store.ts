@@ -70,13 +70,14 @@ export const writeRegionQuota = async (
     on conflict (organization_id, region_id, sandbox_class) do update set ${sql(set)}`
 }
 
-export type Counts = { snapshot_quota: number; volume_quota: number; snapshots: number }
+export type Counts = { snapshot_quota: number; volume_quota: number; snapshots: number; volumes: number }
 
-/** Counts snapshots and their limit. `undefined` if the organization does not exist any more. */
-export const countSnapshots = async (sql: Sql, organizationId: string): Promise<Counts | undefined> => {
+/** Counts snapshots and volumes, and their limits. `undefined` if the organization does not exist any more. */
+export const countNamed = async (sql: Sql, organizationId: string): Promise<Counts | undefined> => {
   const [row] = await sql<Counts[]>`
     select snapshot_quota, volume_quota,
-      (select count(*) from snapshots where organization_id = organizations.id) as snapshots
+      (select count(*) from snapshots where organization_id = organizations.id) as snapshots,
+      (select count(*) from volumes where organization_id = organizations.id and state <> 'deleted') as volumes
     from organizations where id = ${organizationId}`
   return row
 }

@@ -5,7 +5,7 @@ import type { Organization } from '#src/control/people/organization.ts'
 import type { Overcommit } from '#src/control/runners/placement.ts'
 import { Problem } from '#src/problems.ts'
 import type { RegionUsage } from './schemas.ts'
-import { countSnapshots, listRegionQuotas, listRegionsOf, type RegionQuotaRow, type RegionRow } from './store.ts'
+import { countNamed, listRegionQuotas, listRegionsOf, type RegionQuotaRow, type RegionRow } from './store.ts'
 import { type Held, listHeld, nothing } from './totals.ts'
 
 type UsageParts = Pick<Parts, 'database'> & { options: { overcommit: Overcommit } }
@@ -68,14 +68,14 @@ const asRegionUsage = ({ region, sandboxClass, quota, held }: QuotaPlace, overco
 })
 
 export const viewUsage = async (parts: UsageParts, { id }: Pick<Organization, 'id'>) => {
-  const [places, counts] = await Promise.all([listPlaces(parts, id), countSnapshots(parts.database.sql, id)])
+  const [places, counts] = await Promise.all([listPlaces(parts, id), countNamed(parts.database.sql, id)])
   if (counts === undefined) throw new Problem('not_found', 'There is no such organization.')
   return {
     regionUsage: places.map((place) => asRegionUsage(place, parts.options.overcommit)),
     totalSnapshotQuota: counts.snapshot_quota,
     currentSnapshotUsage: counts.snapshots,
     totalVolumeQuota: counts.volume_quota,
-    currentVolumeUsage: 0,
+    currentVolumeUsage: counts.volumes,
   }
 }
 

@@ -8,6 +8,7 @@ import type { Parts } from '../parts.ts'
 import { forgetSandboxesIn, hasLiveSandboxesIn, writeOtelEndpointIn } from '../sandboxes/service.ts'
 import { readServiceUrl } from '../service-url.ts'
 import { isDuplicate, type Transaction } from '../storage/database.ts'
+import { forgetVolumesIn, hasVolumesIn } from '../volumes/service.ts'
 import {
   countOwnRegions,
   deleteRegion,
@@ -181,7 +182,10 @@ export const removeRegion = async (parts: OwnRegionParts, { organizationId, id }
       if (await hasRunners(transaction, id)) throw new Problem('bad_request', 'This region still has runners.')
       if (await hasLiveSandboxesIn(transaction, id))
         throw new Problem('bad_request', 'There are still sandboxes in this region.')
+      if (await hasVolumesIn(transaction, id))
+        throw new Problem('bad_request', 'There are still volumes in this region.')
       await forgetSandboxesIn(transaction, id)
+      await forgetVolumesIn(transaction, id)
       await deleteRegion(transaction, id)
       await announceCredentialChange(transaction)
     })

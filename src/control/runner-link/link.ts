@@ -15,9 +15,10 @@ import { addMishap } from '#src/control/sandboxes/record/timeline.ts'
 import { findSandboxById } from '#src/control/sandboxes/service.ts'
 import { applyProgress, applyReport } from '#src/control/sandboxes/upkeep/reports.ts'
 import { reconcileSnapshots } from '#src/control/snapshots/of-runner.ts'
+import { applyVolumeReport } from '#src/control/volumes/of-runner.ts'
 import { belowPlace, span } from '#src/kit/telemetry/telemetry.ts'
 import { Problem } from '#src/problems.ts'
-import { type FromRunner, imageConfigBounds, type Report, type ToRunner } from '#src/wire/runner-link.ts'
+import { type FromRunner, imageConfigBounds, type Report, type ToRunner, volumeDrivers } from '#src/wire/runner-link.ts'
 import type { RunningParts } from '../running.ts'
 import { applyImageReport, keepProgress } from './image-reports.ts'
 
@@ -52,6 +53,7 @@ const FromRunnerShape = Type.Union([
       hardDiskLimit: Type.Boolean(),
       pause: Type.Optional(Type.Literal('memory')),
       fork: Type.Optional(Type.Literal('disk')),
+      volumes: Type.Optional(Type.Enum([...volumeDrivers])),
     }),
     version: text,
   }),
@@ -81,6 +83,10 @@ const FromRunnerShape = Type.Union([
       leastDiskBytes: Type.Optional(Type.Number({ minimum: 0, maximum: 2 ** 53 })),
       config: Type.Optional(ImageConfig),
     }),
+  }),
+  Type.Object({
+    type: Type.Literal('volume'),
+    report: Type.Object({ volumeId: text, state: Type.Literal('absent') }),
   }),
   Type.Object({ type: Type.Literal('image-progress'), image: text, step: text, percent: Type.Number() }),
   Type.Object({ type: Type.Literal('image-log'), image: text, text: Type.String({ maxLength: 65_536 }) }),
@@ -154,6 +160,9 @@ export const serveRunnerLink = (parts: RunningParts, runner: RunnerIdentity, soc
         return
       case 'image':
         await applyImageReport(parts, runner, message.report)
+        return
+      case 'volume':
+        await applyVolumeReport(parts, runner, message.report)
         return
       case 'image-progress':
         await keepProgress(parts, runner, message)

@@ -16,6 +16,7 @@ import { statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import { endOnRunner } from '#src/control/sandboxes/upkeep/runner-gone.ts'
 import { loseSnapshotsOf } from '#src/control/snapshots/of-runner.ts'
 import { isDuplicate, type Transaction } from '#src/control/storage/database.ts'
+import { holdVolumesOn, loseVolumesOf } from '#src/control/volumes/of-runner.ts'
 import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
 
@@ -109,6 +110,8 @@ export const removeRunner = async (parts: RunningParts, id: string, isForced: bo
     )
   }
   await database.transaction(async (transaction) => {
+    // Volumes are locked before runners, as for a new sandbox.
+    const volumes = await holdVolumesOn(transaction, id)
     if (!(await lockRunner(transaction, id))) throw noSuchRunner()
     const count = isForced ? 0 : await countOn(transaction, id)
     if (count > 0) {
@@ -117,8 +120,15 @@ export const removeRunner = async (parts: RunningParts, id: string, isForced: bo
         `There ${count === 1 ? 'is 1 sandbox' : `are ${count} sandboxes`} on this runner; archive or delete before.`,
       )
     }
+    if (!isForced && volumes > 0) {
+      throw new Problem(
+        'conflict',
+        `There ${volumes === 1 ? 'is 1 volume' : `are ${volumes} volumes`} on this runner; delete before.`,
+      )
+    }
     const now = clock.now()
     await decommission(transaction, id, now)
+    await loseVolumesOf(transaction, id, now)
     await loseSnapshotsOf(transaction, id, now)
   })
   links.drop(id)

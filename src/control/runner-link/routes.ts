@@ -19,6 +19,8 @@ import { ForRunnerQuery, reportable, SandboxRecord, UpdateSandboxState } from '#
 import { listForRunner } from '#src/control/sandboxes/service.ts'
 import { applyReport } from '#src/control/sandboxes/upkeep/reports.ts'
 import { ImageAssignmentShape } from '#src/control/snapshots/schemas.ts'
+import { listForRunner as listVolumes } from '#src/control/volumes/of-runner.ts'
+import { VolumeAssignmentShape } from '#src/control/volumes/schemas.ts'
 import { PathText } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'
 import type { RunningParts } from '../running.ts'
@@ -131,6 +133,14 @@ export const runnerRoutes = (parts: RunningParts): ControlRoute[] => [
     summary: 'The images that the calling runner should have, or be rid of.',
     replies: { 200: Type.Array(ImageAssignmentShape) },
     run: ({ runner }) => listImages(parts, runner),
+  }),
+  route({
+    method: 'GET',
+    path: '/runners/volumes',
+    needs: 'runner',
+    summary: 'The volumes that the calling runner should remove.',
+    replies: { 200: Type.Array(VolumeAssignmentShape) },
+    run: ({ runner }) => listVolumes(parts, runner),
   }),
   route({
     method: 'GET',

@@ -4,6 +4,7 @@
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Piece, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
+import type { VolumeDriver } from '#src/wire/runner-link.ts'
 
 export type Overcommit = { cpu: number; memory: number; disk: number }
 
@@ -15,13 +16,20 @@ type Load = { cpu: number; memory_gib: number; disk_gib: number }
  */
 type CountsWarm = 'warm' | undefined
 
-type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number }
+/** `volumes`: the driver of new volumes; null if the runner cannot mount any. */
+type RunnerRow = { id: string; cpu: number; memory_gib: number; disk_gib: number; volumes: VolumeDriver | null }
 
 /** A runner whose row is locked until the transaction ends, with the load of its sandboxes. `image`: the requested image. */
 export type HeldRunner = RunnerRow & { load: Load; image: string | null }
 
 /** `sandboxId`: a sandbox that is left out of the load of its runner. */
 type Counting = { sandboxId?: string | null | undefined; countsWarm?: CountsWarm }
+
+const add = (one: Load, other: Load): Load => ({
+  cpu: one.cpu + other.cpu,
+  memory_gib: one.memory_gib + other.memory_gib,
+  disk_gib: one.disk_gib + other.disk_gib,
+})
 
 const hold = async (
   transaction: Transaction,
@@ -33,7 +41,7 @@ const hold = async (
   // Rows are locked in the order of ids, so that two placements cannot deadlock.
   const [runners, loads] = await Promise.all([
     transaction<(RunnerRow & { image: string | null })[]>`
-      select id, cpu, memory_gib, disk_gib, ${image}::text as image from runners where ${which} order by id for no key update`,
+      select id, cpu, memory_gib, disk_gib, volumes, ${image}::text as image from runners where ${which} order by id for no key update`,
     transaction<(Load & { runner_id: string })[]>`
       select runner_id,
         coalesce(sum(cpu) filter (where state = any(${statesHoldingCompute}::text[])), 0)::float8 as cpu,
@@ -43,10 +51,15 @@ const hold = async (
       where runner_id in (select id from runners where ${which}) and state = any(${statesHoldingDisk}::text[])
         and id is distinct from ${sandboxId}
         ${countsWarm ? transaction`` : transaction`and warm_pool_id is null`}
-      group by runner_id`,
+      group by runner_id
+      union all
+      select runner_id, 0, 0, size_gib::float8 from volumes
+      where runner_id in (select id from runners where ${which}) and state <> 'deleted'`,
   ])
-  const nothing: Load = { cpu: 0, memory_gib: 0, disk_gib: 0 }
-  return runners.map((runner) => ({ ...runner, load: loads.find((load) => load.runner_id === runner.id) ?? nothing }))
+  return runners.map((runner) => ({
+    ...runner,
+    load: loads.filter(({ runner_id }) => runner_id === runner.id).reduce(add, { cpu: 0, memory_gib: 0, disk_gib: 0 }),
+  }))
 }
 
 /** Resources that a sandbox will hold. Without `diskGiB` its disk is on the runner already. */
@@ -66,8 +79,40 @@ const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: R
 const hasRoom = (runner: HeldRunner, wanted: RequestedSize, overcommit: Overcommit) =>
   shareOf(runner, wanted, overcommit) <= 1
 
+/** What the volumes of a sandbox need of its runner. */
+export type VolumesNeed = {
+  /** The name of one of the volumes, for messages: of the one that decides, if one does. */
+  name: string
+  /** The runner that has the volumes. Null: they are on none yet, or in the directory. */
+  runnerId: string | null
+  /** Some of the volumes are in the directory that all runners of the region mount. */
+  isInDirectory: boolean
+  /** Sum of the limits of the volumes that are still to be made. */
+  newGiB: number
+}
+
 /** Resources, region and image that a new sandbox needs. */
-type Place = Required<RequestedSize> & { regionId: string; image: string }
+type Place = Required<RequestedSize> & { regionId: string; image: string; volumes?: VolumesNeed | undefined }
+
+const canMount = ({ id, volumes }: HeldRunner, need: VolumesNeed | undefined): boolean => {
+  if (need === undefined) return true
+  if (volumes === null || (need.isInDirectory && volumes !== 'directory')) return false
+  return need.runnerId === null || need.runnerId === id
+}
+
+/** On a runner whose new volumes take its disk, they need room there too. */
+const withVolumes = ({ volumes: need, ...wanted }: Place, { volumes }: HeldRunner): RequestedSize => ({
+  ...wanted,
+  diskGiB: wanted.diskGiB + (volumes === 'disk' ? (need?.newGiB ?? 0) : 0),
+})
+
+const noRunnerMounts = ({ name, runnerId }: VolumesNeed): Problem =>
+  new Problem(
+    'no_room',
+    runnerId === null
+      ? `No runner that is ready and has this snapshot can mount the volume "${name}".`
+      : `The volume "${name}" is on the runner "${runnerId}", which is not ready or does not have this snapshot.`,
+  )
 
 /** Locks the ready runners of a region that have the image. */
 export const holdRunners = (
@@ -86,11 +131,19 @@ export const pickRunner = async (
   wanted: Place,
   overcommit: Overcommit,
 ): Promise<string> => {
-  const [best] = runners
-    .filter((runner) => hasRoom(runner, wanted, overcommit))
-    .sort((one, other) => shareOf(one, wanted, overcommit) - shareOf(other, wanted, overcommit))
+  const { volumes: need } = wanted
+  const able = runners.filter((runner) => canMount(runner, need))
+  const [best] = able
+    .map((runner) => ({ id: runner.id, share: shareOf(runner, withVolumes(wanted, runner), overcommit) }))
+    .filter(({ share }) => share <= 1)
+    .sort((one, other) => one.share - other.share)
   if (best) return best.id
   if (runners.length === 0) throw await nobodyHas(transaction, wanted)
+  if (need && able.length === 0) throw noRunnerMounts(need)
+  if (need && need.runnerId !== null) {
+    const where = `The runner "${need.runnerId}", which has the volume "${need.name}",`
+    throw new Problem('no_room', `${where} has no room for a sandbox of this size now.`)
+  }
   throw new Problem('no_room', 'No runner has room for a sandbox of this size now.')
 }
 

@@ -10,6 +10,7 @@ export {
   findSharedRunnerAddress,
   insertRunner,
   listGoneWithSandboxes,
+  listRemovers,
   listRunners,
   lockRunner,
   markUnresponsive,

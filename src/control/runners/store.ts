@@ -47,13 +47,13 @@ export const writeHello = async (
   hello: Hello,
   { silentBefore, now }: HeartbeatTimes,
 ): Promise<void> => {
-  const { cpu, memoryGiB, diskGiB, runtime, runtimeVersion, hardDiskLimit, pause, fork } = hello.capabilities
+  const { cpu, memoryGiB, diskGiB, runtime, runtimeVersion, hardDiskLimit, pause, fork, volumes } = hello.capabilities
   await sql`
     with used as (${forgiveSilence(sql, { runnerId, silentBefore, now })})
     update runners set address = ${hello.address}, images = ${hello.images as string[]}, version = ${hello.version},
       cpu = ${cpu}, memory_gib = ${memoryGiB}, disk_gib = ${diskGiB}, runtime = ${runtime},
       runtime_version = ${runtimeVersion}, hard_disk_limit = ${hardDiskLimit},
-      pause = ${pause ?? null}, fork = ${fork ?? null},
+      pause = ${pause ?? null}, fork = ${fork ?? null}, volumes = ${volumes ?? null},
       state = case when state in ('initializing', 'unresponsive') then 'ready' else state end, is_silent = false,
       last_heartbeat_at = ${now}, updated_at = ${now}
     where id = ${runnerId}`
@@ -103,6 +103,13 @@ export const findAnyRunner = async (sql: Sql, regionId: string, preferredId: str
     select id from runners where region_id = ${regionId} and state <> 'decommissioned'
     order by state = 'ready' desc, id = ${preferredId} desc nulls last, id limit 1`
   return row?.id ?? null
+}
+
+/** The runners that can remove a volume from the directory of the region. */
+export const listRemovers = async (sql: Sql, regionId: string | null): Promise<string[]> => {
+  const rows = await sql<{ id: string }[]>`
+    select id from runners where region_id = ${regionId} and volumes = 'directory' and state <> 'decommissioned' limit 1000`
+  return rows.map(({ id }) => id)
 }
 
 export type RunnerView = RunnerIdentity & {

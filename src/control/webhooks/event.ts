@@ -8,7 +8,6 @@ export const webhookEvents = [
   'snapshot.created',
   'snapshot.state.updated',
   'snapshot.removed',
-  // The events of volumes are never sent, because there are no volumes yet.
   'volume.created',
   'volume.state.updated',
 ] as const
@@ -24,7 +23,7 @@ export type Message = {
   publicId: string
   organizationId: string
   event: WebhookEvent
-  /** Id of the sandbox or the snapshot. */
+  /** Id of the sandbox, the snapshot or the volume. */
   subjectId: string
   name: string | null
   sandboxClass: string | null

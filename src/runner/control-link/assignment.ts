@@ -4,7 +4,14 @@ import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { TracePlace } from '#src/kit/telemetry/telemetry.ts'
 import { type ContextsInUse, contextHash } from '#src/wire/contexts.ts'
-import { type Assignment, type ImageAssignment, imageConfigBounds } from '#src/wire/runner-link.ts'
+import {
+  type Assignment,
+  type ImageAssignment,
+  imageConfigBounds,
+  mostVolumes,
+  type VolumeAssignment,
+  volumeDrivers,
+} from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 
 const { words, wordCharacters, nameCharacters, pathCharacters } = imageConfigBounds
@@ -46,6 +53,24 @@ const Assigned = Type.Object({
   isNew: Type.Optional(Type.Boolean()),
   isRunning: Type.Optional(Type.Boolean()),
   isWarm: Type.Optional(Type.Boolean()),
+  volumes: Type.Optional(
+    Type.Array(
+      Type.Object({
+        volumeId: id,
+        driver: Type.Enum([...volumeDrivers]),
+        sizeGiB: amount,
+        mountPath: Type.String({ pattern: '^(/(?!\\.{1,2}(/|$))[^/\\u0000]+)+$', maxLength: pathCharacters }),
+        subpath: Type.Optional(
+          Type.String({
+            pattern: '^(?!\\.{1,2}(/|$))[^/\\u0000]+(/(?!\\.{1,2}(/|$))[^/\\u0000]+)*$',
+            maxLength: pathCharacters,
+          }),
+        ),
+        isNew: Type.Optional(Type.Boolean()),
+      }),
+      { maxItems: mostVolumes },
+    ),
+  ),
   forkOf: Type.Optional(id),
   archive: Type.Optional(
     Type.Object({ id, sha256: Type.Optional(Type.String({ pattern: '^[0-9a-f]{64}$', maxLength: 64 })) }),
@@ -88,6 +113,16 @@ const AssignedImage = Type.Object({
 const ImageAssignmentShape = Compile(AssignedImage)
 
 export const isImageAssignment = (value: unknown): value is ImageAssignment => ImageAssignmentShape.Check(value)
+
+const AssignedRemoval = Type.Object({
+  volumeId: id,
+  driver: Type.Enum([...volumeDrivers]),
+  target: Type.Literal('absent'),
+})
+
+const VolumeAssignmentShape = Compile(AssignedRemoval)
+
+export const isVolumeAssignment = (value: unknown): value is VolumeAssignment => VolumeAssignmentShape.Check(value)
 
 const UsedContexts = Type.Object({
   organizationId: Type.Optional(id),
@@ -132,7 +167,7 @@ export const placeIn = (message: TracePlace): TracePlace => {
 }
 
 /** Every message that control may send. */
-export const heard = [Assigned, AssignedImage, UsedContexts, Welcome, Traced]
+export const heard = [Assigned, AssignedImage, AssignedRemoval, UsedContexts, Welcome, Traced]
 
 /** Reads a record of control's list. Undefined if the record has no valid sandbox id. */
 export const readListed = (value: unknown): ListedSandbox | UnreadableSandbox | undefined => {

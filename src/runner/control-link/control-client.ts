@@ -4,12 +4,13 @@ import type { Logger } from '#src/kit/log.ts'
 import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { ContextsInUse } from '#src/wire/contexts.ts'
-import type { ImageAssignment, Report } from '#src/wire/runner-link.ts'
+import type { ImageAssignment, Report, VolumeAssignment } from '#src/wire/runner-link.ts'
 import {
   idOf,
   isContextsInUse,
   isImageAssignment,
   isRead,
+  isVolumeAssignment,
   type ListedSandbox,
   readListed,
   type UnreadableSandbox,
@@ -93,6 +94,12 @@ export class ControlClient implements AsyncDisposable {
     const usable = images.filter(isImageAssignment)
     if (usable.length < images.length) this.#log.error({ unusable: images.length - usable.length }, 'unusable images')
     return usable
+  }
+
+  /** Lists the volumes that this host should remove. Unreadable records are left out, and those volumes stay. */
+  async listVolumes(): Promise<VolumeAssignment[]> {
+    const volumes: readonly unknown[] = await this.#read('/api/runners/volumes')
+    return volumes.filter(isVolumeAssignment)
   }
 
   /**

@@ -3,8 +3,8 @@ import { LastingSocket, type LastingSocketParts } from '#src/kit/lasting-socket.
 import type { Logger } from '#src/kit/log.ts'
 import { belowPlace } from '#src/kit/telemetry/telemetry.ts'
 import type { ImageStorage } from '#src/wire/image-storage.ts'
-import type { Assignment, FromRunner, ImageAssignment, ToRunner } from '#src/wire/runner-link.ts'
-import { isAssignment, isImageAssignment, isWelcome, placeIn } from './assignment.ts'
+import type { Assignment, FromRunner, ImageAssignment, ToRunner, VolumeAssignment } from '#src/wire/runner-link.ts'
+import { isAssignment, isImageAssignment, isVolumeAssignment, isWelcome, placeIn } from './assignment.ts'
 
 type LinkParts = {
   controlUrl: URL
@@ -15,6 +15,7 @@ type LinkParts = {
   imageStorage?: () => ImageStorage
   onAssign: (assignment: Assignment) => void
   onImage: (assignment: ImageAssignment) => void
+  onVolume?: (assignment: VolumeAssignment) => void
   /**
    * Called on every connection before any other message, with the database that control serves. False: ignore all later messages.
    */
@@ -83,6 +84,10 @@ export class Link implements Disposable {
       case 'image':
         if (isImageAssignment(message.assignment)) this.#parts.onImage(message.assignment)
         else this.#parts.log.error('control asked for an image that the runner cannot read')
+        return
+      case 'volume':
+        if (isVolumeAssignment(message.assignment)) this.#parts.onVolume?.(message.assignment)
+        else this.#parts.log.error('control asked for the removal of a volume that the runner cannot read')
         return
       default:
         // A newer control may send types of messages that this runner does not know.

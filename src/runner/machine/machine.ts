@@ -10,6 +10,7 @@ import type { NetworkPool } from '#src/runner/network/pool.ts'
 import type { Filter } from '#src/runner/oci/config.ts'
 import type { Runtime } from '#src/runner/oci/runtime.ts'
 import type { StoragePool } from '#src/runner/overlay/pool.ts'
+import type { VolumeStore } from '#src/runner/volumes/volume-store.ts'
 import type { Agent, Jobs } from '#src/toolbox/agent/agent.ts'
 import type { ImageConfig } from '#src/wire/runner-link.ts'
 import type { Journal } from './journal.ts'
@@ -57,6 +58,7 @@ export type Machine = {
   /** Where the layers with sudo are (oci/sudo.ts). Absent: sandboxes have no sudo. */
   sudoLayers: string | undefined
   pool: StoragePool
+  volumes: VolumeStore
   network: NetworkPool
   images: Images
   /** IPv4 addresses for `/etc/resolv.conf`. */

@@ -23,10 +23,11 @@ import { makeSeccompProfile } from '#src/runner/oci/seccomp/profile.ts'
 import { makeSudoLayers } from '#src/runner/oci/sudo.ts'
 import { canMapOwners } from '#src/runner/overlay/owners.ts'
 import { openStoragePool } from '#src/runner/overlay/pool.ts'
+import { VolumeStore } from '#src/runner/volumes/volume-store.ts'
 import type { RunnerCapabilities } from '#src/wire/runner-link.ts'
 import { Journal } from './journal.ts'
 import type { AgentLink, Images, Machine } from './machine.ts'
-import { makePlaces, placesOf } from './places.ts'
+import { makePlaces, placesOf, volumePointOf } from './places.ts'
 import { bootId } from './processes.ts'
 import { giveBackSharedLimits, raiseSharedLimits } from './shared-limits.ts'
 
@@ -55,6 +56,8 @@ export type HostParts = {
   diskMebibytesPerSecond?: number
   /** False: sandboxes have no sudo. */
   offersSudo?: boolean
+  /** Directory of volumes that the operator mounts on every host. Undefined: new volumes are on this host's disk. */
+  volumesDirectory?: string | undefined
 }
 
 export const openMachine = async (parts: HostParts): Promise<Machine> => {
@@ -104,6 +107,14 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     mebibytesPerSecond: parts.diskMebibytesPerSecond ?? 0,
     log,
   })
+  const volumes = await VolumeStore.open({
+    disks: pool.volumes,
+    directory: parts.volumesDirectory,
+    launcher,
+    mapsOwners,
+    mountPointOf: (at) => volumePointOf(places, at),
+    log,
+  })
   return {
     places,
     launcher,
@@ -124,6 +135,7 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     // The layers with sudo lie beside the images, because layers of one overlay work best on one file system.
     sudoLayers: parts.offersSudo === false ? undefined : await makeSudoLayers(join(parts.directory, 'sudo-layers')),
     pool,
+    volumes,
     network: parts.network,
     images: parts.images,
     resolvers: parts.resolvers ?? resolversForSandboxes(),
@@ -134,7 +146,7 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
   }
 }
 
-export const capabilitiesOf = ({ pool, runtime }: Machine): RunnerCapabilities => ({
+export const capabilitiesOf = ({ pool, runtime, volumes }: Machine): RunnerCapabilities => ({
   cpu: availableParallelism(),
   memoryGiB: Math.floor(totalmem() / GiB),
   diskGiB: pool.sizeGiB,
@@ -143,6 +155,7 @@ export const capabilitiesOf = ({ pool, runtime }: Machine): RunnerCapabilities =
   hardDiskLimit: pool.hardDiskLimit,
   pause: 'memory',
   fork: 'disk',
+  ...(volumes.driver === undefined ? {} : { volumes: volumes.driver }),
 })
 
 /**

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
 import { agentSocketsOf, allAgentSockets, runDirectoryOf } from '#src/kit/instance.ts'
 import { runCommand } from '#src/kit/run-command.ts'
+import { mostVolumes } from '#src/wire/runner-link.ts'
 
 export type Places = {
   /** Holds one directory per sandbox, with its journal and its OCI bundle. */
@@ -18,7 +19,16 @@ export type Places = {
   /** Holds one directory per running sandbox, with the files that show the sandbox its memory and processors. */
   shown: string
   /** Where `launch` mounts. Each launch has its own mount namespace, so these directories serve all sandboxes. */
-  mountPoints: { image: string; sudo: string; disk: string; rootfs: string; own: string; sys: string; runtime: string }
+  mountPoints: {
+    image: string
+    sudo: string
+    disk: string
+    rootfs: string
+    own: string
+    sys: string
+    runtime: string
+    volumes: string
+  }
   /** The cgroup with one child per sandbox. */
   cgroup: string
 }
@@ -41,6 +51,7 @@ export const placesOf = (instance: string, runnerDirectory: string): Places => {
       own: join(run, 'own'),
       sys: join(run, 'sys'),
       runtime: join(run, 'runtime'),
+      volumes: join(run, 'volumes'),
     },
     cgroup: `/alcove-${instance}`,
   }
@@ -51,10 +62,11 @@ export const makePlaces = async (places: Places): Promise<void> => {
   for (const directory of [sandboxes, filters, agents, runtimeState])
     await mkdir(directory, { recursive: true, mode: 0o700 })
   await makeSockets(places)
-  const { image, sudo, disk, rootfs, own, sys, runtime } = mountPoints
+  const { image, sudo, disk, rootfs, own, sys, runtime, volumes } = mountPoints
   for (const directory of [image, sudo, disk, rootfs, own, sys, shown]) await mkdir(directory, { recursive: true })
+  for (let at = 0; at < mostVolumes; at++) await mkdir(volumePointOf(places, at), { recursive: true })
   // The runtime enters these directories as the sandbox's root, which has no rights on the host.
-  for (const directory of [join(rootfs, '..'), rootfs, own, sys, shown]) await chmod(directory, 0o755)
+  for (const directory of [join(rootfs, '..'), rootfs, own, sys, shown, volumes]) await chmod(directory, 0o755)
   await writeFile(runtime, '', { flag: 'a' })
   await keepInMemory(shown)
 }
@@ -105,5 +117,9 @@ export const checkSandboxId = (id: string): void => {
 export const socketOf = (places: Places, sandboxId: string) => join(places.sockets, `${sandboxId}.sock`)
 
 export const shownOf = (places: Places, sandboxId: string) => join(places.shown, sandboxId)
+
+/** Where `launch` mounts the volumes of a sandbox, before the runtime binds them to their paths inside. */
+export const volumePointOf = ({ mountPoints }: Pick<Places, 'mountPoints'>, at: number) =>
+  join(mountPoints.volumes, String(at))
 
 export const cgroupPathOf = (places: Places, sandboxId: string) => `${places.cgroup}/${sandboxId}`

@@ -23,6 +23,7 @@ const sandbox: SandboxConfig = {
   resourceLimits: [],
   filter: { kind: 'compiled', base64: 'AAAA' },
   maskedPaths: [],
+  volumes: [],
   sudo: undefined,
 }
 

@@ -48,6 +48,8 @@ export type SandboxConfig = {
   filter: Filter
   /** Paths that are hidden in sandboxes (masked.ts). */
   maskedPaths: readonly string[]
+  /** Volumes, mounted at `from`, and their paths inside. */
+  volumes: readonly { from: string; mountPath: string }[]
   /** Who may use sudo. Undefined: the sandbox has no sudo. */
   sudo: SudoPolicy | undefined
 }
@@ -109,7 +111,9 @@ const mount = (destination: string, type: string, source: string, ...options: st
   options,
 })
 
-const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion }: SandboxConfig) => [
+const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxConfig) => [
+  // Volumes come first, so that one that a link of the sandbox leads to /proc, /sys or /dev is hidden by what belongs there.
+  ...volumes.map(({ from, mountPath }) => mount(mountPath, 'bind', from, 'bind', 'nosuid', 'nodev')),
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m', `nr_inodes=${memoryFiles.dev}`),
   // Without `gid=5`: if that group is not mapped into the user namespace, the kernel refuses the mount.

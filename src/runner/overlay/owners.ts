@@ -14,6 +14,20 @@ export const stepsToShow = (
   return [step.ids(mapToOwn(ids)), ...mounts.map(([from, to]) => step.bindMapped(from, to))]
 }
 
+/** The highest ids that a sandbox may have, and more of them than it usually has. */
+const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
+
+/** Whether owners can be mapped in a directory that is mounted without an overlay. */
+export const canShowOwners = async (launcher: string, directory: string, mountPoint: string): Promise<boolean> => {
+  try {
+    await runSteps(launcher, [step.privateMounts(), ...stepsToShow(highestIds, [[directory, mountPoint]])])
+    return true
+  } catch (error) {
+    if (!(error instanceof LaunchFailed)) throw error
+    return false
+  }
+}
+
 type Trial = {
   launcher: string
   log: Logger
@@ -21,9 +35,6 @@ type Trial = {
   directories: readonly string[]
   mountPoints: { image: string; own: string }
 }
-
-/** The highest ids that a sandbox may have, in more ranges than usual: if these can be mapped, all others can. */
-const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
 
 /**
  * Whether owners of files in these directories can be mapped below an overlay. Needs Linux 5.19 and a file system that supports

@@ -13,7 +13,7 @@ import { readIfThere } from '../cgroup/files.ts'
 import { runSteps, type Step, step } from '../launch.ts'
 import { uidBase } from '../oci/ids.ts'
 import { readOnlySince, SpaceClaim } from './space-claim.ts'
-import { type Changes, isName, Volumes } from './volumes.ts'
+import { type Changes, isName, Subvolumes } from './subvolumes.ts'
 
 export type Disk = {
   /** Directory that contains the other parts of the disk. */
@@ -34,6 +34,8 @@ export interface StoragePool {
   readonly sizeGiB: number
   /** The directory that contains all disks. */
   readonly directory: string
+  /** The volumes of sandboxes whose driver is `disk`. */
+  readonly volumes: Subvolumes
   diskOf(sandboxId: string): Disk
   exists(sandboxId: string): Promise<boolean>
   /** The base image of a disk; undefined if it is not recorded (old disks, or after a power cut). */
@@ -97,6 +99,7 @@ const imageIn = (directory: string) => join(directory, 'pool.img')
 const mountIn = (directory: string) => join(directory, 'pool')
 const disksName = 'disks'
 const templatesName = 'templates'
+const volumesName = 'volumes'
 /** File that names the base image of a disk. It is in the `etc` of the disk, so it moves with the disk. */
 const baseName = 'image'
 /** Secret seeds and ids that no two machines may share. A missing file is made again at the next start. */
@@ -110,8 +113,9 @@ export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> =>
   const place = root ?? directory
   const { launcher } = parts
   const hasSubvolumes = root !== undefined
-  const disks = await Volumes.open(launcher, join(place, disksName), hasSubvolumes)
-  const templates = await Volumes.open(launcher, join(place, templatesName), hasSubvolumes)
+  const disks = await Subvolumes.open(launcher, join(place, disksName), hasSubvolumes)
+  const templates = await Subvolumes.open(launcher, join(place, templatesName), hasSubvolumes)
+  const volumes = await Subvolumes.open(launcher, join(place, volumesName), hasSubvolumes)
   for (const name of await templates.list()) if (name.startsWith('.')) await templates.remove(name)
   const { blocks, bsize } = await statfs(place)
   const sizeGiB = Math.floor((blocks * bsize) / GiB)
@@ -122,6 +126,7 @@ export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> =>
     launcher,
     disks,
     templates,
+    volumes,
     hardDiskLimit: hasSubvolumes,
     sizeGiB,
     directory: place,
@@ -193,10 +198,10 @@ export const diskAt = (path: string): Disk => ({
   etcWork: join(path, 'etc-work'),
 })
 
-type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory'> & {
+type Opened = Pick<StoragePool, 'hardDiskLimit' | 'sizeGiB' | 'directory' | 'volumes'> & {
   launcher: string
-  disks: Volumes
-  templates: Volumes
+  disks: Subvolumes
+  templates: Subvolumes
   /** Set if the pool is a sparse file. */
   spaceClaim: SpaceClaim | undefined
 }
@@ -205,15 +210,17 @@ class DiskPool implements StoragePool {
   readonly hardDiskLimit: boolean
   readonly sizeGiB: number
   readonly directory: string
+  readonly volumes: Subvolumes
   readonly #launcher: string
-  readonly #disks: Volumes
-  readonly #templates: Volumes
+  readonly #disks: Subvolumes
+  readonly #templates: Subvolumes
   readonly #spaceClaim: SpaceClaim | undefined
 
-  constructor({ launcher, disks, templates, hardDiskLimit, sizeGiB, directory, spaceClaim }: Opened) {
+  constructor({ launcher, disks, templates, volumes, hardDiskLimit, sizeGiB, directory, spaceClaim }: Opened) {
     this.#launcher = launcher
     this.#disks = disks
     this.#templates = templates
+    this.volumes = volumes
     this.#spaceClaim = spaceClaim
     this.hardDiskLimit = hardDiskLimit
     this.sizeGiB = sizeGiB

@@ -50,7 +50,7 @@ type CommandResult = { exitCode: number; output: string }
 
 export type OpenedHost = { host: Host; network: NetworkPool; commands: Disposable }
 
-export type TestHostParts = Pick<HostParts, 'poolBytes' | 'mapsOwners'> & {
+export type TestHostParts = Pick<HostParts, 'poolBytes' | 'mapsOwners' | 'volumesDirectory'> & {
   brought?: Pick<ImageStore, 'rootfsOf'> & Partial<Pick<ImageStore, 'configOf' | 'largeIdsOf'>>
 }
 

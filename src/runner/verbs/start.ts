@@ -13,7 +13,7 @@ import { span } from '#src/kit/telemetry/telemetry.ts'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import type { Run } from '#src/runner/machine/journal.ts'
 import { cgroupOf, type Machine, NotRecoverable, reasonOf } from '#src/runner/machine/machine.ts'
-import { cgroupPathOf, shownOf, socketOf } from '#src/runner/machine/places.ts'
+import { cgroupPathOf, shownOf, socketOf, volumePointOf } from '#src/runner/machine/places.ts'
 import { findInit, type Init } from '#src/runner/machine/processes.ts'
 import type { Running } from '#src/runner/machine/running.ts'
 import type { Slot } from '#src/runner/network/pool.ts'
@@ -60,6 +60,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   // Restoring a disk may take minutes, and no network is held meanwhile. A sandbox whose disk is lost must fail here, before the
   // note of its last run is overwritten: without that note it would count as new.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
+  await machine.volumes.prepare(assignment.volumes)
   const acquiring = span('network', {}, () => network.acquire())
   try {
     const [{ base, isMissing, isCopied }, { slot, run, bundle, ids }] = await allSettledOrThrow([
@@ -206,22 +207,26 @@ const writeConfig = async (machine: Machine, assignment: Assignment, { slot, bun
     resourceLimits,
     filter,
     maskedPaths,
+    volumes: volumesOf(machine, assignment),
     sudo: sudoLayers === undefined ? undefined : policy,
   })
   await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
+
+const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
+  volumes.map(({ mountPath }, at) => ({ from: volumePointOf(places, at), mountPath }))
 
 /**
  * Returns the sandbox's ids on the host. The user of the image or sandbox may be a number that no file has. That number is left
  * out if the ids of the image's files already fill the map.
  */
 const idsOf = (
-  { mapsOwners, images }: Machine,
-  { user }: Assignment,
+  { mapsOwners, images, volumes: store }: Machine,
+  { user, volumes }: Assignment,
   { address }: Slot,
   base: string,
 ): readonly IdRange[] => {
-  if (!mapsOwners) return sharedIds
+  if (!mapsOwners || !store.canMapOwners(volumes)) return sharedIds
   const ids = images.largeIdsOf?.(base) ?? []
   const users = [user, images.configOf?.(base)?.user ?? ''].flatMap(idsIn)
   return ownIds(address, groupLargeIds([...ids, ...users]) ?? groupLargeIds(ids))
@@ -245,6 +250,7 @@ const launch = async (
     ...makeDisk,
     ...pool.stepsToLimit(sandboxId, diskGiB, 'with room'),
     pool.stepToSayBase(sandboxId, base),
+    ...machine.volumes.stepsToMake(assignment.volumes),
     ...ownEtc(disk.etc, hostnameOf(sandboxId), machine.resolvers, loginScript(ownPathOf(machine, assignment, base))),
     step.directory(disk.etcWork, 0, 0o700),
     step.listen(socketOf(places, sandboxId), users.gate),
@@ -254,6 +260,7 @@ const launch = async (
       ...(sudoLayer === undefined ? [] : ([[sudoLayer, mountPoints.sudo]] as const)),
       [disk.directory, mountPoints.disk],
     ]),
+    ...machine.volumes.stepsToMount(assignment.volumes),
     step.overlay(overlayOptions(lowers, shown.upper, shown.work), mountPoints.rootfs),
     step.overlay(
       overlayOptions([shownOf(places, sandboxId), dirname(agentProgram)], shown.etc, shown.etcWork),

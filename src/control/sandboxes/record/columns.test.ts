@@ -33,8 +33,12 @@ const samples: Record<string, string> = {
   'timestamp with time zone': `'2030-01-01'`,
 }
 
+/** A list of volumes, because verbs read each of them. */
+const sampleOf = ({ name, type }: Stored) =>
+  name === 'volumes' ? `'[{"volumeId": "sample", "mountPath": "/sample"}]'` : samples[type]
+
 const fill = async (app: TestControl, id: string, wanted: readonly Stored[]) => {
-  const set = wanted.map(({ name, type }) => `${name} = ${samples[type] ?? assert.fail(`no sample of ${type}`)}`)
+  const set = wanted.map((each) => `${each.name} = ${sampleOf(each) ?? assert.fail(`no sample of ${each.type}`)}`)
   await app.database.sql.unsafe(`update sandboxes set ${set.join(', ')} where id = $1`, [id])
 }
 
@@ -79,7 +83,7 @@ suite('the columns of a sandbox', () => {
       const before = await read(app, id)
       await sql`update sandboxes set gone_at = '2030-01-01' where id = ${id}`
       const after = await read(app, id)
-      const emptyOf = ({ type }: Stored) => (type === 'ARRAY' ? [] : {})
+      const emptyOf = ({ name, type }: Stored) => (type === 'ARRAY' || name === 'volumes' ? [] : {})
       const emptied = shed.map((each) => [each.name, each.isNullable ? null : emptyOf(each)])
       const expected = { ...before, ...Object.fromEntries(emptied), gone_at: after['gone_at'] }
       // The database computes these two columns from the others.

@@ -6,7 +6,7 @@
 import Type, { type Static, type TSchema } from 'typebox'
 import { BuildInfo } from '#src/control/build-info.ts'
 import { DateTime, textMap } from '#src/http/shapes.ts'
-import type { Progress } from '#src/wire/runner-link.ts'
+import type { AssignedVolume, Progress, VolumeMount } from '#src/wire/runner-link.ts'
 import { type DesiredState, desiredStates, type SandboxState, sandboxStates } from '#src/wire/sandbox-state.ts'
 
 /** The resources of a host that a sandbox uses. */
@@ -18,12 +18,21 @@ export const sandboxClasses = ['linux-vm', 'container', 'android', 'windows'] as
 
 export const TextMap = textMap({ names: 65_536, values: 65_536, most: 1000 })
 
+export const SandboxVolume = Type.Object({
+  volumeId: Type.String(),
+  mountPath: Type.String(),
+  subpath: Type.Optional(Type.String()),
+})
+
+/** A mount, and what the sandbox's runner needs for it. Not yet placed: the sandbox has no runner yet. */
+export type PlacedMount = VolumeMount & { placed?: Pick<AssignedVolume, 'driver' | 'sizeGiB' | 'isNew'> }
+
 type Described = {
   /** Whether a create gives the value, may give it, or leaves it to the database's default. */
   begins: 'given' | 'may be given' | 'default'
   /** Whether a fork copies its parent's value or gets a new one. */
   fork: 'copied' | 'own'
-  /** Whether the value stays when the sandbox is gone, or is emptied: null, or `{}` (trigger `shed_when_gone`). */
+  /** Whether the value stays when the sandbox is gone, or is emptied: null, `{}` or `[]` (trigger `shed_when_gone`). */
   gone: 'stays' | 'shed'
   /**
    * `kept`: a warm sandbox keeps its value when it is claimed. Absent: the caller's value is used, as for a new
@@ -143,6 +152,14 @@ export const columns = {
     gone: 'shed',
     isJson: true,
     shown: inRecords('buildInfo', Type.Optional(BuildInfo)),
+  }),
+  /** The mounted volumes. A fork mounts those of its parent. */
+  volumes: column<PlacedMount[]>()({
+    ...copied,
+    begins: 'may be given',
+    gone: 'shed',
+    isJson: true,
+    shown: inRecords('volumes', Type.Array(SandboxVolume)),
   }),
   /** Telemetry endpoint that the sandbox's creator gave. */
   otel_endpoint_override: column<string | null>()({

@@ -1,5 +1,5 @@
 // The row of a sandbox, and its three views: list item, full record and assignment.
-import type { ArchiveRef, Assignment, Target } from '#src/wire/runner-link.ts'
+import type { ArchiveRef, AssignedVolume, Assignment, Target } from '#src/wire/runner-link.ts'
 import type { DesiredState } from '#src/wire/sandbox-state.ts'
 import {
   type ColumnValues,
@@ -79,6 +79,7 @@ const listedAs = {
 
 const recordedAs = {
   build: (row) => buildInfoOf(row),
+  volumes: (row) => row.volumes.map(({ placed, ...mount }) => mount),
 } as const satisfies { [N in RecordedColumn]?: (row: SandboxRow) => ShownValue<N> | null | undefined }
 
 type AsText<T> = T extends Date ? string : T
@@ -126,8 +127,7 @@ export const asListItem = (row: ListedRow, proxyUrl: string): SandboxListItem =>
 /** The sandbox as a full record of the API. */
 export const asRecord = (row: SandboxRow, proxyUrl: string): SandboxRecord => ({
   ...asListItem(row, proxyUrl),
-  ...(show(recordFields, row) as Pick<SandboxRecord, 'env' | 'buildInfo' | 'otelEndpointOverride'>),
-  volumes: [],
+  ...(show(recordFields, row) as Pick<SandboxRecord, 'env' | 'buildInfo' | 'otelEndpointOverride' | 'volumes'>),
 })
 
 const targetOf = (desired: DesiredState): Target => {
@@ -145,6 +145,16 @@ const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
     return { id: row.archive_id, sha256: row.archive_sha256 }
   }
   return row.desired_state === 'archived' || row.desired_state === 'destroyed' ? { id: row.archive_id } : undefined
+}
+
+/** A runner must not make a volume that was there before. */
+const volumesOf = ({ volumes, first_started_at }: SandboxRow): AssignedVolume[] | undefined => {
+  const assigned = volumes.flatMap(({ placed, ...mount }) => {
+    if (placed === undefined) return []
+    const { isNew, ...where } = placed
+    return [{ ...mount, ...where, ...(isNew && first_started_at === null ? { isNew } : {}) }]
+  })
+  return assigned.length === 0 ? undefined : assigned
 }
 
 export const languageLabel = 'code-toolbox-language'
@@ -189,6 +199,7 @@ export const asAssignment = (row: SandboxRow): Assignment => ({
     isRunning: isRunning(row.state, row.desired_state) ? (true as const) : null,
     isWarm: row.warm_pool_id === null ? null : (true as const),
     forkOf: row.first_started_at === null ? row.parent_id : null,
+    volumes: volumesOf(row),
     archive: archiveOf(row),
     otelEndpoint: row.otel_endpoint,
     unsetEnv: row.unset_env.length === 0 ? null : row.unset_env,

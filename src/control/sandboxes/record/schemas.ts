@@ -2,6 +2,7 @@
 import Type, { type Static } from 'typebox'
 import { CreateBuildInfo } from '#src/control/build-info.ts'
 import { DateTime, optional, orNull } from '#src/http/shapes.ts'
+import { mostVolumes } from '#src/wire/runner-link.ts'
 import { sandboxStates } from '#src/wire/sandbox-state.ts'
 import { askedShapes, listedShapes, oneOf, recordedShapes, sandboxClasses, TextMap } from './columns.ts'
 
@@ -25,7 +26,7 @@ const listed = {
 }
 
 export const SandboxListItem = Type.Object(listed)
-export const SandboxRecord = Type.Object({ ...listed, ...recordedShapes, volumes: Type.Array(Type.Unknown()) })
+export const SandboxRecord = Type.Object({ ...listed, ...recordedShapes })
 
 export type SandboxListItem = Static<typeof SandboxListItem>
 export type SandboxRecord = Static<typeof SandboxRecord>
@@ -73,7 +74,16 @@ export const CreateSandbox = Type.Object({
   autoArchiveInterval: Type.Optional(Minutes),
   autoDeleteInterval: Type.Optional(Type.Integer({ minimum: -largestInterval, maximum: largestInterval })),
   ttlMinutes: Type.Optional(Minutes),
-  volumes: Type.Optional(Type.Unknown()),
+  volumes: optional(
+    Type.Array(
+      Type.Object({
+        volumeId: Type.String({ maxLength: 255 }),
+        mountPath: Type.String({ maxLength: 1024 }),
+        subpath: optional(Type.String({ maxLength: 1024 })),
+      }),
+      { maxItems: mostVolumes },
+    ),
+  ),
   buildInfo: Type.Optional(CreateBuildInfo),
   linkedSandbox: Type.Optional(Type.Unknown()),
   secrets: Type.Optional(Type.Unknown()),

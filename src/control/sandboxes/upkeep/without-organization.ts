@@ -9,6 +9,7 @@ import {
   lookAtDeleted,
 } from '#src/control/organizations/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
+import { dropVolumesOf, forgetVolumesOf } from '#src/control/volumes/service.ts'
 import { forgetSandboxesOf, listLiveOf } from '../record/store.ts'
 import { destroy } from '../verbs/destroy.ts'
 import { forgetKeysOf } from '../verbs/idempotency.ts'
@@ -41,6 +42,7 @@ const forget = async (parts: RunningParts, organization: DeletedOrganization): P
     if (await keepsAnything(transaction, organization.id)) return []
     const dropped = await dropBuildsOf(transaction, organization.id, now)
     await forgetSandboxesOf(transaction, organization.id)
+    await forgetVolumesOf(transaction, organization.id)
     await forgetKeysOf(transaction, organization.id)
     await endOrganization(transaction, organization, now)
     return dropped
@@ -54,6 +56,7 @@ export const sweepDeletedOrganizations = async (parts: RunningParts): Promise<vo
   for (const organization of await lookAtDeleted(database.sql, clock.now())) {
     try {
       left -= await destroySome(parts, organization, left)
+      await dropVolumesOf(parts, organization.id)
       await forget(parts, organization)
     } catch (error) {
       log.error({ err: error, organizationId: organization.id }, 'a deleted organization is still there; tried again')

@@ -3,6 +3,7 @@
 import { reserveRunner } from '#src/control/runners/placement.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
+import { holdMounts, placeMounts } from '#src/control/volumes/mounting.ts'
 import { Problem } from '#src/problems.ts'
 import type { ImageConfig } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
@@ -82,13 +83,13 @@ export const placeWaiting = async (
 }
 
 const place = async (parts: RunningParts, id: string): Promise<void> => {
-  const { database, options } = parts
+  const { database, options, clock } = parts
   const [found] = await database.sql<(SandboxRow & { config: ImageConfig })[]>`
     select sandboxes.*, images.config from sandboxes join images on images.name = sandboxes.image
     where sandboxes.id = ${id} and sandboxes.state in ${database.sql(statesAwaitingImage)} and config is not null`
   if (found === undefined) return
   const { config, ...row } = found
-  const wanted = { regionId: row.region_id, image: row.image, ...sizeOf(row) }
+  const { region_id: regionId, organization_id: organizationId } = row
   await moveSandbox(parts, row, 'place', {
     by: { kind: 'timer', id: 'build' },
     reason: 'Its image is there.',
@@ -96,7 +97,13 @@ const place = async (parts: RunningParts, id: string): Promise<void> => {
       os_user: build?.user ?? (config.user || 'root'),
       entrypoint: [...config.entrypoint],
     }),
-    check: async (transaction) => ({ runner_id: await reserveRunner(transaction, wanted, options.overcommit) }),
+    check: async (transaction) => {
+      const mounts = await holdMounts(transaction, { organizationId, regionId }, row.volumes)
+      const wanted = { regionId, image: row.image, volumes: mounts?.need, ...sizeOf(row) }
+      const runnerId = await reserveRunner(transaction, wanted, options.overcommit)
+      if (mounts === undefined) return { runner_id: runnerId }
+      return { runner_id: runnerId, volumes: await placeMounts(transaction, mounts, runnerId, clock.now()) }
+    },
   })
 }
 

@@ -4,8 +4,9 @@ import { readDisplayText } from '#src/control/display-text.ts'
 import { isTokenLike, looksLikeId } from '#src/control/id-like.ts'
 import { readDefinition } from '#src/control/images/source.ts'
 import { readServiceUrl } from '#src/control/service-url.ts'
+import { readMounts } from '#src/control/volumes/mounting.ts'
 import { Problem } from '#src/problems.ts'
-import type { Definition } from '#src/wire/runner-link.ts'
+import type { Definition, VolumeMount } from '#src/wire/runner-link.ts'
 import { askedOf } from '../record/columns.ts'
 import { type NetworkColumns, networkOfNew } from '../record/network-policy.ts'
 import type { CreateSandbox } from '../record/schemas.ts'
@@ -36,6 +37,8 @@ export type Wish = {
   autoDeleteInterval: number
   /** Lifetime in minutes. Undefined: the default of the region. */
   ttlMinutes: number | undefined
+  /** Volumes by id or name. */
+  volumes: VolumeMount[]
 }
 
 const isAsked = (value: unknown): boolean => {
@@ -46,7 +49,6 @@ const isAsked = (value: unknown): boolean => {
 const notBuilt = [
   'gpu',
   'gpuType',
-  'volumes',
   'linkedSandbox',
   'secrets',
   'outboundProxyUrl',
@@ -112,5 +114,6 @@ export const checkBody = (
     autoArchiveInterval: archive === 0 ? maxAutoArchiveInterval : Math.min(archive, maxAutoArchiveInterval),
     autoDeleteInterval: Math.max(body.autoDeleteInterval ?? -1, -1),
     ttlMinutes: body.ttlMinutes,
+    volumes: readMounts(body.volumes ?? []),
   }
 }

@@ -23,6 +23,7 @@ import { checkMade, untilMade } from '#src/control/snapshots/awaiting.ts'
 import { withSnapshots } from '#src/control/snapshots/bases.ts'
 import { findSnapshot, markUsed, type Snapshot, snapshotColumn } from '#src/control/snapshots/service.ts'
 import type { Piece, Sql, Transaction } from '#src/control/storage/database.ts'
+import { type HeldMounts, holdMounts, placeMounts } from '#src/control/volumes/mounting.ts'
 import { claimWarm, holdWarm } from '#src/control/warm-pools/claim.ts'
 import { noSnapshot, Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
@@ -72,6 +73,8 @@ type Plan = {
   size: Size
   ttlMinutes: number
   quota: Quota
+  /** Undefined: it mounts no volumes. */
+  mounts: HeldMounts | undefined
 }
 
 const smallest: Size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
@@ -112,6 +115,8 @@ const plan = async (
 ): Promise<Plan> => {
   const regionId = regionIdFor(organization, wish)
   const snapshot = wish.snapshot ?? parts.settings.defaultSnapshot
+  // Volumes are locked before runners, because their runner decides where the sandbox goes.
+  const mounts = await holdMounts(transaction, { organizationId: organization.id, regionId }, wish.volumes)
   // Locks are taken last, and are held no longer than necessary.
   const [region, quotaOf, , origin] = await Promise.all([
     getRegion(transaction, organization, regionId),
@@ -136,6 +141,7 @@ const plan = async (
     size,
     ttlMinutes: readTtl(wish.ttlMinutes, quota),
     quota,
+    mounts,
   }
 }
 
@@ -185,7 +191,7 @@ const write = async (
   planned: Plan,
 ): Promise<CreatedSandbox> => {
   const { organization, user } = actor
-  const { origin, regionId, otelEndpoint, size, ttlMinutes } = planned
+  const { origin, regionId, otelEndpoint, size, ttlMinutes, mounts } = planned
   const { options, clock } = parts
   const id = randomUUID()
   const now = clock.now()
@@ -214,11 +220,12 @@ const write = async (
     created_at: now,
   }
   const { warm, runners } = 'snapshot' in origin ? origin : {}
+  // A warm sandbox runs already, so nothing can be mounted in it.
   // If the warm sandbox's runner has no room for the requested size, the caller gets a new sandbox on another runner.
-  if (warm && runners && hasRoomOn(runners, warm.runner_id, size, options.overcommit)) {
+  if (mounts === undefined && warm && runners && hasRoomOn(runners, warm.runner_id, size, options.overcommit)) {
     return { row: await claimWarm(transaction, parts, warm, wanted, wish.name, by), from: 'started' }
   }
-  const place = { regionId, image: wanted.image, ...size }
+  const place = { regionId, image: wanted.image, volumes: mounts?.need, ...size }
   const runnerId = runners ? await pickRunner(transaction, runners, place, options.overcommit) : null
   const move = moveFrom(runners ? 'create' : 'build', null)
   const row = {
@@ -230,6 +237,7 @@ const write = async (
     version: 1,
     generation: 1,
     runner_id: runnerId,
+    ...(mounts && { volumes: runnerId ? await placeMounts(transaction, mounts, runnerId, now) : mounts.mounts }),
   }
   return { row: await insertSandbox(transaction, row, by), from: null }
 }

@@ -10,7 +10,7 @@ import { checkRoom } from '#src/control/runners/placement.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
-import { copiedOf, type NewSandbox } from '../record/columns.ts'
+import { copiedOf, type NewSandbox, type PlacedMount } from '../record/columns.ts'
 import { checkForkable, moveFrom } from '../record/lifecycle.ts'
 import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
 import type { ForkSandbox } from '../record/schemas.ts'
@@ -36,6 +36,12 @@ const checkParent = (parent: SandboxRow): void => {
 const earlier = (one: Date | null, other: Date | null): Date | null =>
   one === null || other === null ? (one ?? other) : one < other ? one : other
 
+const withoutNew = ({ placed, ...mount }: PlacedMount): PlacedMount => {
+  if (placed === undefined) return mount
+  const { isNew, ...rest } = placed
+  return { ...mount, placed: rest }
+}
+
 /** The columns of the child: those that a fork copies from its parent, and its own name and secrets. */
 const childOf = (
   parent: SandboxRow,
@@ -48,6 +54,8 @@ const childOf = (
   const move = moveFrom('fork', null)
   return {
     ...copiedOf(parent),
+    // The parent has run, so its volumes are made.
+    volumes: parent.volumes.map(withoutNew),
     id,
     name: name ?? id,
     state: move.through,

@@ -5,6 +5,7 @@ import { checkNotSuspended } from '#src/control/people/organization.ts'
 import { checkRoom, reserveRunner } from '#src/control/runners/placement.ts'
 import type { RunningOptions, RunningParts } from '#src/control/running.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
+import { holdMounts } from '#src/control/volumes/mounting.ts'
 import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
 import { getSandbox } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
@@ -12,15 +13,17 @@ import { waitWhile } from './wait.ts'
 
 /**
  * Finds a runner for an archived sandbox. The archive has all files of the sandbox, so the runner needs only the base
- * image.
+ * image, and the sandbox's volumes.
  */
 export const findRunnerForArchived = async (
   transaction: Transaction,
   sandbox: SandboxRow,
   { overcommit }: Pick<RunningOptions, 'overcommit'>,
 ): Promise<string> => {
+  const { organization_id: organizationId, region_id: regionId, volumes } = sandbox
+  const mounts = await holdMounts(transaction, { organizationId, regionId }, volumes)
   const image = await baseOf(transaction, sandbox.image)
-  const wanted = { regionId: sandbox.region_id, image, sandboxId: sandbox.id, ...sizeOf(sandbox) }
+  const wanted = { regionId, image, sandboxId: sandbox.id, volumes: mounts?.need, ...sizeOf(sandbox) }
   return await reserveRunner(transaction, wanted, overcommit)
 }
 

@@ -22,11 +22,31 @@ suite('the filter of arguments', () => {
   for (const [arch, calls] of [
     [
       'x64',
-      { read: 0, setsockopt: 54, socket: 41, mmap: 9, setpriority: 141, fsetxattr: 190, ppoll: 271, pselect6: 270 },
+      {
+        read: 0,
+        ioctl: 16,
+        setsockopt: 54,
+        socket: 41,
+        mmap: 9,
+        setpriority: 141,
+        fsetxattr: 190,
+        ppoll: 271,
+        pselect6: 270,
+      },
     ],
     [
       'arm64',
-      { read: 63, setsockopt: 208, socket: 198, mmap: 222, setpriority: 140, fsetxattr: 7, ppoll: 73, pselect6: 72 },
+      {
+        read: 63,
+        ioctl: 29,
+        setsockopt: 208,
+        socket: 198,
+        mmap: 222,
+        setpriority: 140,
+        fsetxattr: 7,
+        ppoll: 73,
+        pselect6: 72,
+      },
     ],
   ] as const)
     test(`forbidden arguments are refused, even with bits the kernel ignores; others pass: ${arch}`, () => {
@@ -60,6 +80,9 @@ suite('the filter of arguments', () => {
         [16, 3, 4],
       ] as const)
         expect(goesOn, 'socket', ...other)
+      const [ficlone, ficlonerange, tcgets] = [0x40049409, 0x4020940d, 0x5401]
+      for (const request of [ficlone, ficlonerange, tcgets]) expect(goesOn, 'ioctl', 3, request, 4)
+      for (const request of [0x5000940e, 0x50009401]) expect(25, 'ioctl', 3, request, 0)
       expect(12, 'mmap', 0, 4096, 3, 0x22 | huge)
       expect(goesOn, 'mmap', 0, 4096, 3, 0x22)
       expect(1, 'setpriority', 0, 1)

@@ -11,6 +11,7 @@ const errnos = {
   EPERM: 1,
   ENOMEM: 12,
   EINVAL: 22,
+  ENOTTY: 25,
   ENOSPC: 28,
   ENOPROTOOPT: 92,
   EPROTONOSUPPORT: 93,
@@ -134,6 +135,23 @@ export const reasons: readonly Reason[] = [
   },
   {
     reason:
+      'A volume is a directory of btrfs, which lets every user make subvolumes: those would be outside of the limit of the volume,' +
+      ' and it could not be removed. Only copies that share their bytes stay (FICLONE, FICLONERANGE). This is the answer of a' +
+      ' file system that is not btrfs.',
+    forbidden: [
+      {
+        calls: ['ioctl'],
+        when: [
+          { argument: 1, bits: 0xff00, is: 0x9400 },
+          { argument: 1, isNot: 0x40049409 },
+          { argument: 1, isNot: 0x4020940d },
+        ],
+        errno: errnos.ENOTTY,
+      },
+    ],
+  },
+  {
+    reason:
       'PID 1 is ours: by its limits or its turns a sandbox would end it, and look as if it was ended from outside.',
     forbidden: [
       {
@@ -172,6 +190,7 @@ export const forbiddenArguments: readonly Forbidden[] = reasons.flatMap(({ forbi
  */
 export const numbers: Record<string, { x64: number; arm64?: number }> = {
   fsetxattr: { x64: 190, arm64: 7 },
+  ioctl: { x64: 16, arm64: 29 },
   ioprio_set: { x64: 251, arm64: 30 },
   lsetxattr: { x64: 189, arm64: 6 },
   memfd_create: { x64: 319, arm64: 279 },

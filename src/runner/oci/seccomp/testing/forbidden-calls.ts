@@ -2,7 +2,7 @@
 // row of `reasons` that no call covers, and a missing row that would let a call through.
 import { constants } from 'node:os'
 
-const { EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSPC } = constants.errno
+const { EPERM, EAFNOSUPPORT, EPROTONOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSPC, ENOTTY } = constants.errno
 const ESOCKTNOSUPPORT = 94
 
 type ForbiddenCall = { name: string; call: string; given: readonly number[]; errno: number }
@@ -44,6 +44,16 @@ export const forbiddenCalls: readonly ForbiddenCall[] = [
   { ...call('mmap', ENOMEM, 0, 4096, 0, 0x40022, -1, 0), name: 'MAP_HUGETLB' },
   { ...call('memfd_create', EINVAL, 0, 4), name: 'MFD_HUGETLB' },
   { ...call('shmget', ENOMEM, 0, 4096, 0o5600), name: 'SHM_HUGETLB' },
+  ...(
+    [
+      ['BTRFS_IOC_SUBVOL_CREATE', 0x5000940e],
+      ['BTRFS_IOC_SUBVOL_CREATE_V2', 0x50009418],
+      ['BTRFS_IOC_SNAP_CREATE_V2', 0x50009417],
+      ['BTRFS_IOC_SNAP_DESTROY', 0x5000940f],
+      ['BTRFS_IOC_SUBVOL_SETFLAGS', 0x4008941a],
+      ['BTRFS_IOC_DEV_INFO', 0xd000941e],
+    ] as const
+  ).map(([name, request]) => ({ ...call('ioctl', ENOTTY, 3, request, 0), name })),
   ...['prlimit64', 'sched_setparam', 'sched_setscheduler', 'sched_setattr', 'sched_setaffinity'].map((each) => ({
     ...call(each, EPERM, 1, 0, 0, 0),
     name: `${each} of PID 1`,

@@ -1,5 +1,5 @@
-// Directories of a pool that are made, copied and removed as a whole: btrfs subvolumes, or plain directories without btrfs. A
-// volume with its final name is complete. The name of an unfinished volume begins with a dot, unlike any sandbox's name.
+// Directories of a pool that are made, copied and removed as a whole: btrfs subvolumes, or plain directories without btrfs. One
+// with its final name is complete. Names of unfinished ones begin with a dot, which no sandbox's name does.
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Batches, type Outcomes } from '#src/kit/batches.ts'
@@ -37,10 +37,10 @@ export type Changes = { change: Step[]; sync: Step[] }
 
 type Copy = { from: string; path: string; rename: Step } & Changes
 
-export class Volumes {
+export class Subvolumes {
   readonly #launcher: string
   readonly #directory: string
-  readonly #areSubvolumes: boolean
+  readonly areSubvolumes: boolean
   readonly #copies = new Batches<Copy>(mostAtOnce, (copies) => this.#snapshotAll(copies))
   readonly #settling = new Batches<void>(Number.POSITIVE_INFINITY, async (callers) => {
     await this.#settleNow()
@@ -50,12 +50,12 @@ export class Volumes {
   private constructor(launcher: string, directory: string, areSubvolumes: boolean) {
     this.#launcher = launcher
     this.#directory = directory
-    this.#areSubvolumes = areSubvolumes
+    this.areSubvolumes = areSubvolumes
   }
 
-  static async open(launcher: string, directory: string, areSubvolumes: boolean): Promise<Volumes> {
+  static async open(launcher: string, directory: string, areSubvolumes: boolean): Promise<Subvolumes> {
     await mkdir(directory, { recursive: true, mode: 0o700 })
-    return new Volumes(launcher, directory, areSubvolumes)
+    return new Subvolumes(launcher, directory, areSubvolumes)
   }
 
   /** Path of a volume. Throws for text that is not a plain name, because it could lead out of the directory. */
@@ -64,27 +64,27 @@ export class Volumes {
     return join(this.#directory, name)
   }
 
-  /** Lists all volumes, including unfinished and half-removed ones. */
+  /** Lists all of them, including unfinished and half-removed ones. */
   list() {
     return readdir(this.#directory)
   }
 
   stepToMake(name: string): Step {
     const path = this.pathOf(name)
-    return this.#areSubvolumes ? step.subvolume(path) : step.directory(path, 0, 0o700)
+    return this.areSubvolumes ? step.subvolume(path) : step.directory(path, 0, 0o700)
   }
 
   stepsToLimit(path: string, bytes: number): Step[] {
-    return this.#areSubvolumes ? [step.limit(path, bytes)] : []
+    return this.areSubvolumes ? [step.limit(path, bytes)] : []
   }
 
-  /** Copies the volume at `from`. The changes are made before the copy gets its name. Instant for subvolumes. */
+  /** Copies the directory at `from`. The changes are made before the copy gets its name. Instant for subvolumes. */
   async copy(from: string, name: string, changes: (path: string) => Changes): Promise<void> {
     const unfinished = `${coming}${name}`
     const path = this.pathOf(unfinished)
     const copy = { from, path, rename: step.rename(path, this.pathOf(name)), ...changes(path) }
     try {
-      await (this.#areSubvolumes ? this.#copies.run(copy) : this.#copyFiles(copy))
+      await (this.areSubvolumes ? this.#copies.run(copy) : this.#copyFiles(copy))
     } catch (error) {
       // On a full disk a copy succeeds but cannot be changed. If its removal fails too, the next opening of the pool removes it.
       await this.remove(unfinished).catch(() => {})
@@ -130,7 +130,7 @@ export class Volumes {
   }
 
   async #settleNow(): Promise<void> {
-    if (!this.#areSubvolumes)
+    if (!this.areSubvolumes)
       return void (await runCommand(['sync', '--file-system', this.#directory], { timeoutMs: settleTimeoutMs }))
     // A snapshot is durable once made, so only its name is synced here. The steps that change a copy sync what they write.
     await runSteps(this.#launcher, [step.sync(this.#directory)])
@@ -138,23 +138,23 @@ export class Volumes {
 
   /** Bytes of a volume, as its disk limit counts them; undefined if the kernel does not count them. */
   async sizeOf(name: string): Promise<number | undefined> {
-    if (!this.#areSubvolumes) return undefined
+    if (!this.areSubvolumes) return undefined
     const path = this.pathOf(name)
     const table = await runCommand(['btrfs', 'qgroup', 'show', '--raw', '-f', path]).catch(() => '')
     const referenced = /^\d+\/\d+\s+(\d+)\s/m.exec(table)?.[1]
     return referenced === undefined ? undefined : Number(referenced)
   }
 
-  /** Bytes of all volumes, by one process. Empty if the kernel does not count them or does not report their names. */
+  /** Bytes of all of them, by one process. Empty if the kernel does not count them or does not report their names. */
   async sizes(): Promise<ReadonlyMap<string, number>> {
-    if (!this.#areSubvolumes) return new Map()
+    if (!this.areSubvolumes) return new Map()
     const table = await runCommand(['btrfs', 'qgroup', 'show', '--raw', this.#directory]).catch(() => '')
     return parseSizes(table, basename(this.#directory))
   }
 
-  /** Removes a volume. Atomic, even if killed. No error if it does not exist. */
+  /** Removes one by name. Atomic, even if killed. No error if it does not exist. */
   async remove(name: string): Promise<void> {
-    if (this.#areSubvolumes) return runSteps(this.#launcher, [step.deleteSubvolume(this.pathOf(name))])
+    if (this.areSubvolumes) return runSteps(this.#launcher, [step.deleteSubvolume(this.pathOf(name))])
     const going = this.pathOf(`${leaving}${name.replace(leaving, '')}`)
     try {
       if (!name.startsWith(leaving)) await rename(this.pathOf(name), going)

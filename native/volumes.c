@@ -1,0 +1,47 @@
+// The step of a start that shows a sandbox a volume, which other sandboxes may be changing at the same time.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "launch.h"
+
+// Sandboxes can make links in a volume, but no path in it leads out of it, or over a link.
+static int open_below(int directory, const char *name) {
+  struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+                         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV};
+  return (int)syscall(SYS_openat2, directory, name, &how, sizeof how);
+}
+
+// Gives a new directory to the sandboxes' root and lets all their users write. The owner changes last: a directory of the host's
+// root is an unfinished one, because no sandbox can make such a directory.
+static void finish_directory(int directory, uid_t owner, const char *about) {
+  struct stat found;
+  if (fstat(directory, &found) < 0) fail(about);
+  if (found.st_uid != 0) return;
+  if (fchmod(directory, 0777) < 0 || fchown(directory, owner, owner) < 0) fail(about);
+}
+
+// volume FROM SUBPATH OWNER TO: mounts a volume, or a directory of it, which is made if it is missing. Owners are mapped if `ids`
+// said how. No device in the volume works, and no set-id bit.
+void mount_volume(char **arg) {
+  uid_t owner = (uid_t)number(arg[2], 10);
+  int directory = open(arg[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (directory < 0) fail("the volume");
+  finish_directory(directory, owner, "the volume");
+  char *rest = NULL;
+  for (char *name = strtok_r(arg[1], "/", &rest); name; name = strtok_r(NULL, "/", &rest)) {
+    if (mkdirat(directory, name, 0700) < 0 && errno != EEXIST) fail(name);
+    int below = open_below(directory, name);
+    if (below < 0) fail(name);
+    finish_directory(below, owner, name);
+    close(directory);
+    directory = below;
+  }
+  show_directory(directory, arg[3]);
+  close(directory);
+}

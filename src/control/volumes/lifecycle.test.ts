@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { movesOn, namedStates, volumeEvents, volumeMoves, volumeStates } from './lifecycle.ts'
+
+suite('the life of a volume', () => {
+  test('every state can be reached, and every event has a move', () => {
+    assert.deepEqual(new Set(volumeMoves.map(([, , to]) => to)), new Set(volumeStates))
+    assert.deepEqual(new Set(volumeMoves.map(([on]) => on)), new Set(volumeEvents))
+  })
+
+  test('an event has at most one move from a state', () => {
+    const pairs = volumeMoves.map(([on, from]) => `${on} ${from}`)
+    assert.deepEqual(pairs, [...new Set(pairs)])
+  })
+
+  test('a deleted volume never changes again', () => {
+    assert.deepEqual(
+      volumeMoves.filter(([, from]) => (from as string | null) === 'deleted'),
+      [],
+    )
+  })
+
+  test('a volume that is being deleted ends deleted, whatever happens to its runner', () => {
+    const ends = [...movesOn('remove'), ...movesOn('lose-runner')].filter(({ from }) => from === 'pending_delete')
+    assert.deepEqual(new Set(ends.map(({ to }) => to)), new Set(['deleted']))
+  })
+
+  test('a volume has its name until its deletion is requested', () => {
+    assert.deepEqual(namedStates, ['ready', 'error'])
+  })
+})

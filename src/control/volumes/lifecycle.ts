@@ -1,0 +1,38 @@
+// The whole life of a volume. Moves that are not in this table cannot happen. Only `store.ts` writes the state.
+
+export const volumeStates = ['ready', 'error', 'pending_delete', 'deleted'] as const
+
+export type VolumeState = (typeof volumeStates)[number]
+
+export const volumeEvents = ['create', 'delete', 'drop', 'remove', 'lose-runner'] as const
+
+export type VolumeEvent = (typeof volumeEvents)[number]
+
+type MoveRow = readonly [on: VolumeEvent, from: VolumeState | null, to: VolumeState]
+
+/** A row per event and state; `null` means that the volume does not exist. Without a row, the event changes nothing. */
+export const volumeMoves = [
+  // on      from    to
+  // A runner makes the volume when a sandbox mounts it for the first time, so there is nothing to wait for.
+  ['create', null, 'ready'],
+  // Something may be on a runner, which must remove it.
+  ['delete', 'ready', 'pending_delete'],
+  ['delete', 'error', 'pending_delete'],
+  // Nothing is on any runner: the volume was never mounted, or its runner is gone.
+  ['drop', 'ready', 'deleted'],
+  ['drop', 'error', 'deleted'],
+  // A runner reports that it has nothing of the volume.
+  ['remove', 'pending_delete', 'deleted'],
+  // The runner of the volume is out of service for good.
+  ['lose-runner', 'ready', 'error'],
+  ['lose-runner', 'pending_delete', 'deleted'],
+] as const satisfies readonly MoveRow[]
+
+const rows: readonly MoveRow[] = volumeMoves
+
+/** All moves of an event that change a volume. */
+export const movesOn = (on: Exclude<VolumeEvent, 'create'>): { from: VolumeState; to: VolumeState }[] =>
+  rows.flatMap(([event, from, to]) => (event === on && from !== null ? [{ from, to }] : []))
+
+/** States in which the volume has its name, can be found by it and can be deleted. */
+export const namedStates = movesOn('delete').map(({ from }) => from)

@@ -1,0 +1,62 @@
+// Where in a sandbox a volume may be mounted, and which part of the volume. Pure, so that every trick can be tried.
+import { Problem } from '#src/problems.ts'
+import type { VolumeMount } from '#src/wire/runner-link.ts'
+
+/** Mounted by the platform itself, or needed by every program of the sandbox. */
+const reserved = ['/proc', '/sys', '/dev', '/boot', '/etc', '/bin', '/sbin', '/lib', '/lib64']
+
+const isBelow = (path: string, above: string) => path === above || path.startsWith(`${above}/`)
+
+/** Whether the parts between slashes are names, and none of them leads elsewhere. */
+const arePlain = (parts: readonly string[]) =>
+  parts.every((part) => part !== '' && part !== '.' && part !== '..' && Buffer.byteLength(part) <= 255)
+
+const checkText = (field: string, text: string) => {
+  if (/\p{Cc}|\p{Cs}/u.test(text)) throw new Problem('bad_request', `${field} must not contain control characters`)
+}
+
+/** A slash at the end is accepted, as by most tools. */
+const readMountPath = (given: string): string => {
+  const refuse = (why: string) => new Problem('bad_request', `volumes: mountPath ${why}`)
+  checkText('volumes: mountPath', given)
+  if (!given.startsWith('/')) throw refuse('must be an absolute path')
+  const path = given.replace(/\/$/, '')
+  if (path === '') throw refuse('must not be /')
+  if (!arePlain(path.slice(1).split('/'))) throw refuse('must not have empty parts, . or ..')
+  const above = reserved.find((each) => isBelow(path, each))
+  if (above !== undefined) throw refuse(`must not be in ${above}`)
+  return path
+}
+
+const readSubpath = (given: string): string => {
+  checkText('volumes: subpath', given)
+  const path = given.replace(/\/$/, '')
+  if (path.startsWith('/')) throw new Problem('bad_request', 'volumes: subpath must be relative to the volume')
+  if (!arePlain(path.split('/')))
+    throw new Problem('bad_request', 'volumes: subpath must not have empty parts, . or ..')
+  return path
+}
+
+type GivenMount = { volumeId: string; mountPath: string; subpath?: string | null | undefined }
+
+/**
+ * Checks the mounts of a new sandbox. None may lie inside another: in a volume that several sandboxes share, the others could
+ * replace the inner directory by a link and so choose where the second volume is mounted.
+ */
+export const readMounts = (given: readonly GivenMount[]): VolumeMount[] => {
+  const mounts = given.map(({ volumeId, mountPath, subpath }): VolumeMount => {
+    if (volumeId === '') throw new Problem('bad_request', 'volumes: volumeId must not be empty')
+    return {
+      volumeId,
+      mountPath: readMountPath(mountPath),
+      ...(subpath ? { subpath: readSubpath(subpath) } : {}),
+    }
+  })
+  for (const [at, { mountPath }] of mounts.entries())
+    for (const { mountPath: other } of mounts.slice(0, at)) {
+      if (mountPath === other) throw new Problem('bad_request', `volumes: two have the mountPath ${mountPath}`)
+      if (isBelow(mountPath, other) || isBelow(other, mountPath))
+        throw new Problem('bad_request', `volumes: ${mountPath} and ${other} lie inside each other`)
+    }
+  return mounts
+}

@@ -1,0 +1,250 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { organizations } from '#test/control/people.ts'
+import { connectRunner, type RunnerOptions, untilState } from '#test/control/simulated-runner.ts'
+
+const waiting = { sandboxes: { createWaitSeconds: 20 } }
+
+const makeVolume = async (app: TestControl, name: string): Promise<string> =>
+  (await app.as('owner').post('/volumes', { name })).body.id
+
+const mounting = (...names: string[]) => ({
+  volumes: names.map((volumeId) => ({ volumeId, mountPath: `/${volumeId}` })),
+})
+
+const create = (app: TestControl, body: object) => app.as('owner').post('/sandbox', body)
+
+/** Adds a runner of the given name and connects it. */
+const addRunner = async (app: TestControl, id: string, options: RunnerOptions = {}) => {
+  const { apiKey: token } = (await app.as('admin').post('/runners', { name: id })).body
+  return await connectRunner(app, { ...options, token })
+}
+
+suite('POST /sandbox with volumes', () => {
+  test('200 answers the volumes by id, and the runner is told where they belong, and to make them once', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await makeVolume(app, 'data')
+    const volumes = [
+      { volumeId: 'data', mountPath: '/data/', subpath: 'a/b' },
+      { volumeId: id, mountPath: '/all' },
+    ]
+    const made = await create(app, { volumes })
+    assert.equal(made.status, 200, made.text)
+    const shown = [
+      { volumeId: id, mountPath: '/data', subpath: 'a/b' },
+      { volumeId: id, mountPath: '/all' },
+    ]
+    assert.deepEqual(made.body.volumes, shown)
+    assert.deepEqual((await app.as('owner').get(`/sandbox/${made.body.id}`)).body.volumes, shown)
+    const where = { driver: 'disk', sizeGiB: 10 }
+    const assigned = shown.map((mount) => ({ ...mount, ...where, isNew: true }))
+    assert.deepEqual(runner.asked[0]?.volumes, assigned)
+    const next = await create(app, { volumes })
+    assert.deepEqual(
+      runner.asked.find(({ sandboxId }) => sandboxId === next.body.id)?.volumes,
+      shown.map((mount) => ({ ...mount, ...where })),
+    )
+    await app.as('owner').post(`/sandbox/${made.body.id}/stop`)
+    await untilState(app, made.body.id, 'stopped')
+    await app.as('owner').post(`/sandbox/${made.body.id}/start`)
+    const again = await runner.untilAsked(({ sandboxId, generation }) => sandboxId === made.body.id && generation === 3)
+    assert.deepEqual(
+      again.volumes,
+      shown.map((mount) => ({ ...mount, ...where })),
+    )
+    assert.notEqual((await app.as('owner').get(`/volumes/${id}`)).body.lastUsedAt, null)
+  })
+
+  test('a fork mounts the volumes of its parent; a sandbox of a snapshot mounts none', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    await makeVolume(app, 'data')
+    const parent = (await create(app, mounting('data'))).body
+    const child = (await app.as('owner').post(`/sandbox/${parent.id}/fork`, {})).body
+    assert.deepEqual(child.volumes, parent.volumes)
+    const asked = await runner.untilAsked(({ sandboxId }) => sandboxId === child.id)
+    assert.deepEqual(
+      asked.volumes?.map(({ isNew }) => isNew),
+      [undefined],
+    )
+    runner.behaveWithImages(() => 'do')
+    await app.as('owner').post(`/sandbox/${parent.id}/snapshot`, { name: 'kept' })
+    await untilState(app, parent.id, 'started')
+    assert.deepEqual((await create(app, { snapshot: 'kept' })).body.volumes, [])
+  })
+
+  test('404 for a volume that is not there or another organization’s, and nothing is created', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    const id = await makeVolume(app, 'data')
+    const body = mounting('data')
+    assert.equal((await app.as('stranger').post('/sandbox', body)).status, 404)
+    assert.equal(
+      (await app.as('stranger').post('/sandbox', { volumes: [{ volumeId: id, mountPath: '/d' }] })).status,
+      404,
+    )
+    assert.equal((await create(app, mounting('data', 'none'))).status, 404)
+    assert.equal((await create(app, { volumes: null })).status, 200)
+    assert.equal(runner.asked.length, 1)
+  })
+
+  test('a sandbox goes where its volumes are, even if another runner has more room', async () => {
+    await using app = await startControl(waiting)
+    await using _small = await connectRunner(app, { capabilities: { cpu: 1 } })
+    await makeVolume(app, 'data')
+    const first = (await create(app, mounting('data'))).body
+    await using large = await addRunner(app, 'large', { capabilities: { cpu: 64 } })
+    assert.equal((await create(app, {})).body.runnerId, 'large')
+    const second = (await create(app, mounting('data'))).body
+    assert.deepEqual([first.runnerId, second.runnerId], ['local', 'local'])
+    await makeVolume(app, 'other')
+    // A new volume goes to the runner that a volume of the same sandbox is on.
+    assert.equal((await create(app, mounting('other', 'data'))).body.runnerId, 'local')
+    await makeVolume(app, 'third')
+    assert.equal((await create(app, mounting('third'))).body.runnerId, 'large')
+    const apart = await create(app, mounting('data', 'third'))
+    assert.deepEqual([apart.status, apart.body.code], [400, 'BAD_REQUEST'])
+    assert.match(apart.body.message, /different runners/)
+    await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })
+    const drained = await create(app, mounting('data'))
+    assert.deepEqual([drained.status, drained.body.code], [503, 'SERVICE_UNAVAILABLE'])
+    assert.match(drained.body.message, /The volume "data" is on the runner "local"/)
+    assert.equal(large.asked.length, 2)
+  })
+
+  test('503 names the runner of a volume that has no room for the sandbox', async () => {
+    await using app = await startControl({
+      sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
+    })
+    await using _runner = await connectRunner(app, { capabilities: { cpu: 2, diskGiB: 100 } })
+    await makeVolume(app, 'data')
+    assert.equal((await create(app, mounting('data'))).status, 200)
+    await using _other = await addRunner(app, 'other', { capabilities: { cpu: 64 } })
+    const reply = await create(app, { ...mounting('data'), cpu: 2 })
+    assert.equal(reply.status, 503)
+    assert.match(reply.body.message, /The runner "local", which has the volume "data", has no room/)
+  })
+
+  test('volumes take room on the disk of their runner, the one that is being made included', async () => {
+    await using app = await startControl({
+      sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 9, memory: 9, disk: 1 } },
+    })
+    await using _runner = await connectRunner(app, { capabilities: { diskGiB: 26 } })
+    await makeVolume(app, 'one')
+    await makeVolume(app, 'two')
+    assert.equal((await create(app, mounting('one'))).status, 200)
+    assert.equal((await create(app, mounting('two'))).status, 200)
+    assert.equal((await create(app, {})).status, 503)
+  })
+
+  test('503 where no runner can mount volumes', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app, { capabilities: { volumes: undefined as never } })
+    await makeVolume(app, 'data')
+    const reply = await create(app, mounting('data'))
+    assert.equal(reply.status, 503)
+    assert.match(reply.body.message, /can mount the volume "data"/)
+  })
+
+  test('a volume in the operator’s directory is on every runner that mounts it, and any of these removes it', async () => {
+    await using app = await startControl(waiting)
+    await using _plain = await connectRunner(app, { capabilities: { cpu: 64 } })
+    await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })
+    const capabilities = { volumes: 'directory' } as const
+    await using one = await addRunner(app, 'one', { capabilities })
+    const id = await makeVolume(app, 'data')
+    const first = (await create(app, mounting('data'))).body
+    assert.equal(first.runnerId, 'one')
+    assert.deepEqual(
+      one.asked[0]?.volumes?.map(({ driver }) => driver),
+      ['directory'],
+    )
+    await using two = await addRunner(app, 'two', { capabilities: { ...capabilities, cpu: 64 } })
+    await app.as('admin').patch('/runners/local/scheduling', { unschedulable: false })
+    const second = (await create(app, mounting('data'))).body
+    assert.equal(second.runnerId, 'two')
+    for (const box of [first, second]) {
+      await app.as('owner').delete(`/sandbox/${box.id}`)
+      await untilState(app, box.id, 'destroyed')
+    }
+    assert.equal((await app.as('owner').delete(`/volumes/${id}`)).status, 200)
+    two.say({ type: 'volume', report: { volumeId: id, state: 'absent' } })
+    while ((await app.as('owner').get(`/volumes/${id}`)).status === 200)
+      await new Promise((resolve) => setTimeout(resolve, 10))
+  })
+
+  test('an archived sandbox comes back only where its volumes are', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    await makeVolume(app, 'data')
+    const { id } = (await create(app, mounting('data'))).body
+    await app.as('owner').post(`/sandbox/${id}/stop`)
+    await untilState(app, id, 'stopped')
+    await app.as('owner').post(`/sandbox/${id}/archive`)
+    await untilState(app, id, 'archived')
+    await using _other = await addRunner(app, 'other', { capabilities: { cpu: 64 } })
+    await app.as('owner').post(`/sandbox/${id}/start`)
+    await untilState(app, id, 'started')
+    const { body } = await app.as('owner').get(`/sandbox/${id}`)
+    assert.equal(body.runnerId, 'local')
+    assert.deepEqual(
+      runner.asked.at(-1)?.volumes?.map(({ isNew }) => isNew),
+      [undefined],
+    )
+  })
+
+  test('a create and a delete at the same moment: the sandbox has its volume, or the volume is deleted', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    for (let round = 0; round < 5; round++) {
+      const id = await makeVolume(app, `data-${round}`)
+      const body = { volumes: [{ volumeId: id, mountPath: '/data' }] }
+      const [made, deleted] = await Promise.all([create(app, body), app.as('owner').delete(`/volumes/${id}`)])
+      const isKept = (await app.as('owner').get(`/volumes/${id}`)).body.state === 'ready'
+      assert.deepEqual([made.status, deleted.status], isKept ? [200, 409] : [404, 200])
+    }
+  })
+
+  test('a volume is lost with its runner, and says so; one that was to be deleted is deleted', async () => {
+    await using app = await startControl(waiting)
+    await using _local = await connectRunner(app, { images: [] })
+    await using _far = await addRunner(app, 'far')
+    const id = await makeVolume(app, 'data')
+    const box = (await create(app, mounting('data'))).body
+    assert.equal(box.runnerId, 'far')
+    await app.as('owner').delete(`/sandbox/${box.id}`)
+    await untilState(app, box.id, 'destroyed')
+    assert.equal((await app.as('admin').delete('/runners/far')).status, 409)
+    assert.equal((await app.as('admin').delete('/runners/far?force=true')).status, 204)
+    const lost = (await app.as('owner').get(`/volumes/${id}`)).body
+    assert.deepEqual([lost.state, lost.errorReason], ['error', 'The runner that had it was taken out of service.'])
+    assert.equal((await create(app, mounting('data'))).status, 400)
+    assert.equal((await app.as('owner').delete(`/volumes/${id}`)).status, 200)
+    assert.equal((await app.as('owner').get(`/volumes/${id}`)).status, 404)
+  })
+
+  test('a deleted organization is kept until its runner has removed its volumes', async () => {
+    await using app = await startControl(waiting)
+    await using runner = await connectRunner(app)
+    await makeVolume(app, 'unused')
+    const id = await makeVolume(app, 'data')
+    const box = (await create(app, mounting('data'))).body
+    assert.equal((await app.asUser('owner').delete(`/organizations/${organizations.ours}`)).status, 204)
+    await app.sweep()
+    await untilState(app, box.id, 'destroyed')
+    await app.sweep()
+    const rows = async () =>
+      (await app.database.sql`select id, state from volumes where state <> 'deleted'`).map((row) => ({ ...row }))
+    assert.deepEqual(await rows(), [{ id, state: 'pending_delete' }])
+    runner.say({ type: 'volume', report: { volumeId: id, state: 'absent' } })
+    while ((await rows()).length > 0) await new Promise((resolve) => setTimeout(resolve, 10))
+    app.clock.advance({ minutes: 6 })
+    await app.sweep()
+    assert.deepEqual(
+      [...(await app.database.sql`select 1 from deleted_organizations union all select 1 from volumes`)],
+      [],
+    )
+  })
+})

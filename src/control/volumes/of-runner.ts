@@ -1,0 +1,60 @@
+// What runners hear of volumes, and report. Runners make volumes when a sandbox mounts them, and hear here which to remove.
+import { listRemovers } from '#src/control/runners/service.ts'
+import type { RunningParts } from '#src/control/running.ts'
+import type { Sql, Transaction } from '#src/control/storage/database.ts'
+import type { VolumeAssignment, VolumeReport } from '#src/wire/runner-link.ts'
+import { moveVolumes, type VolumeRow } from './store.ts'
+
+export { holdVolumesOn } from './store.ts'
+
+type Runner = { id: string; regionId: string }
+
+/** Most removals in one list. The list is read again while something is left. */
+const mostListed = 1000
+
+const isOfRunner = (sql: Sql, runner: Runner) => sql`
+  ((driver = 'disk' and runner_id = ${runner.id}) or (driver = 'directory' and region_id = ${runner.regionId}))`
+
+/** The volumes that the runner should remove, those that have waited longest first. */
+export const listForRunner = async (
+  { database: { sql } }: Pick<RunningParts, 'database'>,
+  runner: Runner,
+): Promise<VolumeAssignment[]> => {
+  const rows = await sql<VolumeRow[]>`
+    select * from volumes where state = 'pending_delete' and ${isOfRunner(sql, runner)}
+    order by updated_at limit ${mostListed}`
+  return rows.flatMap(asAssignment)
+}
+
+const asAssignment = ({ id, driver }: VolumeRow): VolumeAssignment[] =>
+  driver === null ? [] : [{ volumeId: id, driver, target: 'absent' }]
+
+/** Tells a runner that is linked to this process. Others find it in their list. */
+export const pushRemoval = async ({ database, links, log }: RunningParts, volume: VolumeRow): Promise<void> => {
+  if (volume.state !== 'pending_delete') return
+  try {
+    const runners = volume.runner_id === null ? await listRemovers(database.sql, volume.region_id) : [volume.runner_id]
+    const runnerId = runners.find((id) => links.has(id))
+    if (runnerId === undefined) return
+    for (const assignment of asAssignment(volume)) links.say(runnerId, { type: 'volume', assignment })
+  } catch (error) {
+    log.warn({ err: error, volumeId: volume.id }, 'a removal could not be pushed; the runner finds it in its list')
+  }
+}
+
+/** Applies a report. A report about a volume that is not this runner's, or not to be removed, changes nothing. */
+export const applyVolumeReport = async (
+  { database, clock }: Pick<RunningParts, 'database' | 'clock'>,
+  runner: Runner,
+  { volumeId }: VolumeReport,
+): Promise<void> => {
+  const { sql } = database
+  await moveVolumes(sql, 'remove', sql`id = ${volumeId} and ${isOfRunner(sql, runner)}`, { now: clock.now() })
+}
+
+/** The files of these volumes are lost with their runner. */
+export const loseVolumesOf = async (transaction: Transaction, runnerId: string, now: Date): Promise<void> => {
+  const reason = 'The runner that had it was taken out of service.'
+  await moveVolumes(transaction, 'lose-runner', transaction`runner_id = ${runnerId}`, { now, reason })
+  await transaction`update volumes set runner_id = null where runner_id = ${runnerId}`
+}

@@ -1,0 +1,54 @@
+// `/volumes`.
+import Type from 'typebox'
+import { type ControlRoute, route } from '../auth/route.ts'
+import type { RunningParts } from '../running.ts'
+import { CreateVolume, Volume, VolumeId, VolumeName, VolumesQuery } from './schemas.ts'
+import { createVolume, deleteVolume, viewVolume, viewVolumeByName, viewVolumes } from './service.ts'
+
+export const volumeRoutes = (parts: RunningParts): ControlRoute[] => [
+  route({
+    method: 'GET',
+    path: '/volumes',
+    needs: 'read:volumes',
+    summary: 'The volumes of the organization, the newest first.',
+    query: VolumesQuery,
+    replies: { 200: Type.Array(Volume) },
+    run: ({ organization, query }) => viewVolumes(parts, organization.id, query.includeDeleted),
+  }),
+  route({
+    method: 'POST',
+    path: '/volumes',
+    needs: 'write:volumes',
+    summary: 'Makes a volume, which sandboxes can mount at once.',
+    body: CreateVolume,
+    replies: { 200: Volume },
+    run: ({ body, ...actor }) => createVolume(parts, actor, body),
+  }),
+  route({
+    method: 'GET',
+    path: '/volumes/:volumeId',
+    needs: 'read:volumes',
+    summary: 'One volume.',
+    params: VolumeId,
+    replies: { 200: Volume },
+    run: ({ organization, params }) => viewVolume(parts, organization.id, params.volumeId),
+  }),
+  route({
+    method: 'DELETE',
+    path: '/volumes/:volumeId',
+    needs: 'delete:volumes',
+    summary: 'Deletes a volume with its files, unless a sandbox mounts it.',
+    params: VolumeId,
+    replies: { 200: null },
+    run: ({ params, ...actor }) => deleteVolume(parts, actor, params.volumeId),
+  }),
+  route({
+    method: 'GET',
+    path: '/volumes/by-name/:volumeName',
+    needs: 'read:volumes',
+    summary: 'The volume of this name.',
+    params: VolumeName,
+    replies: { 200: Volume },
+    run: ({ organization, params }) => viewVolumeByName(parts, organization.id, params.volumeName),
+  }),
+]

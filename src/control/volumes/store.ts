@@ -1,0 +1,161 @@
+// The SQL of volumes.
+import { isDuplicate, type Piece, type Sql, type Transaction } from '#src/control/storage/database.ts'
+import { Problem } from '#src/problems.ts'
+import type { VolumeDriver } from '#src/wire/runner-link.ts'
+import { movesOn, namedStates, type VolumeEvent, type VolumeState } from './lifecycle.ts'
+
+export type VolumeRow = {
+  id: string
+  organization_id: string
+  name: string
+  state: VolumeState
+  error_reason: string | null
+  size_gib: number
+  /** Null until a sandbox mounts the volume for the first time; the region likewise. */
+  driver: VolumeDriver | null
+  region_id: string | null
+  /** The runner that has the files. Null for the driver `directory`, which every runner of the region reaches. */
+  runner_id: string | null
+  is_made: boolean
+  created_at: Date
+  updated_at: Date
+  last_used_at: Date | null
+}
+
+/** Inserts a volume. A name that is taken is a 409; the unique index decides. */
+export const insertVolume = async (
+  transaction: Transaction,
+  volume: Pick<VolumeRow, 'id' | 'organization_id' | 'name' | 'size_gib'>,
+  now: Date,
+): Promise<VolumeRow> => {
+  const columns = { ...volume, state: 'ready', created_at: now, updated_at: now }
+  try {
+    const [row] = await transaction<VolumeRow[]>`insert into volumes ${transaction(columns)} returning *`
+    return row as VolumeRow
+  } catch (error) {
+    if (!isDuplicate(error)) throw error
+    throw new Problem('already_exists', `There is a volume named "${volume.name}" already.`, { cause: error })
+  }
+}
+
+/** Most volumes in one answer. The quota of an organization is far below. */
+const mostListed = 10_000
+
+/** Lists the newest first. */
+export const listVolumes = (sql: Sql, organizationId: string, includeDeleted: boolean): Promise<VolumeRow[]> =>
+  sql<VolumeRow[]>`
+    select * from volumes
+    where organization_id = ${organizationId} and (${includeDeleted} or state <> 'deleted')
+    order by created_at desc, id limit ${mostListed}`
+
+export const findVolume = async (sql: Sql, organizationId: string, id: string): Promise<VolumeRow | undefined> => {
+  const [row] = await sql<VolumeRow[]>`
+    select * from volumes where organization_id = ${organizationId} and id = ${id} and state <> 'deleted'`
+  return row
+}
+
+export const findVolumeByName = async (
+  sql: Sql,
+  organizationId: string,
+  name: string,
+): Promise<VolumeRow | undefined> => {
+  const [row] = await sql<VolumeRow[]>`
+    select * from volumes
+    where organization_id = ${organizationId} and name = ${name} and state in ${sql(namedStates)}`
+  return row
+}
+
+/** Locks the volumes that are called so, by id or by name, in the order of ids, so that two transactions cannot deadlock. */
+export const holdVolumes = (
+  transaction: Transaction,
+  organizationId: string,
+  idsOrNames: readonly string[],
+): Promise<VolumeRow[]> =>
+  transaction<VolumeRow[]>`
+    select * from volumes
+    where organization_id = ${organizationId} and state <> 'deleted'
+      and (id = any(${idsOrNames as string[]}) or (name = any(${idsOrNames as string[]}) and state in ${transaction(namedStates)}))
+    order by id for no key update`
+
+/** Locks the volumes whose files are on the runner. */
+export const holdVolumesOn = async (transaction: Transaction, runnerId: string): Promise<number> => {
+  const { count } = await transaction`
+    select from volumes where runner_id = ${runnerId} and state <> 'deleted' order by id for no key update`
+  return count
+}
+
+/**
+ * Records where the volumes are that a sandbox on this runner mounts. A volume that was never mounted before gets the driver
+ * that the runner has for new ones; others stay where they are.
+ */
+export const putOnRunner = (
+  transaction: Transaction,
+  ids: readonly string[],
+  runnerId: string,
+  now: Date,
+): Promise<VolumeRow[]> =>
+  transaction<VolumeRow[]>`
+    update volumes set last_used_at = ${now},
+      driver = coalesce(volumes.driver, runners.volumes),
+      region_id = coalesce(volumes.region_id, runners.region_id),
+      runner_id = case when volumes.driver is null and runners.volumes = 'disk' then runners.id else volumes.runner_id end
+    from runners where runners.id = ${runnerId} and volumes.id = any(${ids as string[]})
+    returning volumes.*`
+
+/** Applies the event to the volumes that `which` selects, if their state has a move for it. Returns the moved volumes. */
+export const moveVolumes = (
+  sql: Sql,
+  on: Exclude<VolumeEvent, 'create'>,
+  which: Piece,
+  { now, reason }: { now: Date; reason?: string },
+): Promise<VolumeRow[]> => {
+  const moves = movesOn(on)
+  return sql<VolumeRow[]>`
+    update volumes set state = case state ${moves.map(({ from, to }) => sql`when ${from} then ${to}`)} end,
+      error_reason = ${reason ?? null}, updated_at = ${now}
+    where state in ${sql(moves.map(({ from }) => from))} and (${which})
+    returning *`
+}
+
+/** A condition: nothing of the volume can be on any runner. */
+export const isNowhere = (sql: Sql): Piece => sql`(driver is null or (driver = 'disk' and runner_id is null))`
+
+/** A condition: no sandbox mounts the volume, and no runner may still have one that did. */
+export const isUnmounted = (sql: Sql): Piece => sql`
+  not exists (
+    select from sandboxes
+    where sandboxes.organization_id = volumes.organization_id and sandboxes.volumes <> '[]' and gone_at is null
+      and sandboxes.volumes @> jsonb_build_array(jsonb_build_object('volumeId', volumes.id)))`
+
+/** A sandbox that mounts the volume, or that its runner has not yet reported as gone. */
+export const findMounting = async (
+  sql: Sql,
+  { organization_id, id }: VolumeRow,
+): Promise<{ name: string; isDestroyed: boolean } | undefined> => {
+  const [row] = await sql<{ name: string; isDestroyed: boolean }[]>`
+    select name, desired_state = 'destroyed' as "isDestroyed" from sandboxes
+    where organization_id = ${organization_id} and volumes <> '[]' and gone_at is null
+      and volumes @> ${sql.json([{ volumeId: id }])}
+    order by "isDestroyed", created_at limit 1`
+  return row
+}
+
+/** Deletes the rows of volumes that were deleted before `before`. */
+export const forgetDeleted = async (sql: Sql, before: Date): Promise<void> => {
+  await sql`delete from volumes where state = 'deleted' and updated_at < ${before}`
+}
+
+export const forgetVolumesOf = async (transaction: Transaction, organizationId: string): Promise<void> => {
+  await transaction`delete from volumes where organization_id = ${organizationId}`
+}
+
+export const hasVolumesIn = async (sql: Sql, regionId: string): Promise<boolean> => {
+  const [row] = await sql`
+    select 1 from volumes where region_id = ${regionId} and state in ${sql(namedStates)} limit 1`
+  return row !== undefined
+}
+
+/** Deletes the rows of volumes in a region that is being deleted. No runner is left that could report anything. */
+export const forgetVolumesIn = async (transaction: Transaction, regionId: string): Promise<void> => {
+  await transaction`delete from volumes where region_id = ${regionId}`
+}
