@@ -4,7 +4,7 @@ import type { Batch } from './test-batches.ts'
 
 export type Queue = Batch[]
 
-/** The queues of each lane. */
+/** For each lane, its queues in order of preference. */
 export type Lanes = readonly (readonly Queue[])[]
 
 /** Runs all batches. Each batch is in one queue, which several lanes may share. */

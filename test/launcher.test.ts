@@ -121,7 +121,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.equal(checkout.installs, 5)
   })
 
-  test('packages of the tests are installed by `test` only, and stay from then on', async () => {
+  test('only `alcove test` installs the packages of the tests, and they stay afterwards', async () => {
     using checkout = new Checkout()
     checkout.lock('first')
     const leftOut = () => checkout.calls.map((call) => call.includes('--omit=dev'))

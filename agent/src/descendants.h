@@ -16,7 +16,7 @@ struct process_mark {
  * not `root` itself. `root` 0 means no process. The caller frees the result.
  */
 struct process_mark *descendants_find(pid_t root, const struct process_mark *known, size_t known_count, size_t *count);
-/* The mark of a process that lives; one with the number 0 if it does not. */
+/* Returns the mark of a process. Its pid is 0 if the process does not live. */
 struct process_mark process_mark_of(pid_t);
 bool process_lives(const struct process_mark *);
 

@@ -49,7 +49,7 @@ struct sudo_policy {
 
 /* Starts listening in the sandbox. If that fails, the sandbox has no sudo. */
 void sudo_start(const struct sudo_policy *);
-/* The client that this process of the agent works for; 0 if it serves none or the client has ended (sudo -b). */
+/* The client that this process of the agent works for; 0 if there is no client, or if the client has ended (sudo -b). */
 pid_t sudo_client_of(pid_t server);
 
 /* The client's process, as the kernel reports it. */

@@ -68,7 +68,7 @@ suite('gate: a call to a toolbox', () => {
     assert.equal(wanted.length, 1)
   })
 
-  test('a change of variables shows control the ticket, and ends when the runner has the new generation', async () => {
+  test('a change of variables sends the ticket to control, and ends when the runner has the new generation', async () => {
     const held: SandboxHere = { ...sandbox, config: { env: { LANG: 'C' }, workdir: '/' } }
     const wanted: (number | undefined)[] = []
     const find = async ({ leastGeneration }: AdmittedSandbox) => {

@@ -76,7 +76,7 @@ suite('kill -9', () => {
     await countsOn(before)
   })
 
-  test('variables that were answered outlive a kill of any program right after the answer', async () => {
+  test('variables of an answered update survive a kill of any program directly after the answer', async () => {
     for (const [n, program] of (['runner', 'control', 'gate'] as const).entries()) {
       const change = { set: { KEPT: String(n) }, unset: ['IS_SANDBOX'] }
       // While the program that was killed before starts again, the answer is 503.

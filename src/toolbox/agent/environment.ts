@@ -24,7 +24,7 @@ export const environmentOf = ({ assignment }: EnvironmentSource, envs: Record<st
   return { ...environment, ...envs }
 }
 
-/** The variables that processes inherit from the image and the server, before the sandbox adds its own or takes some away. */
+/** Variables that processes inherit from the image and the server, before the sandbox's own are added and some are removed. */
 export const inheritedBy = (
   assignment: KnownAssignment,
   ofImage: Readonly<Record<string, string>> = {},
