@@ -62,7 +62,7 @@ suite('the settings of control', () => {
     }
   })
 
-  test('private targets are networks, and none by default', () => {
+  test('private targets are read as networks; by default there are none', () => {
     assert.equal(isWithin(loadConfig(good).settings.privateTargets, '127.0.0.1'), false)
     const { settings } = loadConfig({ ...good, ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/8' })
     assert.equal(isWithin(settings.privateTargets, '127.0.0.1'), true)

@@ -67,7 +67,7 @@ suite('names that read like ids or tokens', () => {
     }
   })
 
-  test('sixteen letters and digits are a token, in any case; with a dash or another length they are none', () => {
+  test('sixteen letters and digits are a token in any case; with a dash or another length they are no token', () => {
     for (const name of [
       'abcdefghijklmn01',
       'ABCDEFGHIJKLMN01',

@@ -44,7 +44,7 @@ export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweep
     ...more,
   ]
 
-  /** Sweeps once. A task that fails, for example by a timeout, does not stop the others. */
+  /** Sweeps once. A task that fails, for example by a timeout, does not stop the other tasks. */
   const sweepOnce = async () => {
     const failures: unknown[] = []
     for (const step of steps) await step().catch((error) => failures.push(error))

@@ -8,7 +8,7 @@ export type LastingSocketParts = {
   url: URL
   /** The secret that is sent as the bearer token of every connection. */
   key: string
-  /** Name of the other side, for the log. */
+  /** Name of the server, for the log. */
   name: string
   log: Logger
   onOpen?: () => void
@@ -21,7 +21,7 @@ export type LastingSocketParts = {
 }
 
 const messageBytes = 8 * 1024 * 1024
-/** Most unsent bytes. With more, the other side counts as stuck. */
+/** Most unsent bytes. With more, the server counts as stuck. */
 const unsentBytes = 16 * 1024 * 1024
 const defaultBeatSeconds = 10
 

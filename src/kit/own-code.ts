@@ -7,7 +7,7 @@ const code = resolve(import.meta.dirname, '../..')
 
 const isLink = (path: string) => lstatSync(path).isSymbolicLink()
 
-/** The files that the program needs. Does not show the whole checkout, because a data directory may be in it. */
+/** The files that the program needs, and not the whole checkout, because a data directory may be in it. */
 export const ownCode = (): Shown[] => {
   const packages = join(code, 'node_modules')
   // In a git worktree, node_modules may be a link to that of another worktree.

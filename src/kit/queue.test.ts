@@ -52,7 +52,7 @@ suite('a fair queue', () => {
     assert.equal(queue.has('a'), false)
   })
 
-  test('work that was given up while it waited is not run, and the others continue', async () => {
+  test('work that was given up while it waited is not run, and other waiting work continues', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 1 }))
     await take('a')
     const call = new AbortController()

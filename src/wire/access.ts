@@ -62,7 +62,7 @@ export type VariableChange = {
   set: Record<string, string>
   /** Names of variables to remove. */
   unset: readonly string[]
-  /** Removes each variable that is not in `set` and whose value begins so. Absent or empty: none. */
+  /** Removes each variable whose value begins with this text, unless it is in `set`. Absent or empty: removes none. */
   unsetValuePrefix?: string
 }
 

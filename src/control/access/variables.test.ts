@@ -47,7 +47,7 @@ suite('POST /proxy/env', () => {
       assert.equal(runner.asked.length, 1)
     }))
 
-  test('of changes at the same time none is lost', () =>
+  test('concurrent changes of variables are all kept', () =>
     withBox(async (app, id, runner) => {
       const names = Array.from({ length: 12 }, (_, n) => `N${n}`)
       const answers = await Promise.all(names.map((name) => change(app, id, { set: { [name]: name }, unset: ['A'] })))
@@ -73,7 +73,7 @@ suite('POST /proxy/env', () => {
       assert.deepEqual([forked.env, forked.unsetEnv], [{ A: '1', B: '2' }, ['LANG']])
     }))
 
-  test('401 for a forged or expired ticket, or one for a port; 404 for a gone sandbox; 400 for a bad name', () =>
+  test('401 for a forged, expired or port ticket; 404 for a deleted sandbox; 400 for an invalid name', () =>
     withBox(async (app, id, runner) => {
       const ticket = await ticketFor(app, id)
       const statusFor = async (more: object) =>

@@ -20,7 +20,7 @@ const Question = Type.Object({
   unsetValuePrefix: Type.Optional(Type.String({ maxLength: longestValue })),
 })
 
-/** The ticket proves the caller's right: the key of a gate alone must not change sandboxes. */
+/** Changes the variables. The ticket proves the caller's right: the key of a gate alone must not change sandboxes. */
 const change = async (
   { database, clock, changes, tickets }: GateParts,
   { ticket: text, inherited, ...change }: VariableQuestion,

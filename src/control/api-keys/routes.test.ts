@@ -97,7 +97,7 @@ suite('POST /api-keys', () => {
 })
 
 suite('names of keys', () => {
-  test('every readable name can be stored, found and deleted; others are 400', async () => {
+  test('every readable name can be stored, found and deleted; other names are 400', async () => {
     await using app = await startControl()
     const good = [
       'a',

@@ -217,7 +217,7 @@ suite('GET {prefix}/socket.io/', () => {
 })
 
 suite('a client whose credential ends', () => {
-  test('a client whose key expires is disconnected and gets no more events; others do', async () => {
+  test('a client whose key expires is disconnected and gets no more events; other clients still do', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const expiresAt = new Date(app.clock.now().getTime() + 60_000)

@@ -15,7 +15,7 @@ const fill = (take: ReturnType<typeof createTurns>, organizationId: string, work
 }
 
 suite('the queue of changes that clients are told', () => {
-  test('one organization fills at most a tenth of the places, and another one then still gets a place', async () => {
+  test('one organization fills at most a tenth of the places; another organization still gets a place', async () => {
     const take = createTurns(1000)
     const { work, letGo } = held()
     assert.equal(fill(take, 'loud', work), 100)

@@ -40,7 +40,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal(text, 'Line 2: true\nhéllo\ndone\n')
   })
 
-  test('GET /sandbox/{sandboxIdOrName}/build-logs-url, GET /sandbox/{sandboxIdOrName}/build-logs: 200 for a waiting sandbox, with the failure', async () => {
+  test('GET /sandbox/{sandboxIdOrName}/build-logs-url, GET /sandbox/{sandboxIdOrName}/build-logs: 200 for a waiting sandbox, with the reason of a failure', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await app.as('owner').post('/sandbox', { name: 'box', buildInfo: { dockerfileContent } })

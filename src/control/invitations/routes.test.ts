@@ -325,7 +325,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.deepEqual((await app.with(guest.key).get(own)).body, [])
   })
 
-  test('200 for a key of the caller’s personal organization; the key gets no access to the other one', async () => {
+  test('200 for a key of the caller’s personal organization; the key gets no access to the inviting one', async () => {
     await using app = await startControl()
     const { id: organizationId } = (await app.as('admin').get('/organizations')).body[0]
     const { id } = await invite(app, { email: 'admin@localhost', role: 'owner' })

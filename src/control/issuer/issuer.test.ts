@@ -127,7 +127,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok(replies.every(({ status }) => status === 200 || status === 400))
   })
 
-  test('400 to a code without its verifier, with another one, or for another address', async () => {
+  test('400 to a code without its verifier, with a wrong verifier, or for another redirect address', async () => {
     const { verifier, challenge } = startPkce()
     for (const fields of [
       { code_verifier: startPkce().verifier, redirect_uri: redirect },

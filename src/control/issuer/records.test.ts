@@ -27,7 +27,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.deepEqual(await found(), [true, true, true, true])
   })
 
-  test('the network with the most records without a user loses its own oldest ones', async () => {
+  test('the network with the most records without a user loses its own oldest records', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 5)('Session')

@@ -31,7 +31,7 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
 
   const sendDue = async () => {
     next = undefined
-    // If the mail server cannot be reached for one mail, the others wait for the next sweep.
+    // If the mail server cannot be reached for one mail, the other mails wait for the next sweep.
     for (let sent = 0; sent < mailsPerSweep && !isClosed; sent += 1) if (!(await sendNext(parts))) return
   }
   /** Runs after the current delivery, which may have missed a new mail. Callers who come meanwhile share that next run. */

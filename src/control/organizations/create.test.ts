@@ -89,7 +89,7 @@ suite('POST /organizations', () => {
     assert.equal(made.length, 0)
   })
 
-  test('403 for the eleventh organization of a user, also if many are requested at once; others may still', async () => {
+  test('403 for the eleventh organization of a user, also if many are requested at once; 201 for other users', async () => {
     await using app = await startControl()
     await app.database.sql`delete from organizations where created_by = ${userId('viewer')}`
     const replies = await Promise.all(

@@ -18,7 +18,10 @@ export type Limits = {
   around: (guard: Guard) => Guard
   /** Counts a call by its address, if it has no route in the table. Throws if the address is over the limit. */
   anonymous: (request: FastifyRequest) => Promise<void>
-  /** Finds the holder of a credential that did not come through the guard. If there is none, that counts as a failure. */
+  /**
+   * Finds the holder of a credential that did not come through the guard. A credential without a holder counts as a
+   * failure.
+   */
   tryCredential: <Holder>(
     request: FastifyRequest,
     find: () => Promise<Holder | undefined>,

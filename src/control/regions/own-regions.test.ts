@@ -248,7 +248,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
 })
 
 suite('POST /regions/{id}/regenerate-snapshot-manager-credentials', () => {
-  test('200 returns new credentials, and the new ones are stored', async () => {
+  test('200 returns new credentials, which are stored', async () => {
     await using app = await startControl()
     const made = await make(app)
     const { status, body } = await app.as('owner').post(`/regions/${made.id}/regenerate-snapshot-manager-credentials`)

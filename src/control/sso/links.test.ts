@@ -269,7 +269,7 @@ suite('the bounds of a link', () => {
     assert.equal(row.count, 0)
   })
 
-  test('a link holds for one provider account; another one with the same address waits for confirmation', async () => {
+  test('a link holds for one provider account; another account with the same address waits for confirmation', async () => {
     await using sso = await startSso(provider)
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await provider.setAccounts({ usurper: { email: 'member@example.com', email_verified: true } })

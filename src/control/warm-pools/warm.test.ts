@@ -156,7 +156,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
   })
 
-  test('a warm pool serves the snapshot that was found, even if another one gets its name meanwhile', async () => {
+  test('a warm pool serves the snapshot that was found, even if another snapshot gets its name meanwhile', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const snapshots = await app.database.sql<{ id: string }[]>`

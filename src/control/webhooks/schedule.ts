@@ -19,7 +19,7 @@ const waits = [
 /** Seconds until the next attempt, by the number of attempts so far. Undefined: the message is given up. */
 export const waitAfter = (attempts: number, random: () => number = Math.random): number | undefined => {
   const wait = waits[attempts - 1]
-  // Up to a tenth longer, so that messages that failed together are not retried together.
+  // Adds up to a tenth at random, so that messages that failed together are not retried together.
   return wait === undefined ? undefined : wait * (1 + random() / 10)
 }
 

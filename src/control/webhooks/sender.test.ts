@@ -214,7 +214,7 @@ suite('sending messages', () => {
     }
   })
 
-  test('messages claimed by a dead process are sent by another one once the lease has passed', async () => {
+  test('messages claimed by a dead process are sent by another process once the lease is over', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)
@@ -261,7 +261,7 @@ suite('sending messages', () => {
     await receiver.until(41, ({ path }) => path === '/slow')
   })
 
-  test('slow endpoints of one organization do not delay another one, however many messages wait', async () => {
+  test('slow endpoints of one organization do not delay another organization, however many messages wait', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const slow = Promise.withResolvers<number>()

@@ -14,7 +14,7 @@ const token = 'testsk_secret.eu'
 
 type Call = { method: string; path: string; query: string; body: Record<string, unknown> | undefined }
 
-// A value that Svix's description calls an event type or a caller's id.
+// Whether a value has the form that Svix's description requires of an event type or a caller's id.
 const isName = (value: unknown) => typeof value === 'string' && /^[\w.-]{1,256}$/.test(value)
 const isText = (value: unknown) => typeof value === 'string' && value.length > 0
 const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -42,7 +42,7 @@ export const forgetDestroyed = async (sql: Sql, id: string): Promise<void> => {
   await sql`delete from sandboxes where id = ${id} and state = 'destroyed'`
 }
 
-/** Removes a runner from the rows of sandboxes that need no runner, or can move to another one. */
+/** Removes a runner from the rows of sandboxes that need no runner, or can move to another runner. */
 export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promise<void> => {
   // A sandbox that is to be destroyed and has an archive moves to another runner, if there is one. That runner deletes
   // the archive.

@@ -10,14 +10,14 @@ const change = (before: Partial<Variables>, wanted: Partial<VariableChange>) =>
   changeVariables({ ...none, ...before }, inherited, { set: {}, unset: [], ...wanted })
 
 suite('a change of the variables of a sandbox', () => {
-  test('sets and overwrites what is given, and keeps everything else', () => {
+  test('a change sets and overwrites the given variables, and keeps all others', () => {
     assert.deepEqual(change({ env: { A: '1', B: '2' } }, { set: { B: '', C: '3' } }), {
       env: { A: '1', B: '', C: '3' },
       unset_env: [],
     })
   })
 
-  test('removes before it sets, so a name in both is set', () => {
+  test('a change removes before it sets, so a variable named in both is set', () => {
     const before = { env: { A: '1', B: '2' } }
     assert.deepEqual(change(before, { unset: ['A', 'B'], set: { B: '3' } }), { env: { B: '3' }, unset_env: [] })
   })
@@ -29,7 +29,7 @@ suite('a change of the variables of a sandbox', () => {
     assert.deepEqual(change(without!, { set: { LANG: 'fr' } }), { env: { LANG: 'fr' }, unset_env: [] })
   })
 
-  test('a prefix removes each variable whose visible value begins so, unless it is set', () => {
+  test('a prefix removes each variable whose visible value begins with it, unless the variable is set', () => {
     const before = { env: { PATH: 'placeholder-2', MINE: 'placeholder-3', NEW: 'placeholder-4', A: 'no placeholder' } }
     assert.deepEqual(change(before, { unsetValuePrefix: 'placeholder-', set: { NEW: '1' } }), {
       env: { A: 'no placeholder', NEW: '1' },
@@ -40,12 +40,12 @@ suite('a change of the variables of a sandbox', () => {
     assert.equal(change({ env: { A: '1' } }, { unsetValuePrefix: '' }), undefined)
   })
 
-  test('undefined if nothing changes, so that no runner hears of it', () => {
+  test('a change is undefined if nothing changes, so that no runner is told', () => {
     assert.equal(change({ env: { A: '1' } }, { set: { A: '1' }, unset: ['B'] }), undefined)
     assert.equal(change({ unset_env: ['LANG'] }, { unset: ['LANG'] }), undefined)
   })
 
-  test('names of object properties are ordinary names', () => {
+  test('variables may have the names of object properties', () => {
     const set = JSON.parse('{"__proto__": "1", "constructor": "2", "toString": "3"}')
     const changed = change({}, { set })
     assert.equal(JSON.stringify(changed?.env), JSON.stringify(set))

@@ -6,7 +6,10 @@ import type { ColumnValues } from './columns.ts'
 
 export type Variables = Pick<ColumnValues, 'env' | 'unset_env'>
 
-/** Most bytes of all names and values together, because a runner's list contains those of all its sandboxes. */
+/**
+ * Most bytes of all names and values of a sandbox's variables. A runner's list contains the variables of all its
+ * sandboxes.
+ */
 const mapBytes = 64 * 1024
 const mostNames = 1000
 
@@ -22,8 +25,9 @@ export const checkEnv = (env: Record<string, string>): Record<string, string> =>
 }
 
 /**
- * Applies a change: first removes, then sets. `inherited` are the variables that a process has without the sandbox's own: a
- * removed one of these is noted by name. Throws a 400 if the result is too large. Returns undefined if nothing changes.
+ * Applies a change: first removes, then sets. `inherited`: the variables that a process has even without the sandbox's
+ * own. If one of these is removed, its name is noted. Throws a 400 if the result is too large. Returns undefined if
+ * nothing changes.
  */
 export const changeVariables = (
   { env, unset_env }: Variables,

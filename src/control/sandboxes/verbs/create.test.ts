@@ -139,7 +139,7 @@ suite('POST /sandbox', () => {
     assert.equal(theirs.status, 200)
   })
 
-  test('200 gives a runner’s last place to one of many concurrent callers, 503 to the others', async () => {
+  test('200 gives a runner’s last place to one of many concurrent callers, 503 to the other callers', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
