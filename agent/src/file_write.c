@@ -82,8 +82,8 @@ static void find_place(char *path, bool makes_parents) {
 }
 
 /*
- * In a sticky directory such as /tmp another user may place a file in order to receive data meant for the caller's own file. Many
- * kernels forbid a shell to write such a file too (fs.protected_regular).
+ * Whether a file may be a trap. In a sticky directory such as /tmp another user may place a file to receive data meant for the
+ * caller's own file. Many kernels forbid a shell to write such a file too (fs.protected_regular).
  */
 static bool is_trap(const struct stat *old) {
   struct stat directory;

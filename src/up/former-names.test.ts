@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { takeOverFormerNames } from './former-names.ts'
 
 suite('files of a version whose gate was called proxy', () => {
-  test('files of an older version are continued under the new name, and no old name stays', (t) => {
+  test('files of an older version are used under the new name, and no old name stays', (t) => {
     const root = mkdtempSync(join(tmpdir(), 'alcove-former-'))
     t.after(() => rmSync(root, { recursive: true, force: true }))
     const [log, cache] = [join(root, 'log'), join(root, 'cache')]

@@ -49,7 +49,7 @@ const findInPieces = (stream: Buffer, cuts: number[]): [string, Buffer][] => {
 }
 
 suite('parts of a stream of frames', () => {
-  test('the parts together are the stream, however it was cut', () => {
+  test('all parts together are the whole stream, wherever its chunks were cut', () => {
     fc.assert(
       fc.property(fc.array(frame, { maxLength: 20 }), fc.array(fc.nat(), { maxLength: 30 }), (frames, cuts) => {
         const stream = Buffer.concat(frames.map(({ kind, payload }) => encodeFrame(kind, payload)))
@@ -103,7 +103,7 @@ suite('parts of a stream of frames', () => {
     assert.throws(() => [...new PartFinder().parts(encodeFrame(kinds.stdout))], BadFrame)
   })
 
-  test('a too long frame is refused before its payload comes; only output may be long', () => {
+  test('a frame above the limit is refused before its payload comes; only output may be longer', () => {
     for (const [kind, most] of [[kinds.stdout, maxPayloadBytes] as const, [kinds.exit, 4096] as const]) {
       const header = Buffer.alloc(5)
       header.writeUInt32LE(most + 1)

@@ -205,7 +205,7 @@ suite('POST /process/code-run: javascript modules', () => {
     assert.equal(result, '17 function\n')
   })
 
-  test('a module’s error and exit code are the program’s', async () => {
+  test('the program has the error and the exit code of its module', async () => {
     assert.equal((await run('import "node:fs"; process.exit(4)')).exitCode, 4)
     const { exitCode, result } = await run('import "node:fs"\n\nthrow new Error("here")')
     assert.equal(exitCode, 1)

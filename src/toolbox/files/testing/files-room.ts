@@ -56,7 +56,7 @@ export class FilesRoom {
     this.#stop = stop
   }
 
-  /** Starts a room. A test about rights that runs as root passes the user `nobody`. */
+  /** Starts the endpoints and their agent. A test about rights that runs as root passes the user `nobody`. */
   static async start({ user = userInfo().username, env = {} }: { user?: string; env?: Record<string, string> } = {}) {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-files-'))
     chmodSync(directory, 0o755)
