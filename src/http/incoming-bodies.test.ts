@@ -137,7 +137,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(socket, 1)) ?? '', /^HTTP\/1.1 408 /)
   })
 
-  test('if they are too large together, the owner with the most bytes loses the oldest; 503 for a body', async () => {
+  test('if bodies are too large together, the owner with the most bytes loses the oldest; 503 for a body', async () => {
     await using server = await serving({ mostBytes: 9 * MiB })
     const frugal = await server.body('a', 3 * MiB)
     frugal.write(Buffer.alloc(2 * MiB))

@@ -8,7 +8,7 @@ suite('the life of a volume', () => {
     assert.deepEqual(new Set(volumeMoves.map(([on]) => on)), new Set(volumeEvents))
   })
 
-  test('an event has at most one move from a state', () => {
+  test('an event has at most one move from each state', () => {
     const pairs = volumeMoves.map(([on, from]) => `${on} ${from}`)
     assert.deepEqual(pairs, [...new Set(pairs)])
   })
@@ -20,12 +20,12 @@ suite('the life of a volume', () => {
     )
   })
 
-  test('a volume that is being deleted ends deleted, whatever happens to its runner', () => {
+  test('a volume whose deletion was requested ends deleted, whatever happens to its runner', () => {
     const ends = [...movesOn('remove'), ...movesOn('lose-runner')].filter(({ from }) => from === 'pending_delete')
     assert.deepEqual(new Set(ends.map(({ to }) => to)), new Set(['deleted']))
   })
 
-  test('a volume has its name until its deletion is requested', () => {
+  test('a volume keeps its name until its deletion is requested', () => {
     assert.deepEqual(namedStates, ['ready', 'error'])
   })
 })

@@ -15,13 +15,13 @@ export const volumeMoves = [
   // on      from    to
   // A runner makes the volume when a sandbox mounts it for the first time, so there is nothing to wait for.
   ['create', null, 'ready'],
-  // Something may be on a runner, which must remove it.
+  // A runner may have files of the volume, and must remove them.
   ['delete', 'ready', 'pending_delete'],
   ['delete', 'error', 'pending_delete'],
-  // Nothing is on any runner: the volume was never mounted, or its runner is gone.
+  // No runner has files of the volume: it was never mounted, or its runner is gone.
   ['drop', 'ready', 'deleted'],
   ['drop', 'error', 'deleted'],
-  // A runner reports that it has nothing of the volume.
+  // A runner reports that it has no files of the volume any more.
   ['remove', 'pending_delete', 'deleted'],
   // The runner of the volume is out of service for good.
   ['lose-runner', 'ready', 'error'],
@@ -34,5 +34,5 @@ const rows: readonly MoveRow[] = volumeMoves
 export const movesOn = (on: Exclude<VolumeEvent, 'create'>): { from: VolumeState; to: VolumeState }[] =>
   rows.flatMap(([event, from, to]) => (event === on && from !== null ? [{ from, to }] : []))
 
-/** States in which the volume has its name, can be found by it and can be deleted. */
+/** States in which the volume has its name, so that it can be found by name and deleted. */
 export const namedStates = movesOn('delete').map(({ from }) => from)

@@ -1,13 +1,14 @@
-// Where in a sandbox a volume may be mounted, and which part of the volume. Pure, so that every trick can be tried.
+// Decides where in a sandbox a volume may be mounted, and which part of the volume. Pure functions, so that tests can
+// try every trick.
 import { Problem } from '#src/problems.ts'
 import type { VolumeMount } from '#src/wire/runner-link.ts'
 
-/** Mounted by the platform itself, or needed by every program of the sandbox. */
+/** Paths that the platform mounts itself, or that every program of the sandbox needs. */
 const reserved = ['/proc', '/sys', '/dev', '/boot', '/etc', '/bin', '/sbin', '/lib', '/lib64']
 
 const isBelow = (path: string, above: string) => path === above || path.startsWith(`${above}/`)
 
-/** Whether the parts between slashes are names, and none of them leads elsewhere. */
+/** Whether all parts of a path are plain names, so that none of them leads elsewhere. */
 const arePlain = (parts: readonly string[]) =>
   parts.every((part) => part !== '' && part !== '.' && part !== '..' && Buffer.byteLength(part) <= 255)
 
@@ -15,7 +16,7 @@ const checkText = (field: string, text: string) => {
   if (/\p{Cc}|\p{Cs}/u.test(text)) throw new Problem('bad_request', `${field} must not contain control characters`)
 }
 
-/** A slash at the end is accepted, as by most tools. */
+/** Reads a mount path. A slash at the end is accepted, as by most tools. */
 const readMountPath = (given: string): string => {
   const refuse = (why: string) => new Problem('bad_request', `volumes: mountPath ${why}`)
   checkText('volumes: mountPath', given)
@@ -40,8 +41,8 @@ const readSubpath = (given: string): string => {
 type GivenMount = { volumeId: string; mountPath: string; subpath?: string | null | undefined }
 
 /**
- * Checks the mounts of a new sandbox. None may lie inside another: in a volume that several sandboxes share, the others could
- * replace the inner directory by a link and so choose where the second volume is mounted.
+ * Checks the mounts of a new sandbox. No mount may lie inside another. In a volume that several sandboxes share,
+ * another sandbox could replace the inner directory by a link, and so choose where the second volume is mounted.
  */
 export const readMounts = (given: readonly GivenMount[]): VolumeMount[] => {
   const mounts = given.map(({ volumeId, mountPath, subpath }): VolumeMount => {

@@ -22,7 +22,7 @@ const addRunner = async (app: TestControl, id: string, options: RunnerOptions = 
 }
 
 suite('POST /sandbox with volumes', () => {
-  test('200 answers the volumes by id, and the runner is told where they belong, and to make them once', async () => {
+  test('200 returns the volumes by id; the runner gets their mounts, and makes each volume only once', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await makeVolume(app, 'data')
@@ -75,7 +75,7 @@ suite('POST /sandbox with volumes', () => {
     assert.deepEqual((await create(app, { snapshot: 'kept' })).body.volumes, [])
   })
 
-  test('404 for a volume that is not there or another organization’s, and nothing is created', async () => {
+  test('404 for a missing volume or one of another organization, and no sandbox is created', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await makeVolume(app, 'data')
@@ -90,7 +90,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('a sandbox goes where its volumes are, even if another runner has more room', async () => {
+  test('a sandbox is placed on the runner of its volumes, even if another runner has more room', async () => {
     await using app = await startControl(waiting)
     await using _small = await connectRunner(app, { capabilities: { cpu: 1 } })
     await makeVolume(app, 'data')
@@ -100,7 +100,7 @@ suite('POST /sandbox with volumes', () => {
     const second = (await create(app, mounting('data'))).body
     assert.deepEqual([first.runnerId, second.runnerId], ['local', 'local'])
     await makeVolume(app, 'other')
-    // A new volume goes to the runner that a volume of the same sandbox is on.
+    // A new volume goes to the runner of the other volumes of its first sandbox.
     assert.equal((await create(app, mounting('other', 'data'))).body.runnerId, 'local')
     await makeVolume(app, 'third')
     assert.equal((await create(app, mounting('third'))).body.runnerId, 'large')
@@ -114,7 +114,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal(large.asked.length, 2)
   })
 
-  test('503 names the runner of a volume that has no room for the sandbox', async () => {
+  test('503 names the runner of a volume if that runner has no room for the sandbox', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -127,7 +127,7 @@ suite('POST /sandbox with volumes', () => {
     assert.match(reply.body.message, /The runner "local", which has the volume "data", has no room/)
   })
 
-  test('volumes take room on the disk of their runner, the one that is being made included', async () => {
+  test('volumes use disk space of their runner, also a volume that is still being made', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 9, memory: 9, disk: 1 } },
     })
@@ -139,7 +139,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal((await create(app, {})).status, 503)
   })
 
-  test('503 where no runner can mount volumes', async () => {
+  test('503 if no runner can mount volumes', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app, { capabilities: { volumes: undefined as never } })
     await makeVolume(app, 'data')
@@ -148,7 +148,7 @@ suite('POST /sandbox with volumes', () => {
     assert.match(reply.body.message, /can mount the volume "data"/)
   })
 
-  test('a volume in the operator’s directory is on every runner that mounts it, and any of these removes it', async () => {
+  test('a volume in the operator’s directory is on every runner that mounts it; any of them can remove it', async () => {
     await using app = await startControl(waiting)
     await using _plain = await connectRunner(app, { capabilities: { cpu: 64 } })
     await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })
@@ -175,7 +175,7 @@ suite('POST /sandbox with volumes', () => {
       await new Promise((resolve) => setTimeout(resolve, 10))
   })
 
-  test('an archived sandbox comes back only where its volumes are', async () => {
+  test('an archived sandbox is restored only on the runner of its volumes', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await makeVolume(app, 'data')
@@ -195,7 +195,7 @@ suite('POST /sandbox with volumes', () => {
     )
   })
 
-  test('a create and a delete at the same moment: the sandbox has its volume, or the volume is deleted', async () => {
+  test('a create and a delete at once: either the sandbox has its volume, or the volume is deleted', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     for (let round = 0; round < 5; round++) {
@@ -207,7 +207,7 @@ suite('POST /sandbox with volumes', () => {
     }
   })
 
-  test('a volume is lost with its runner, and says so; one that was to be deleted is deleted', async () => {
+  test('a volume whose runner is lost becomes an error; if its deletion was requested, it is deleted', async () => {
     await using app = await startControl(waiting)
     await using _local = await connectRunner(app, { images: [] })
     await using _far = await addRunner(app, 'far')

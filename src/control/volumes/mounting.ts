@@ -1,4 +1,4 @@
-// The volumes of one sandbox: which they are, where they are, and what that means for the choice of its runner.
+// The volumes of one sandbox: which they are, where their files are, and which runners the sandbox can have.
 import type { VolumesNeed } from '#src/control/runners/placement.ts'
 import type { PlacedMount } from '#src/control/sandboxes/record/columns.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -9,7 +9,7 @@ import { holdVolumes, putOnRunner, type VolumeRow } from './store.ts'
 
 export { readMounts } from './mount-paths.ts'
 
-/** The mounts of a sandbox by id, and what they need of its runner. */
+/** The mounts of a sandbox by volume id, and the requirements that they make on its runner. */
 export type HeldMounts = { mounts: VolumeMount[]; need: VolumesNeed }
 
 const checkReady = ({ name, state, error_reason }: VolumeRow): void => {
@@ -42,8 +42,8 @@ const needOf = (volumes: readonly VolumeRow[], regionId: string): VolumesNeed =>
 }
 
 /**
- * Locks the volumes of a sandbox until the transaction ends, so that none can be deleted meanwhile. Call it before runners are
- * locked. `undefined` if the sandbox mounts none.
+ * Locks the volumes of a sandbox until the transaction ends, so that none of them can be deleted meanwhile. Call this
+ * before runners are locked. `undefined` if the sandbox mounts no volumes.
  */
 export const holdMounts = async (
   transaction: Transaction,
@@ -68,7 +68,10 @@ export const holdMounts = async (
   return { mounts, need: needOf(used, regionId) }
 }
 
-/** Puts the volumes on the sandbox's runner, if they are on none yet, and returns the mounts as the runner needs them. */
+/**
+ * Assigns volumes that have no runner yet to the sandbox's runner. Returns the mounts in the form that the runner
+ * needs.
+ */
 export const placeMounts = async (
   transaction: Transaction,
   { mounts }: HeldMounts,

@@ -1,4 +1,5 @@
-// What runners hear of volumes, and report. Runners make volumes when a sandbox mounts them, and hear here which to remove.
+// The list of volumes for runners, and their reports. Runners make volumes when a sandbox mounts them; the list says
+// which volumes to remove.
 import { listRemovers } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
@@ -9,13 +10,13 @@ export { holdVolumesOn } from './store.ts'
 
 type Runner = { id: string; regionId: string }
 
-/** Most removals in one list. The list is read again while something is left. */
+/** Most removals in one list. The runner reads the list again while volumes are left to remove. */
 const mostListed = 1000
 
 const isOfRunner = (sql: Sql, runner: Runner) => sql`
   ((driver = 'disk' and runner_id = ${runner.id}) or (driver = 'directory' and region_id = ${runner.regionId}))`
 
-/** The volumes that the runner should remove, those that have waited longest first. */
+/** Lists the volumes that the runner should remove, those that have waited longest first. */
 export const listForRunner = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,
   runner: Runner,
@@ -29,7 +30,7 @@ export const listForRunner = async (
 const asAssignment = ({ id, driver }: VolumeRow): VolumeAssignment[] =>
   driver === null ? [] : [{ volumeId: id, driver, target: 'absent' }]
 
-/** Tells a runner that is linked to this process. Others find it in their list. */
+/** Tells a runner that is linked to this process to remove a volume. Other runners find the volume in their list. */
 export const pushRemoval = async ({ database, links, log }: RunningParts, volume: VolumeRow): Promise<void> => {
   if (volume.state !== 'pending_delete') return
   try {
@@ -42,7 +43,10 @@ export const pushRemoval = async ({ database, links, log }: RunningParts, volume
   }
 }
 
-/** Applies a report. A report about a volume that is not this runner's, or not to be removed, changes nothing. */
+/**
+ * Applies a report. A report about a volume of another runner, or about a volume that is not to be removed, changes
+ * nothing.
+ */
 export const applyVolumeReport = async (
   { database, clock }: Pick<RunningParts, 'database' | 'clock'>,
   runner: Runner,
@@ -52,7 +56,7 @@ export const applyVolumeReport = async (
   await moveVolumes(sql, 'remove', sql`id = ${volumeId} and ${isOfRunner(sql, runner)}`, { now: clock.now() })
 }
 
-/** The files of these volumes are lost with their runner. */
+/** Fails the volumes of a runner that is removed, because their files are lost with it. */
 export const loseVolumesOf = async (transaction: Transaction, runnerId: string, now: Date): Promise<void> => {
   const reason = 'The runner that had it was taken out of service.'
   await moveVolumes(transaction, 'lose-runner', transaction`runner_id = ${runnerId}`, { now, reason })

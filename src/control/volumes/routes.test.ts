@@ -27,7 +27,7 @@ suite('volumes', () => {
       assert.equal((await app.as('stranger').get(`/volumes/${path}`)).status, 404, path)
   })
 
-  test('each call needs its permission, and a suspended organization makes no volumes', async () => {
+  test('every endpoint of volumes needs its permission, and a suspended organization makes no volumes', async () => {
     await using app = await startControl()
     const { id } = (await app.as('owner').post('/volumes', { name: 'one' })).body
     for (const reply of [
@@ -42,7 +42,7 @@ suite('volumes', () => {
     assert.equal((await app.asUser('owner').post('/volumes', { name: 'two' })).status, 403)
   })
 
-  test('400 for a name that cannot be used, 409 for one that is taken here but not elsewhere', async () => {
+  test('400 for an invalid name, 409 for a name in use in this organization, 200 for a name of another', async () => {
     await using app = await startControl()
     const wrong = [
       undefined,
@@ -87,7 +87,7 @@ suite('volumes', () => {
     assert.equal((await app.as('owner').post('/volumes', { name: 'one' })).status, 200)
   })
 
-  test('GET /volumes: the newest first; deleted ones only if asked for, and for a week', async () => {
+  test('GET /volumes: 200 lists the newest first; deleted volumes only on request, and for a week', async () => {
     await using app = await startControl()
     for (const name of ['old', 'new']) {
       await app.as('owner').post('/volumes', { name })
@@ -105,7 +105,7 @@ suite('volumes', () => {
     assert.deepEqual(await all(), ['new'])
   })
 
-  test('webhooks hear of each new volume and of each change of its state', async () => {
+  test('webhooks are sent for each new volume and for each change of its state', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into webhook_applications (organization_id, is_listening, provider, retry_count, created_at, updated_at)
@@ -126,7 +126,7 @@ suite('volumes', () => {
 })
 
 suite('the runner of a volume', () => {
-  test('GET /runners/volumes: a volume is deleted when its runner reports that nothing of it is left', async () => {
+  test('GET /runners/volumes: a volume is deleted when its runner reports that no files of it are left', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/volumes', { name: 'one' })).body
@@ -154,7 +154,7 @@ suite('the runner of a volume', () => {
     while ((await app.as('owner').get(`/volumes/${id}`)).status === 200)
       await new Promise((resolve) => setTimeout(resolve, 10))
     assert.deepEqual((await app.as('runner').get('/runners/volumes')).body, [])
-    // A late repetition of the report harms nobody.
+    // A late repetition of the report changes nothing.
     const { id: next } = (await app.as('owner').post('/volumes', { name: 'one' })).body
     runner.say({ type: 'volume', report: { volumeId: next, state: 'absent' } })
     runner.say({ type: 'volume', report: { volumeId: id, state: 'absent' } })

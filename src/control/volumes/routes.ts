@@ -1,4 +1,4 @@
-// `/volumes`.
+// The endpoints of `/volumes`.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { RunningParts } from '../running.ts'

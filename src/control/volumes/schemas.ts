@@ -1,4 +1,4 @@
-// The shapes of `/volumes`, and of the volumes that a sandbox mounts.
+// The request and reply schemas of `/volumes`, and of the volumes that a sandbox mounts.
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 import { volumeDrivers } from '#src/wire/runner-link.ts'
@@ -26,7 +26,7 @@ export const VolumesQuery = Type.Object({ includeDeleted: Type.Boolean({ default
 export const VolumeId = Type.Object({ volumeId: PathText })
 export const VolumeName = Type.Object({ volumeName: PathText })
 
-/** What a runner should remove. */
+/** A volume that a runner should remove. */
 export const VolumeAssignmentShape = Type.Object({
   volumeId: Type.String(),
   driver: Type.Enum([...volumeDrivers]),

@@ -53,8 +53,8 @@ const checkVolumeName = (given: string): string => {
 }
 
 /**
- * Call this after the volume is inserted, so that it is counted: of two simultaneous creates the second counts the first.
- * A volume counts until its runner has removed it.
+ * Checks the quota. Call this after the volume is inserted, so that it is counted: of two simultaneous creates the
+ * second counts the first. A volume counts until its runner has removed it.
  */
 const checkQuota = async (transaction: Transaction, organizationId: string): Promise<void> => {
   // Two statements, sent together: the second sees what was committed while the first waited for the lock.
@@ -102,11 +102,14 @@ export const viewVolumeByName = async ({ database }: VolumeParts, organizationId
   return asView(row)
 }
 
-/** Requests the removal of a volume that no sandbox mounts. Its runner removes the files, and then it is deleted. */
+/**
+ * Requests the removal of a volume that no sandbox mounts. Its runner removes the files, and then the volume is
+ * deleted.
+ */
 export const deleteVolume = async (parts: RunningParts, { organization }: Actor, id: string): Promise<void> => {
   const { database, clock } = parts
   const moved = await database.transaction(async (transaction) => {
-    // The lock comes first: a sandbox that is being created with this volume is visible after it.
+    // The lock comes first, so that a sandbox that is being created with this volume is visible to the next query.
     const volume = (await holdVolumes(transaction, organization.id, [id])).find((row) => row.id === id)
     if (volume === undefined) throw noVolume(id)
     const mounting = await findMounting(transaction, volume)
@@ -136,7 +139,7 @@ export const dropVolumesOf = async (parts: RunningParts, organizationId: string)
 
 export { forgetVolumesOf }
 
-/** How long `includeDeleted` shows a deleted volume. */
+/** Days for which `includeDeleted` shows a deleted volume. */
 const keptDays = 7
 
 export const sweepVolumes = async ({ database, clock }: Pick<Parts, 'database' | 'clock'>): Promise<void> => {

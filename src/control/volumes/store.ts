@@ -11,7 +11,7 @@ export type VolumeRow = {
   state: VolumeState
   error_reason: string | null
   size_gib: number
-  /** Null until a sandbox mounts the volume for the first time; the region likewise. */
+  /** The driver. Null until a sandbox mounts the volume for the first time. The region is null until then too. */
   driver: VolumeDriver | null
   region_id: string | null
   /** The runner that has the files. Null for the driver `directory`, which every runner of the region reaches. */
@@ -22,7 +22,7 @@ export type VolumeRow = {
   last_used_at: Date | null
 }
 
-/** Inserts a volume. A name that is taken is a 409; the unique index decides. */
+/** Inserts a volume. Throws 409 for a name that is in use; the unique index decides that. */
 export const insertVolume = async (
   transaction: Transaction,
   volume: Pick<VolumeRow, 'id' | 'organization_id' | 'name' | 'size_gib'>,
@@ -38,10 +38,10 @@ export const insertVolume = async (
   }
 }
 
-/** Most volumes in one answer. The quota of an organization is far below. */
+/** Most volumes in one answer. The quota of an organization is far below this number. */
 const mostListed = 10_000
 
-/** Lists the newest first. */
+/** Lists volumes, newest first. */
 export const listVolumes = (sql: Sql, organizationId: string, includeDeleted: boolean): Promise<VolumeRow[]> =>
   sql<VolumeRow[]>`
     select * from volumes
@@ -65,7 +65,7 @@ export const findVolumeByName = async (
   return row
 }
 
-/** Locks the volumes that are called so, by id or by name, in the order of ids, so that two transactions cannot deadlock. */
+/** Locks the volumes with these ids or names, in the order of ids, so that two transactions cannot deadlock. */
 export const holdVolumes = (
   transaction: Transaction,
   organizationId: string,
@@ -85,8 +85,8 @@ export const holdVolumesOn = async (transaction: Transaction, runnerId: string):
 }
 
 /**
- * Records where the volumes are that a sandbox on this runner mounts. A volume that was never mounted before gets the driver
- * that the runner has for new ones; others stay where they are.
+ * Records where the volumes are that a sandbox on this runner mounts. A volume that was never mounted before gets the
+ * driver that the runner has for new volumes; other volumes stay where they are.
  */
 export const putOnRunner = (
   transaction: Transaction,
@@ -117,17 +117,17 @@ export const moveVolumes = (
     returning *`
 }
 
-/** A condition: nothing of the volume can be on any runner. */
+/** SQL condition: no runner can have files of the volume. */
 export const isNowhere = (sql: Sql): Piece => sql`(driver is null or (driver = 'disk' and runner_id is null))`
 
-/** A condition: no sandbox mounts the volume, and no runner may still have one that did. */
+/** SQL condition: no sandbox mounts the volume, and no runner may still have a sandbox that mounted it. */
 export const isUnmounted = (sql: Sql): Piece => sql`
   not exists (
     select from sandboxes
     where sandboxes.organization_id = volumes.organization_id and sandboxes.volumes <> '[]' and gone_at is null
       and sandboxes.volumes @> jsonb_build_array(jsonb_build_object('volumeId', volumes.id)))`
 
-/** A sandbox that mounts the volume, or that its runner has not yet reported as gone. */
+/** Finds a sandbox that mounts the volume, or a former one that its runner has not yet reported as gone. */
 export const findMounting = async (
   sql: Sql,
   { organization_id, id }: VolumeRow,
@@ -155,7 +155,10 @@ export const hasVolumesIn = async (sql: Sql, regionId: string): Promise<boolean>
   return row !== undefined
 }
 
-/** Deletes the rows of volumes in a region that is being deleted. No runner is left that could report anything. */
+/**
+ * Deletes the rows of volumes in a region that is being deleted. The region has no runner left that could report
+ * anything.
+ */
 export const forgetVolumesIn = async (transaction: Transaction, regionId: string): Promise<void> => {
   await transaction`delete from volumes where region_id = ${regionId}`
 }
