@@ -36,7 +36,7 @@ export type AssignedVolume = VolumeMount & {
   driver: VolumeDriver
   /** Limit of the volume. Only the driver `disk` enforces it. */
   sizeGiB: number
-  /** No sandbox with this volume has run. Only then may the runner make it: a volume that is missing later was lost. */
+  /** True if no sandbox with this volume has run. Only then may the runner make it: one that is missing later was lost. */
   isNew?: boolean
 }
 
@@ -79,7 +79,7 @@ export type Assignment = {
   isWarm?: true
   /** True if the sandbox runs the steps of a definition. Only a runner itself sets this. */
   isBuild?: true
-  /** Absent: none. */
+  /** The volumes that the sandbox mounts. Absent: none. */
   volumes?: readonly AssignedVolume[]
   /** Id of a sandbox on the same runner. Its current disk is copied for this new sandbox. */
   forkOf?: string

@@ -79,13 +79,13 @@ const shareOf = ({ load, ...runner }: HeldRunner, { cpu, memoryGiB, diskGiB }: R
 const hasRoom = (runner: HeldRunner, wanted: RequestedSize, overcommit: Overcommit) =>
   shareOf(runner, wanted, overcommit) <= 1
 
-/** What the volumes of a sandbox need of its runner. */
+/** The requirements that the volumes of a sandbox make on its runner. */
 export type VolumesNeed = {
-  /** The name of one of the volumes, for messages: of the one that decides, if one does. */
+  /** The name of one volume, for messages. If a volume decides the choice, it is that volume. */
   name: string
-  /** The runner that has the volumes. Null: they are on none yet, or in the directory. */
+  /** The runner that has the volumes. Null: no runner has them yet, or they are in the shared directory. */
   runnerId: string | null
-  /** Some of the volumes are in the directory that all runners of the region mount. */
+  /** True if some volumes are in the directory that all runners of the region mount. */
   isInDirectory: boolean
   /** Sum of the limits of the volumes that are still to be made. */
   newGiB: number
@@ -100,7 +100,7 @@ const canMount = ({ id, volumes }: HeldRunner, need: VolumesNeed | undefined): b
   return need.runnerId === null || need.runnerId === id
 }
 
-/** On a runner whose new volumes take its disk, they need room there too. */
+/** The requested size, with the disk space of new volumes if they are on the runner's own disk. */
 const withVolumes = ({ volumes: need, ...wanted }: Place, { volumes }: HeldRunner): RequestedSize => ({
   ...wanted,
   diskGiB: wanted.diskGiB + (volumes === 'disk' ? (need?.newGiB ?? 0) : 0),

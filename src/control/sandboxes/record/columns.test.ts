@@ -33,7 +33,7 @@ const samples: Record<string, string> = {
   'timestamp with time zone': `'2030-01-01'`,
 }
 
-/** A list of volumes, because verbs read each of them. */
+/** A sample value of a column. For volumes it is a valid list, because verbs read each volume. */
 const sampleOf = ({ name, type }: Stored) =>
   name === 'volumes' ? `'[{"volumeId": "sample", "mountPath": "/sample"}]'` : samples[type]
 

@@ -147,7 +147,7 @@ const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
   return row.desired_state === 'archived' || row.desired_state === 'destroyed' ? { id: row.archive_id } : undefined
 }
 
-/** A runner must not make a volume that was there before. */
+/** The volumes for the assignment. A runner must not make a volume that existed before. */
 const volumesOf = ({ volumes, first_started_at }: SandboxRow): AssignedVolume[] | undefined => {
   const assigned = volumes.flatMap(({ placed, ...mount }) => {
     if (placed === undefined) return []

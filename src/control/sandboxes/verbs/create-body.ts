@@ -37,7 +37,7 @@ export type Wish = {
   autoDeleteInterval: number
   /** Lifetime in minutes. Undefined: the default of the region. */
   ttlMinutes: number | undefined
-  /** Volumes by id or name. */
+  /** The requested volumes, by id or name. */
   volumes: VolumeMount[]
 }
 

@@ -73,7 +73,7 @@ type Plan = {
   size: Size
   ttlMinutes: number
   quota: Quota
-  /** Undefined: it mounts no volumes. */
+  /** The mounts of the sandbox. Undefined: it mounts no volumes. */
   mounts: HeldMounts | undefined
 }
 
