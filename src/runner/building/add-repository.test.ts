@@ -25,6 +25,8 @@ suite('ADD of a repository', { skip }, () => {
   let from: string
   let at: string
   let count = 0
+  /** The number of objects that the server says it sends, if not the true one. */
+  let saidObjects: number | undefined
   const commits: Record<string, string> = {}
   const work = mkdtempSync(join(tmpdir(), 'alcove-repository-'))
   const bare = join(work, 'tool.git')
@@ -58,6 +60,13 @@ suite('ADD of a repository', { skip }, () => {
       object = execFileSync('git', ['-C', work, 'mktree'], { input, encoding: 'utf8' }).trim()
     }
     git('branch', 'bomb', git('commit-tree', object, '-m', 'bomb'))
+    // Ten levels of ten entries, and no file at all: ten billion directories.
+    object = git('hash-object', '-w', '-t', 'tree', '/dev/null')
+    for (let level = 0; level < 10; level++) {
+      const input = Array.from({ length: 10 }, (_, at) => `040000 tree ${object}\t${at}\n`).join('')
+      object = execFileSync('git', ['-C', work, 'mktree'], { input, encoding: 'utf8' }).trim()
+    }
+    git('branch', 'hollow', git('commit-tree', object, '-m', 'hollow'))
     git('checkout', '--quiet', 'main')
     git('clone', '--quiet', '--bare', '.', bare)
     git('--git-dir', bare, 'config', 'uploadpack.allowAnySHA1InWant', 'true')
@@ -73,6 +82,8 @@ suite('ADD of a repository', { skip }, () => {
     const asked = await buffer(request)
     const input = request.headers['content-encoding'] === 'gzip' ? gunzipSync(asked) : asked
     const body = execFileSync('git', ['upload-pack', '--stateless-rpc', bare], { input })
+    const pack = body.indexOf('PACK')
+    if (saidObjects !== undefined && pack > 0) body.writeUInt32BE(saidObjects, pack + 8)
     return { status: 200, type: 'application/x-git-upload-pack-result', body }
   }
 
@@ -151,7 +162,8 @@ suite('ADD of a repository', { skip }, () => {
         `ADD ${at}#nested /x`,
         /^Line 2: The repository has submodules; clone it with RUN git clone --recurse-submodules/,
       ],
-      [`ADD ${at}#bomb /x`, /^Line 2: The repository has 200000 files or more/],
+      [`ADD ${at}#bomb /x`, /^Line 2: The repository has 200000 files and directories or more/],
+      [`ADD ${at}#hollow /x`, /^Line 2: The repository has 200000 files and directories or more/],
       [`ADD --checksum=${commits['second']} ${at}#v1 /x`, /^Line 2: It is not what --checksum says: [0-9a-f]{40}/],
       [`ADD http://${registry.host}/other.git /x`, /^Line 2: .* answered with 404/],
       ['ADD https://10.0.0.1/x.git /x', /^Line 2: 10\.0\.0\.1 is not on the public Internet/],
@@ -159,5 +171,12 @@ suite('ADD of a repository', { skip }, () => {
     ] as const)
       await assert.rejects(build(line), { name: 'ImageFailed', message })
     assert.deepEqual(box.host.list(), [])
+  })
+
+  test('a pack of more objects than a repository may have files is refused by its first bytes', async () => {
+    saidObjects = 400_000
+    const message = /^Line 2: The repository has 400000 git objects or more/
+    await assert.rejects(build(`ADD ${at}#main /x`), { name: 'ImageFailed', message })
+    saidObjects = undefined
   })
 })

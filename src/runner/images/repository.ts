@@ -1,7 +1,7 @@
 // Fetches the repository that an ADD names, by git: as a user without privileges, in the network for fetching images, without
 // hooks or configuration, and only by http. The result is one tar file, which is never unpacked on the host.
 import { constants } from 'node:fs'
-import { chown, type FileHandle, mkdir, open } from 'node:fs/promises'
+import { chown, type FileHandle, mkdir, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
 import { openEgress } from './egress.ts'
@@ -47,16 +47,41 @@ git fetch --quiet --no-tags --no-recurse-submodules --depth 1 -- "$1" "$2" || ex
 git rev-parse --verify --quiet 'FETCH_HEAD^{commit}' || exit ${exitNoRef}
 if git cat-file -e FETCH_HEAD:.gitmodules 2>/dev/null; then exit ${exitSubmodules}; fi
 [ "$(git cat-file -t "FETCH_HEAD:$3" 2>/dev/null)" = tree ] || exit ${exitNoDirectory}
-# A few objects may describe more files than any disk holds, so they are counted before they are made.
-[ "$(git ls-tree -r --name-only FETCH_HEAD | head -n "$5" | wc -l)" -lt "$5" ] || exit ${exitTooMany}
+# A few objects may describe more files and directories than any disk holds, so they are counted before they are made.
+[ "$(git ls-tree -r -t --name-only FETCH_HEAD | head -n "$5" | wc -l)" -lt "$5" ] || exit ${exitTooMany}
 git checkout --quiet --detach FETCH_HEAD
 cd "./$3"
 tar --create --sort=name --format=pax --owner=0 --group=0 --numeric-owner --exclude="$4" --file=/work/file . || exit ${exitTar}`
 
-/** Most files of a repository: the limit of COPY. */
+/** Most files and directories of a repository: the limit of COPY. */
 const mostEntries = 200_000
 /** The job may write this many times the size limit of the image: git objects, files and the tar file. */
 const shareOfJob = 4
+
+/** Most objects that a server may send: each file and directory is one. git needs memory for each of them. */
+const mostObjects = 2 * mostEntries
+
+const tooMany = (what: string, most: number, cause?: unknown) =>
+  new ImageFailed('too-many-files', `The repository has ${most} ${what} or more.`, { cause })
+
+/** Throws if the pack that is being received says that it holds too many objects (gitformat-pack(5)). */
+const checkObjects = async (place: string) => {
+  const directory = join(place, 'tree/.git/objects/pack')
+  const names = await readdir(directory).catch(() => [])
+  for (const name of names.filter((each) => each.startsWith('tmp_pack_')))
+    if ((await objectsOf(join(directory, name))) >= mostObjects) throw tooMany('git objects', mostObjects)
+}
+
+const objectsOf = async (pack: string): Promise<number> => {
+  const file = await open(pack, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch(() => undefined)
+  if (file === undefined) return 0
+  try {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(12), 0, 12, 0)
+    return bytesRead === 12 ? buffer.readUInt32BE(8) : 0
+  } finally {
+    await file.close()
+  }
+}
 
 const tooLarge = (mostBytes: number, cause?: unknown) =>
   new ImageFailed('too-large', `It is larger than the image may be (${asSize(mostBytes)}).`, { cause })
@@ -90,12 +115,15 @@ export const fetchRepository = async (
     signal,
     watch: async (pid) => {
       await checkRoom(place, limits)
+      await checkObjects(place)
       if ((await bytesWrittenBelow(pid)) > shareOfJob * mostBytes) throw tooLarge(mostBytes)
     },
   })
   const cause = new Error(outcome.stderr.trim().slice(-2000))
   if (outcome.stopped instanceof TookTooLong) throw fail(`${url.host} did not send it in time.`)
   if (outcome.stopped !== undefined) throw outcome.stopped
+  // A pack that ends early is refused before it has been looked at.
+  if (outcome.exitCode !== 0) await checkObjects(place)
   switch (outcome.exitCode) {
     case 0:
       break
@@ -109,7 +137,7 @@ export const fetchRepository = async (
     case exitNoDirectory:
       throw fail(`There is no directory ${directory} in the repository.`, cause)
     case exitTooMany:
-      throw new ImageFailed('too-many-files', `The repository has ${mostEntries} files or more.`, { cause })
+      throw tooMany('files and directories', mostEntries, cause)
     case exitTar:
       throw tooLarge(mostBytes, cause)
     default:
