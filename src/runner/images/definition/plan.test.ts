@@ -207,6 +207,8 @@ suite('definitions of images', () => {
       'FROM x\nFROBNICATE': /FROBNICATE is no instruction/,
       'FROM x\n!': /"!" is no instruction/,
       'FROM x AS a\nCOPY --from=b /x /\nFROM a AS b': /Line \d of .*stages need each other in a circle/,
+      [['FROM x AS s0', ...Array.from({ length: 900 }, (_, at) => `FROM s${at} AS s${at + 1}`)].join('\n')]:
+        /^Line \d+ .*the last stage needs more than 20 stages and images; join some/,
       'FROM x\nRUN --mount=type=cache y': /--mount=type=cache has no target; write --mount=type=cache,target=PATH/,
       'FROM x\nRUN --mount=type=disk,target=/x y': /--mount has no type "disk"/,
       'FROM x\nRUN --mount=type=tmpfs,target=/x,colour=red y': /--mount=type=tmpfs does not take "colour"/,

@@ -1,7 +1,7 @@
 // Plans the build of a definition: its stages in build order, and the steps and the configuration of each stage. A stage that
 // the last stage does not need is not built. An unsupported instruction is refused, and the error names its line.
 import type { ContainerConfig } from '../manifest.ts'
-import { type Instruction, instructionsOf, refuse } from './instructions.ts'
+import { type At, type Instruction, instructionsOf, refuse } from './instructions.ts'
 import { baseOf, checkPlatform, type Origin, originOf, platformArgs } from './origins.ts'
 import { argsIn, type BuildStep, checkKnown, mostExpanded, runStage, words } from './stage.ts'
 
@@ -39,6 +39,9 @@ type Written = {
 /** Most stages of a definition. A build has a sandbox for each stage at the same time. */
 const mostStages = 20
 
+const refuseSoMany = (at: At) =>
+  refuse(at, `the last stage needs more than ${mostStages} stages and images`, 'join some')
+
 export const emptyConfig = (): ContainerConfig => ({ entrypoint: [], cmd: [], env: {}, user: '', workdir: '' })
 
 /** Placeholder for values that are unknown until the base image is downloaded. Valid as number, name, path and mode. */
@@ -68,12 +71,7 @@ export const planOf = (text: string, hasFiles = false, snapshots: ReadonlySet<st
     })
   const order = orderOf(written, run)
   const needed = order.length + new Set(order.flatMap(({ takesFrom }) => takesFrom.flatMap(imagesOf))).size
-  if (needed > mostStages)
-    refuse(
-      order.at(-1)?.from ?? { line: 1 },
-      `the last stage needs more than ${mostStages} stages and images`,
-      'join some',
-    )
+  if (needed > mostStages) refuseSoMany(order.at(-1)?.from ?? { line: 1 })
   const stages = order.map(({ takesFrom, ...stage }) => ({
     ...{ index: stage.index, name: stage.name, line: stage.from.line, from: stage.base, takesFrom },
     on: (base: ContainerConfig) => run(stage, base),
@@ -140,6 +138,7 @@ const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: 
         'take one of the --from out, or split a stage in two',
       )
     onTheWay.push(index)
+    if (configs.size + onTheWay.length > mostStages) refuseSoMany(stage.from)
     const { base } = stage
     const isStage = base !== 'scratch' && 'stage' in base
     const below = isStage
