@@ -1,6 +1,7 @@
 // The mounts of one RUN line. A sandbox cannot mount anything, so the files are moved or copied to the target before the command
 // runs. Afterwards they are removed, and the earlier content of the target is put back. The agent of the build's sandbox does
 // this, and caches stay on the sandbox's own disk between two lines.
+import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { AgentRefused, type Files } from '#src/toolbox/agent/agent.ts'
 import { copyFiles } from '../copying/copier.ts'
@@ -43,18 +44,24 @@ const mountOne = async (each: Placed, index: number, mounting: Mounting): Promis
   const stubs = await missingAbove(files, target)
   await files.mkdir(posix.dirname(target))
   const wasThere = await moveAside(target, aside, mounting)
-  const cache = each.type === 'cache' ? `${cachesAt}/${Buffer.from(each.id).toString('base64url').slice(0, 200)}` : ''
+  const cache = each.type === 'cache' ? `${cachesAt}/${createHash('sha256').update(each.id).digest('hex')}` : ''
   if (each.type === 'cache') await openCache(each, cache, mounting)
   else if (each.type === 'tmpfs') await files.mkdir(target, 0o1777)
   else await copyTo(target, each, mounting)
   if (each.type === 'cache') await files.move(cache, target)
   return async () => {
     // Moves the cache back to where the next line looks for it.
-    if (each.type === 'cache') await files.move(target, cache)
+    if (each.type === 'cache') await files.move(target, cache).catch((error: unknown) => refuseRemoved(target, error))
     else await remove(files, target)
     if (wasThere) await files.move(aside, target)
     for (const stub of stubs) await removeEmpty(files, stub)
   }
+}
+
+const refuseRemoved = (target: string, error: unknown): never => {
+  if (!isErrno(error, 'ENOENT', 'ENOTDIR')) throw error
+  const why = `the command has removed ${target}, where its cache was; remove only the files in it`
+  throw new ImageFailed('build-failed', why, { cause: error })
 }
 
 /** The parent directories of the target that do not exist yet, the deepest first. */

@@ -392,6 +392,8 @@ suite('a definition in stages', { skip }, () => {
       ['ADD http://127.0.0.1:1/x /x', /^Line 2: 127\.0\.0\.1:1 is not on the public Internet, and ADD takes nothing/],
       ['ADD http://2130706433/x /x', /^Line 2: 127\.0\.0\.1 is not on the public Internet/],
       ['ADD https://10.0.0.1/x /x', /^Line 2: 10\.0\.0\.1 is not on the public Internet/],
+      ['ADD http://[::1]:1/x /x', /^Line 2: \[::1\]:1 is not on the public Internet/],
+      ['ADD http://[::ffff:127.0.0.1]:1/x /x', /^Line 2: \[::ffff:7f00:1\]:1 is not on the public Internet/],
       ['ADD http://169.254.169.254/latest/meta-data /x', /is not on the public Internet/],
     ] as const)
       await assert.rejects(build([`FROM ${from}`, line]), { name: 'ImageFailed', message })
@@ -424,6 +426,10 @@ suite('a definition in stages', { skip }, () => {
       [
         [`FROM ${from}`, 'RUN --mount=type=secret,id=npm exit 5'],
         /^Line 2: exit code 5\nIt ran without npm: no secret/,
+      ],
+      [
+        [`FROM ${from}`, 'RUN --mount=type=cache,target=/kept rm -r /kept'],
+        /^Line 2: the command has removed \/kept, where its cache was; remove only the files in it/,
       ],
     ] as const) {
       await assert.rejects(build([...lines]), { name: 'ImageFailed', message })

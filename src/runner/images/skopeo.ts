@@ -4,7 +4,7 @@
 // cannot reach the host, private or link-local addresses. It uses the host's network only for registries that the operator has
 // named.
 import { chown, readFile, writeFile } from 'node:fs/promises'
-import { isIPv4 } from 'node:net'
+import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
 import { isPublicAddress } from '#src/kit/networks.ts'
@@ -46,8 +46,9 @@ export const isOfOperator = (
 
 /** Whether the registry is named by a private IP address. For host names, the network decides which addresses can be reached. */
 export const isPrivate = (reference: Pick<Reference, 'registry'>): boolean => {
-  const [host = ''] = reference.registry.split(':')
-  return isThisMachine(reference) || (isIPv4(host) && !isPublicAddress(host))
+  const { registry } = reference
+  const host = /^\[(.*)\]/.exec(registry)?.[1] ?? registry.split(':')[0] ?? ''
+  return isThisMachine(reference) || (isIP(host) !== 0 && !isPublicAddress(host))
 }
 
 export const checkMayAsk = (reference: Reference, settings: RegistrySettings): void => {
