@@ -185,6 +185,7 @@ void sudo_options_read(int argc, char **argv, struct sudo_options *sudo) {
     else break;
   }
   sudo->argv = argv + (at < argc ? at : argc);
+  if (sudo->lists_other && !sudo->lists) sudo_usage();
   if ((sudo->flags & SUDO_LOGIN) && (sudo->flags & SUDO_SHELL)) {
     fprintf(stderr, "sudo: you may not specify both the -i and -s options\n");
     sudo_usage();

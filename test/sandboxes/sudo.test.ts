@@ -175,6 +175,7 @@ print(p.wait())`
       'sudo -g "" id',
       'sudo -D "" id',
       'sudo A=b',
+      'sudo -U root id',
       'sudo -e /etc/passwd',
       'sudo -R /tmp id',
     ]) {
