@@ -42,6 +42,10 @@ type UpOptions = {
 /** Time in ms that programs have to end by themselves. With the other steps, `up` stops within 5 s. */
 const graceMs = 4000
 
+const firstStart =
+  'First start: the default image of sandboxes is made from Debian packages, unless this machine has it already. With two CPUs ' +
+  'that takes one to two minutes; later starts take seconds.'
+
 /** Runs a server. Resolves when everything has stopped again. Throws a Complaint if the server cannot start. */
 export const runUp = (options: UpOptions, config: UpConfig): Promise<void> =>
   orDiskComplaint(options.data, () => runHouse(options, config))
@@ -64,6 +68,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
 
   const stopAsked = onceAskedToStop()
   const firstKey = readSecret(data, 'admin.key', newApiKey)
+  if (firstKey.isNew) display.say(firstStart)
   const house = startPrograms({ data, config, options, display, addresses, firstKey: firstKey.value })
   try {
     const outcome = await Promise.race([house.ready, house.gaveUp, stopAsked])
