@@ -2,17 +2,17 @@
 //
 // The pool is the runner's directory if that is on btrfs; otherwise a sparse btrfs image in that directory, mounted beside it.
 // Where btrfs is impossible, disks are plain directories without a limit, and the runner logs that.
-import { readFileSync } from 'node:fs'
-import { mkdir, open, rename, rm, stat, statfs, utimes } from 'node:fs/promises'
+import { mkdir, stat, statfs, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freeBytes, isBtrfs, isWritable } from '#src/kit/file-system.ts'
+import { isBtrfs } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import { readIfThere } from '../cgroup/files.ts'
 import { runSteps, type Step, step } from '../launch.ts'
 import { uidBase } from '../oci/ids.ts'
-import { readOnlySince, SpaceClaim } from './space-claim.ts'
+import { mountPoolImage, unmountPoolImage } from './pool-image.ts'
+import { SpaceClaim } from './space-claim.ts'
 import { type Changes, isName, Subvolumes } from './subvolumes.ts'
 
 export type Disk = {
@@ -85,8 +85,6 @@ export type PoolParts = {
   imageBytes?: number
 }
 
-const shareOfFree = 0.8
-const smallestImage = 1 * GiB
 /** Bytes above the disk limit that a start may write on a full disk. */
 export const roomForStart = 8 * 1024 * 1024
 /** A restore was seen to take up to 2.7 % more space than before, because its metadata tree differs. */
@@ -137,7 +135,9 @@ export const openStoragePool = async (parts: PoolParts): Promise<StoragePool> =>
 /** The directory of the btrfs pool, mounted and with quotas; undefined if this host cannot have one. */
 const openBtrfs = async (parts: PoolParts): Promise<string | undefined> => {
   try {
-    const place = (await isBtrfs(parts.directory)) ? parts.directory : await mountImage(parts)
+    const { directory, imageBytes: bytes } = parts
+    const file = { image: imageIn(directory), place: mountIn(directory), ...(bytes === undefined ? {} : { bytes }) }
+    const place = (await isBtrfs(directory)) ? directory : await mountPoolImage(file)
     // Returns at once if quotas are enabled already.
     await runCommand(['btrfs', 'quota', 'enable', place])
     return place
@@ -147,46 +147,6 @@ const openBtrfs = async (parts: PoolParts): Promise<string | undefined> => {
     parts.log.warn({ err: error }, 'a btrfs pool is impossible here')
     return undefined
   }
-}
-
-const mountImage = async ({ directory, imageBytes }: PoolParts): Promise<string> => {
-  const place = mountIn(directory)
-  const image = imageIn(directory)
-  await mkdir(place, { recursive: true, mode: 0o700 })
-  const isMounted = await isBtrfs(place)
-  if (isMounted && (await isWritable(place))) return place
-  await makeImage(image, imageBytes ?? (await roomFor(directory)))
-  try {
-    if (isMounted) await runCommand(['umount', place])
-    // With `discard`, the sparse image returns space to the host when a sandbox deletes files.
-    await runCommand(['mount', '-o', 'loop,noatime,discard=async', image, place])
-    return place
-  } catch (error) {
-    // If an earlier try unmounted the image here, sandboxes may still hold its file system.
-    if (!isMounted && !(await isHeld(image))) throw error
-    throw new Error(`${place} ${readOnlySince}`, { cause: error })
-  }
-}
-
-/** Whether any process still has the image mounted: its loop device exists until then. */
-const isHeld = async (image: string) => (await runCommand(['losetup', '--associated', image])).trim() !== ''
-
-const roomFor = async (directory: string) =>
-  Math.max(smallestImage, Math.floor(((await freeBytes(directory)) * shareOfFree) / GiB) * GiB)
-
-/** Makes the pool's image under another name and renames it when it is complete. After a kill the next runner starts over. */
-const makeImage = async (image: string, bytes: number) => {
-  if (await stat(image).catch(() => undefined)) return
-  const unfinished = `${image}.new`
-  await rm(unfinished, { force: true })
-  const file = await open(unfinished, 'w', 0o600)
-  try {
-    await file.truncate(bytes)
-  } finally {
-    await file.close()
-  }
-  await runCommand(['mkfs.btrfs', '--quiet', '--data', 'single', '--metadata', 'single', unfinished])
-  await rename(unfinished, image)
 }
 
 /** The parts of the disk at this path. */
@@ -380,8 +340,4 @@ const changesOfCopy = (path: string, base: string, limit: readonly Step[]): Chan
 }
 
 /** For tests, which remove their whole instance: unmounts the pool's image. No sandbox may be left. */
-export const unmountPool = async (directory: string): Promise<void> => {
-  const place = mountIn(directory)
-  const mounted = readFileSync('/proc/self/mountinfo', 'utf8').split('\n')
-  if (mounted.some((line) => line.split(' ')[4] === place)) await runCommand(['umount', place])
-}
+export const unmountPool = (directory: string): Promise<void> => unmountPoolImage(mountIn(directory))

@@ -34,6 +34,8 @@ export type SpaceClaimParts = {
   log: Logger
   /** Bytes that sandboxes leave free on the host's file system. The pool itself needs some of them. */
   keepFreeBytes?: number
+  /** What follows from a full host, for the log. */
+  consequence?: string
 }
 
 export class SpaceClaim {
@@ -45,7 +47,8 @@ export class SpaceClaim {
   #trouble: string | undefined
 
   constructor(parts: SpaceClaimParts) {
-    this.#parts = { keepFreeBytes: standardKeepFreeBytes, ...parts }
+    const consequence = 'sandboxes can write less than their disks promise'
+    this.#parts = { keepFreeBytes: standardKeepFreeBytes, consequence, ...parts }
     this.#file = join(parts.place, fileName)
     this.#timer = setInterval(() => void this.look(), lookEveryMs).unref()
   }
@@ -99,7 +102,7 @@ export class SpaceClaim {
 
   /** Claims as much as the file system gives, which may be less than it reports as free. */
   async #claim(held: number, more: number, hostFree: number) {
-    const text = `the host has ${asSize(hostFree)} free: sandboxes can write less than their disks promise`
+    const text = `the host has ${asSize(hostFree)} free: ${this.#parts.consequence}`
     if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes: more }, text)
     let bytes = held
     let refusal: unknown
@@ -119,7 +122,7 @@ export class SpaceClaim {
     await file.truncate(bytes).finally(() => file.close())
     // The space counts as free only after a sync. Without it the next check would release the same amount again.
     await runCommand(['sync', '--file-system', this.#parts.place], { timeoutMs: 600_000 })
-    if (bytes === 0) this.#parts.log.info('the host has room for all disks of sandboxes again')
+    if (bytes === 0) this.#parts.log.info({ file: this.#parts.image }, 'the host has room for all of the file again')
   }
 
   async #isWritable(): Promise<boolean> {

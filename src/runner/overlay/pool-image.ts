@@ -1,0 +1,72 @@
+// A btrfs file system in a sparse file of the host, mounted beside it: of the disks of sandboxes, or of images that share layers.
+import { existsSync } from 'node:fs'
+import { mkdir, open, rename, rm, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { freeBytes, isWritable } from '#src/kit/file-system.ts'
+import { runCommand } from '#src/kit/run-command.ts'
+import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
+import { readOnlySince } from './space-claim.ts'
+
+export type PoolImage = {
+  /** The file. */
+  image: string
+  /** Where it is mounted. */
+  place: string
+  /** Size of a new file. Default: four fifths of the host's free space. The file takes only the space that is written. */
+  bytes?: number
+  /** When removed files give their space back to the host: some seconds later, or at the next sync. Default: `async`. */
+  discard?: 'async' | 'sync'
+}
+
+const shareOfFree = 0.8
+const smallestImage = 1 * GiB
+
+/** Makes the file if it is missing, mounts it if it is not mounted, and returns the place. */
+export const mountPoolImage = async ({ image, place, bytes, discard = 'async' }: PoolImage): Promise<string> => {
+  await mkdir(place, { recursive: true, mode: 0o700 })
+  const isMounted = await isMountPoint(place)
+  if (isMounted && (await isWritable(place))) return place
+  await makeImage(image, bytes ?? (await roomFor(dirname(image))))
+  try {
+    if (isMounted) await runCommand(['umount', place])
+    // With `discard`, the sparse image returns space to the host when files are removed.
+    await runCommand(['mount', '-o', `loop,noatime,discard=${discard}`, image, place])
+    return place
+  } catch (error) {
+    // If an earlier try unmounted the image here, sandboxes may still hold its file system.
+    if (!isMounted && !(await isHeld(image))) throw error
+    throw new Error(`${place} ${readOnlySince}`, { cause: error })
+  }
+}
+
+/** For tests, which remove what they made. */
+export const unmountPoolImage = async (place: string): Promise<void> => {
+  if (existsSync(place) && (await isMountPoint(place))) await runCommand(['umount', place])
+}
+
+const isMountPoint = async (place: string) => {
+  const device = (path: string) => stat(path).then(({ dev }) => dev)
+  const [own, parent] = await Promise.all([device(place), device(dirname(place))])
+  return own !== parent
+}
+
+/** Whether any process still has the image mounted: its loop device exists until then. */
+const isHeld = async (image: string) => (await runCommand(['losetup', '--associated', image])).trim() !== ''
+
+const roomFor = async (directory: string) =>
+  Math.max(smallestImage, Math.floor(((await freeBytes(directory)) * shareOfFree) / GiB) * GiB)
+
+/** Makes an image under another name and renames it when it is complete. After a kill the next runner starts over. */
+const makeImage = async (image: string, bytes: number) => {
+  if (await stat(image).catch(() => undefined)) return
+  const unfinished = `${image}.new`
+  await rm(unfinished, { force: true })
+  const file = await open(unfinished, 'w', 0o600)
+  try {
+    await file.truncate(bytes)
+  } finally {
+    await file.close()
+  }
+  await runCommand(['mkfs.btrfs', '--quiet', '--data', 'single', '--metadata', 'single', unfinished])
+  await rename(unfinished, image)
+}
