@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { silentLog } from '#src/kit/log.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
+import { unmountImagePool } from '#src/runner/images/image-pool.ts'
 import { Library } from '#src/runner/images/library.ts'
 import { standardLimits } from '#src/runner/images/limits.ts'
 import { makeImage, type TestImage, tarOf } from '#src/runner/images/testing/oci-image.ts'
@@ -58,14 +59,28 @@ const alcove = async (name: string, references: readonly string[]) => {
   const poolDir = join(place, name)
   const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
   const registries = { plainRegistries: [registry.host], authFile: undefined, publicNetwork }
-  const library = new Library({ poolDir, filesDir: undefined, registries, limits: standardLimits, log: silentLog() })
+  const library = new Library({
+    poolDir,
+    filesDir: undefined,
+    registries,
+    limits: standardLimits,
+    log: silentLog(),
+    sharesLayers: true,
+  })
   registry.asked.length = 0
   const samples = await pullAll(references, (reference, at) =>
     library.bring({ image: `image-${at}`, source: { kind: 'registry', reference }, maxGiB: 10 }),
   )
   const blobs = registry.asked.filter((path) => path.includes('/blobs/')).length
-  const trees = await bytesIn(join(poolDir, 'image-trees'))
+  const images = join(poolDir, 'image-pool.img')
+  const trees = await bytesIn(existsSync(images) ? images : join(poolDir, 'image-trees'))
+  await library.close()
   return { samples, blobs, bytes: { trees, layers: await bytesIn(join(poolDir, 'image-layers')) } }
+}
+
+const removeLibrary = async (name: string) => {
+  await unmountImagePool(join(place, name))
+  await removeTree(join(place, name))
 }
 
 try {
@@ -75,9 +90,9 @@ try {
   const repositories = images.map((image, at) => registry.put(`bench/image-${at}:1`, image))
 
   const oneRepository = await alcove('one', tags)
-  await removeTree(join(place, 'one'))
+  await removeLibrary('one')
   const manyRepositories = await alcove('many', repositories)
-  await removeTree(join(place, 'many'))
+  await removeLibrary('many')
   registry.asked.length = 0
   const hasPodman = existsSync('/usr/bin/podman')
   const pulled = hasPodman
@@ -101,5 +116,6 @@ try {
   await registry[Symbol.asyncDispose]()
   if (existsSync('/usr/bin/podman')) await podman('rmi', '--all', '--force').catch(() => {})
   await runCommand(['sh', '-c', `umount -l ${join(place, 'podman/overlay')} 2>/dev/null || :`])
+  for (const name of ['one', 'many']) await removeLibrary(name)
   await removeTree(place)
 }

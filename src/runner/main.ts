@@ -86,9 +86,11 @@ export const startRunner = async (
       const resolvers = resolversForSandboxes()
       return { netnsPath, resolvers, [Symbol.asyncDispose]: () => network.release(slot) }
     },
+    sharesLayers: true,
     log,
     onProgress,
   })
+  await images.openTrees()
   const archiveStore = openStore(config.archiveStore, standardLimits.keepFreeBytes)
   const host = await openHost({
     instance,
@@ -266,6 +268,7 @@ export const startRunner = async (
       await gates[Symbol.asyncDispose]()
       await control[Symbol.asyncDispose]()
       await host.close()
+      await images.close()
       await archiveStore.close()
       await network.close()
       commands[Symbol.dispose]()

@@ -22,8 +22,8 @@ export type Resolved = {
   described: Described
 }
 
-/** An image whose configuration and layers are all stored. */
-export type Fetched = { manifest: Descriptor; parts: Descriptor[]; described: Described }
+/** An image whose layers are all stored in the blobs. */
+export type Fetched = { layers: Descriptor[]; described: Described }
 
 export type Fetching = {
   scratch: string
@@ -92,9 +92,9 @@ export const fetchFromRegistry = async (
   await downloadPersistently(fetching, (timeoutMs) =>
     skopeo.download(image, work.directory, { ...askingFor(work, fetching), timeoutMs }),
   )
-  const fetched = await adopt(blobs, work, fetching)
+  const { config, ...fetched } = await adopt(blobs, work, fetching)
   // The configuration names the hash of each unpacked layer, so this ties all layers to the image's digest.
-  if (fetched.parts[0]?.digest !== manifest.config.digest) throw notWhatItsDigestSays(image)
+  if (config.digest !== manifest.config.digest) throw notWhatItsDigestSays(image)
   return fetched
 }
 
@@ -192,11 +192,14 @@ const newSizesIn = async (directory: string): Promise<number[]> => {
   return (await Promise.all(sizes)).flat()
 }
 
-/** Verifies the files that a program has written and moves them to the stored layers. */
-const adopt = async (blobs: BlobsOfOrigin, { directory }: Work, { mostBytes }: Fetching): Promise<Fetched> => {
+/** Verifies what was written and moves the layers into the blobs. */
+const adopt = async (
+  blobs: BlobsOfOrigin,
+  { directory }: Work,
+  { mostBytes }: Fetching,
+): Promise<Fetched & { config: Descriptor }> => {
   const real = await realpath(directory)
   const small = (path: string) => readSmall(join(real, path), largestDescriptionBytes)
-  // If the part is stored already, `take` ignores the file here, so its digest is checked separately.
   const textOf = async (digest: string) => {
     const bytes = await small(`blobs/sha256/${digest.slice('sha256:'.length)}`)
     if (digestOf(bytes) !== digest)
@@ -214,7 +217,6 @@ const adopt = async (blobs: BlobsOfOrigin, { directory }: Work, { mostBytes }: F
   checkLayersOf(parsed.manifest, described)
   const layerBytes = layers.reduce((sum, { size }) => sum + size, 0)
   if (layerBytes > mostBytes) throw tooLarge(layerBytes, mostBytes)
-  const parts = [config, ...layers]
-  for (const { digest } of [manifest, ...parts]) await blobs.take(digest, join(real, 'blobs/sha256'))
-  return { manifest, parts, described }
+  for (const { digest } of layers) await blobs.take(digest, join(real, 'blobs/sha256'))
+  return { layers, described, config }
 }

@@ -20,32 +20,45 @@ export const readSmall = async (path: string, mostBytes: number): Promise<Buffer
   }
 }
 
+/** The first bytes of a file of ours; fewer if it is shorter. */
+export const firstBytesOf = async (path: string, count: number): Promise<Buffer> => {
+  const file = await open(path)
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(count), 0, count, 0)
+    return buffer.subarray(0, bytesRead)
+  } finally {
+    await file.close()
+  }
+}
+
 export const sha256Of = async (path: string): Promise<string> => {
   const hash = createHash('sha256')
   for await (const chunk of createReadStream(path, { highWaterMark: 1024 * 1024 })) hash.update(chunk)
   return `sha256:${hash.digest('hex')}`
 }
 
-const measured = async (directory: string, unit: string) =>
-  Number.parseInt(
-    await runCommand(['du', '--summarize', '--one-file-system', unit, directory], { timeoutMs: 300_000 }),
-    10,
-  )
-
 /** Disk space of the files below a directory. */
-export const bytesBelow = (directory: string) => measured(directory, '--block-size=1')
+export const bytesBelow = async (directory: string): Promise<number> => {
+  const argv = ['du', '--summarize', '--one-file-system', '--block-size=1', directory]
+  return Number.parseInt(await runCommand(argv, { timeoutMs: 300_000 }), 10)
+}
 
-/** Number of files and directories below a directory, including the directory itself. */
-export const filesBelow = (directory: string) => measured(directory, '--inodes')
+/** `owners`: users and groups of files from an id on, each once, and at most so many. */
+export type Measured = { bytes: number; files: number; owners: number[] }
 
-/** Users and groups, with ids from `first` on, that own files below a directory. Returns each id once, and at most `most` ids. */
-export const ownersFrom = async (directory: string, first: number, most: number): Promise<number[]> => {
-  const script =
-    'find "$1" -xdev \\( -uid "+$2" -o -gid "+$2" \\) -printf "%U\\n%G\\n" | sort -nu | awk -v above="$2" \'$1 > above\' | head -n "$3"'
-  const said = await runCommand(['sh', '-c', script, 'sh', directory, `${first - 1}`, `${most}`], {
-    timeoutMs: 300_000,
-  })
-  return said.split('\n').filter(Boolean).map(Number)
+/** Measures a directory by one walk. A file with several names counts once. */
+export const measure = async (directory: string, firstOwner: number, mostOwners: number): Promise<Measured> => {
+  const program = `
+    $2 > 1 && $1 in seen { next }
+    $2 > 1 { seen[$1] }
+    { files++; blocks += $3 }
+    { for (i = 4; i <= 5; i++) if ($i >= first && !($i in owners) && count < most) { owners[$i]; count++ } }
+    END { printf "%.0f %.0f", blocks * 512, files; for (id in owners) printf " %s", id }`
+  const script = 'find "$1" -xdev -printf "%i %n %b %U %G\\n" | awk -v first="$2" -v most="$3" "$4"'
+  const argv = ['sh', '-c', script, 'sh', directory, String(firstOwner), String(mostOwners), program]
+  const said = await runCommand(argv, { timeoutMs: 300_000 })
+  const [bytes = 0, files = 0, ...owners] = said.split(' ').map(Number)
+  return { bytes, files, owners: owners.sort((a, b) => a - b) }
 }
 
 /** Throws if the disk of images is nearly full, because the host needs the rest. */

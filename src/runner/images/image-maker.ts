@@ -1,10 +1,7 @@
 // Makes the files of an image from its source: a registry, a file of the operator, nothing, or another image of this runner.
-import { chown, mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import type { ImageSource, Progress } from '#src/wire/runner-link.ts'
-import { uidBase } from '../oci/ids.ts'
 import type { Blobs } from './blobs.ts'
 import { emptyConfig } from './definition/plan.ts'
 import { createDownloadLines } from './download-lines.ts'
@@ -26,8 +23,9 @@ import { type ContainerConfig, type Described, ownArchitecture } from './manifes
 import { mirrored } from './mirrors.ts'
 import { formatReference, originOf, parseReference, type Reference } from './reference.ts'
 import { checkIsPublic, checkMayAsk, type RegistrySettings, Skopeo } from './skopeo.ts'
+import { makeRoot, TreeMaker, treeOfNothing } from './tree-maker.ts'
 import type { Trees } from './trees.ts'
-import { tooLarge, unpackLayers } from './unpack.ts'
+import { tooLarge } from './unpack.ts'
 
 /** `scratch`: no files. `image`: the files of another image on this host. `built-in`: the files of the built-in image. */
 export type LibrarySource =
@@ -78,11 +76,13 @@ type MakerParts = {
 export class ImageMaker {
   readonly #parts: MakerParts
   readonly #skopeo: Skopeo
+  readonly #treeMaker: TreeMaker
   /** Images are unpacked one at a time: unpacking keeps the disk busy and is limited by the space left on it. */
   readonly #unpacking = new FairQueue({ atOnce: 1 })
 
   constructor(parts: MakerParts) {
     this.#parts = parts
+    this.#treeMaker = new TreeMaker(parts)
     this.#skopeo = new Skopeo({ ...parts.registries, tellAfterMs: parts.limits.answerTimeoutMs })
   }
 
@@ -94,7 +94,7 @@ export class ImageMaker {
       case 'file':
         return this.#fromFile(source.path, making, scratch, hold)
       case 'scratch':
-        return this.#fromNothing(scratch, hold)
+        return this.#fromNothing(hold)
       case 'image':
         return this.#fromOther(source.image, hold)
       case 'built-in':
@@ -106,16 +106,16 @@ export class ImageMaker {
     }
   }
 
-  async #fromNothing(scratch: string, hold: (tree: string) => void): Promise<Made> {
-    const name = this.#parts.trees.nameOf(originOfNothing, [])
+  async #fromNothing(hold: (tree: string) => void): Promise<Made> {
+    const { trees } = this.#parts
+    const name = trees.nameOf([])
     hold(name)
-    const make = async () => {
-      const rootfs = join(scratch, 'nothing')
-      await mkdir(rootfs, { mode: 0o755 })
-      await chown(rootfs, uidBase, uidBase)
-      return this.#parts.trees.add(name, { rootfs, largeIds: [] })
-    }
-    const { sizeBytes } = this.#parts.trees.find(name) ?? (await this.#unpacking.run(make))
+    const make = () =>
+      trees.making(undefined, async (unfinished) => {
+        await makeRoot(unfinished)
+        return trees.finish(unfinished, name, treeOfNothing)
+      })
+    const { sizeBytes } = trees.find(name) ?? (await this.#unpacking.run(make))
     const origin = originOfNothing
     return { tree: name, origin, sizeBytes, layers: [], architecture: ownArchitecture, config: emptyConfig() }
   }
@@ -187,7 +187,7 @@ export class ImageMaker {
     const fetching = this.#fetching(scratch, making)
     const origin = originOfFiles
     const fetched = await fetchFromFile(this.#skopeo, this.#parts.blobs.of(origin), file, fetching)
-    const layers = fetched.parts.slice(1).map(({ digest }) => digest)
+    const layers = fetched.layers.map(({ digest }) => digest)
     const { described } = fetched
     return this.#unpacked({ origin, described, layers, fetch: async () => fetched }, making, scratch, hold)
   }
@@ -200,28 +200,23 @@ export class ImageMaker {
     hold: (tree: string) => void,
   ): Promise<Made> {
     const { say, signal, maxBytes } = making
-    const name = this.#parts.trees.nameOf(origin, diffIds)
-    hold(name)
-    let tree = this.#parts.trees.find(name)
-    if (tree === undefined) {
-      const { manifest, parts } = await fetch()
+    let found = this.#treeMaker.find(origin, diffIds, hold)
+    if (found === undefined) {
+      const fetched = await fetch()
       // The layers as they are stored here; some may have been recompressed during the download.
-      layers = parts.slice(1).map(({ digest }) => digest)
-      tree = await this.#unpacking.run(async () => {
+      layers = fetched.layers.map(({ digest }) => digest)
+      const of = { origin, layers: fetched.layers.map((layer, at) => ({ ...layer, diffId: diffIds[at] as string })) }
+      found = await this.#unpacking.run(() => {
         signal.throwIfAborted()
-        say({ progress: { step: 'unpacking', percent: 70 } })
-        const packed = parts.reduce((sum, { size }) => sum + size, 1)
-        const onWritten = (bytes: number) =>
-          say({ progress: { step: 'unpacking', percent: 70 + Math.min(29, Math.floor((bytes / packed) * 10)) } })
-        const { limits } = this.#parts
-        const unpacking = { scratch, manifest, parts, mostBytes: maxBytes, limits, signal, onWritten }
-        return this.#parts.trees.add(name, await unpackLayers(this.#parts.blobs.of(origin), unpacking))
+        const onShare = (share: number) =>
+          say({ progress: { step: 'unpacking', percent: 70 + Math.min(29, Math.floor(share * 10)) } })
+        return this.#treeMaker.make(of, { scratch, mostBytes: maxBytes, signal, onShare })
       })
-      say({ line: `unpacked, ${asSize(tree.sizeBytes)}` })
-    } else say({ line: `its files are here already, ${asSize(tree.sizeBytes)}` })
-    if (tree.sizeBytes > maxBytes) throw tooLarge(maxBytes)
-    const { sizeBytes, largeIds = [] } = tree
-    return { tree: name, origin, sizeBytes, layers, largeIds, architecture: ownArchitecture, config }
+      say({ line: `unpacked, ${asSize(found.tree.sizeBytes)}` })
+    } else say({ line: `its files are here already, ${asSize(found.tree.sizeBytes)}` })
+    const { sizeBytes, largeIds = [] } = found.tree
+    if (sizeBytes > maxBytes) throw tooLarge(maxBytes)
+    return { tree: found.name, origin, sizeBytes, layers, largeIds, architecture: ownArchitecture, config }
   }
 
   #fetching(scratch: string, { maxBytes, signal, say }: Making): Fetching {

@@ -70,7 +70,21 @@ suite('kept files and layers of images', { skip: cannotRun }, () => {
     registry.onRequest = (_path, answer) => answer
     await bring('same', same)
     assert.equal(room.read('same', 'secret'), 'secret')
-    assert.notEqual(room.rootfs('same'), room.rootfs('theirs'))
+    // Now its own repository has delivered the layer, so the files are the same.
+    assert.equal(room.rootfs('same'), room.rootfs('theirs'))
+  })
+
+  test('a layer of one’s own that claims to hold another repository’s files gives nothing of them', async () => {
+    await using room = await openRoom()
+    const { library, put, bring } = room
+    const secret = layer('secret')
+    await bring('theirs', put('theirs:1', makeImage({ layers: [secret] })))
+    for (const layers of [[layer('own')], [layer('own'), layer('more')]]) {
+      const diffIds = [digestOf(secret), ...layers.slice(1).map(digestOf)]
+      const forged = put('others:forged', makeImage({ layers, diffIds }))
+      await assert.rejects(bring('forged', forged), { failure: 'corrupted' })
+    }
+    assert.deepEqual(library.list(), ['theirs'])
   })
 
   test('an image with a wrong count of layers does not replace one that has all of them', async () => {

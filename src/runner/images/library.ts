@@ -8,12 +8,14 @@ import { freeBytes } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 import { removeTree } from '#src/kit/remove-tree.ts'
+import { CommandFailed } from '#src/kit/run-command.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import { groupLargeIds } from '../oci/ids.ts'
 import { Blobs, keptNameOf } from './blobs.ts'
 import { GivenBack } from './given-back.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
 import { builtInBelow, ImageMaker, type LibrarySource, type Made, type Making, type Said } from './image-maker.ts'
+import { ImagePool } from './image-pool.ts'
 import { asBrought, type Brought, ImageRecords, imageNameShape, type StoredImage } from './image-records.ts'
 import { Interrupted } from './interrupted.ts'
 import { asSize, type ImageLimits } from './limits.ts'
@@ -22,6 +24,7 @@ import { parseReference } from './reference.ts'
 import { fetchRepository, type Repository, type RepositoryFile } from './repository.ts'
 import { SharedWork } from './shared-work.ts'
 import { checkMayAsk, type RegistrySettings } from './skopeo.ts'
+import { PlainPlace } from './tree-place.ts'
 import { Trees } from './trees.ts'
 import { fetchWebFile, type Fetching as WebFetching, type WebFile } from './web-file.ts'
 
@@ -68,6 +71,10 @@ type LibraryParts = {
   limits: ImageLimits
   log: Logger
   givenBack?: GivenBack | undefined
+  /** Images share layers on a btrfs file system of their own (`image-pool.ts`). */
+  sharesLayers?: boolean | undefined
+  /** Size of that file system. Default: four fifths of what the host has free. */
+  sharedBytes?: number | undefined
 }
 
 /** Kept layers are removed once the host has less free space than this many times `keepFreeBytes`. */
@@ -80,12 +87,6 @@ const withIds = (own: readonly number[], wanted: readonly number[]): Pick<Stored
   const all = [...new Set([...own, ...wanted])]
   const largeIds = groupLargeIds(all) === undefined ? own : all
   return largeIds.length === 0 ? {} : { largeIds }
-}
-
-/** Bytes of the files of these images. Images with the same files count once. */
-const bytesOfTrees = (images: readonly Pick<StoredImage, 'tree' | 'sizeBytes'>[]): number => {
-  const sizes = new Map(images.map(({ tree, sizeBytes }) => [tree, sizeBytes]))
-  return [...sizes.values()].reduce((sum, size) => sum + size, 0)
 }
 
 /** Delays a failure until its caller may hear of it (`notBefore`), without holding a lane meanwhile. */
@@ -102,6 +103,8 @@ export class Library {
   readonly #parts: LibraryParts
   readonly #records: ImageRecords
   readonly #scratch: string
+  readonly #plainTrees: PlainPlace
+  readonly #pool: ImagePool | undefined
   readonly #trees: Trees
   readonly #blobs: Blobs
   readonly #interrupted: Interrupted
@@ -124,7 +127,12 @@ export class Library {
     this.#givenBack = parts.givenBack ?? new GivenBack()
     this.#records = new ImageRecords(join(parts.poolDir, 'images'))
     this.#scratch = join(parts.poolDir, 'image-work')
-    this.#trees = new Trees(join(parts.poolDir, 'image-trees'))
+    this.#plainTrees = new PlainPlace(join(parts.poolDir, 'image-trees'))
+    this.#trees = new Trees(this.#plainTrees)
+    const { poolDir, log, limits, sharedBytes } = parts
+    this.#pool = parts.sharesLayers
+      ? new ImagePool({ poolDir, keepFreeBytes: limits.keepFreeBytes, log, bytes: sharedBytes })
+      : undefined
     this.#blobs = new Blobs(join(parts.poolDir, 'image-layers'))
     this.#interrupted = new Interrupted(join(parts.poolDir, 'image-downloads'))
     const [records, trees, blobs, interrupted] = [this.#records, this.#trees, this.#blobs, this.#interrupted]
@@ -147,10 +155,27 @@ export class Library {
     // Programs of a killed runner die with it, but may still write a file meanwhile, so the removal is retried.
     await removeTree(this.#scratch, { tries: 10 })
     await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
-    await this.#trees.open()
+    await this.#plainTrees.open()
+    await this.openTrees()
     await this.#records.open()
     await this.#trees.removeTorn()
     await this.#sweep()
+  }
+
+  /** Makes the files of present images reachable. To be called before a sandbox starts over one. */
+  async openTrees(): Promise<void> {
+    const place = await this.#pool?.openExisting()
+    if (place !== undefined) this.#trees.shareAt(place)
+  }
+
+  async #shareTrees(): Promise<void> {
+    const place = await this.#pool?.open()
+    if (place !== undefined) this.#trees.shareAt(place)
+  }
+
+  /** Files of images stay reachable for sandboxes. */
+  async close(): Promise<void> {
+    await this.#pool?.close()
   }
 
   list(): string[] {
@@ -272,7 +297,8 @@ export class Library {
       if (signal?.aborted && error === signal.reason)
         throw new ImageFailed('cancelled', 'Bringing the image was cancelled.', { cause: error })
       if (error instanceof ImageFailed) throw error
-      if ((error as NodeJS.ErrnoException).code === 'ENOSPC')
+      const isFull = error instanceof CommandFailed && /no space left/i.test(error.stderr)
+      if (isFull || (error as NodeJS.ErrnoException).code === 'ENOSPC')
         throw new ImageFailed('no-room', 'The disk that the runner keeps images on is full.', { cause: error })
       throw new ImageFailed('failed', 'The image could not be brought to this runner.', { cause: error })
     } finally {
@@ -330,6 +356,7 @@ export class Library {
     await mkdir(scratch, { mode: 0o700 })
     const held: string[] = []
     try {
+      if (source.kind === 'registry' || source.kind === 'file') await this.#shareTrees()
       const made = await this.#maker.make(source, making, scratch, (tree) => {
         this.#trees.hold(tree)
         held.push(tree)
@@ -344,12 +371,12 @@ export class Library {
   }
 
   /** Throws if the images of an organization, with one more, exceed its share of the disk. */
-  async #checkShare(organizationId: string | undefined, more?: Pick<StoredImage, 'tree' | 'sizeBytes'>): Promise<void> {
+  async #checkShare(organizationId: string | undefined, more?: Pick<StoredImage, 'tree'>): Promise<void> {
     if (organizationId === undefined) return
     const { blocks, bsize } = await statfs(this.#parts.poolDir)
     const share = blocks * bsize * this.#parts.limits.shareOfOrganization
     const images = this.#records.all().filter((image) => image.organizationId === organizationId)
-    const held = bytesOfTrees([...images, ...(more ? [more] : [])])
+    const held = this.#trees.bytesOf([...images, ...(more ? [more] : [])].map(({ tree }) => tree))
     if (held < share) return
     throw new ImageFailed(
       'no-room',
@@ -409,7 +436,7 @@ export class Library {
   async #sweepNow() {
     const unusedBytes = await this.#trees.sweep(() => new Set(this.#records.all().map(({ tree }) => tree)))
     this.#givenBack.add('images', 'unused', unusedBytes)
-    this.#stored = { ...this.#stored, images: bytesOfTrees(this.#records.all()) }
+    this.#stored = { ...this.#stored, images: this.#trees.bytesOf(this.#records.all().map(({ tree }) => tree)) }
     const spareBytes = await this.#spareBytes()
     const stored = await this.#blobs.bytes()
     const most = Math.max(0, Math.min(this.#parts.limits.keptLayersBytes, stored + spareBytes))

@@ -28,6 +28,9 @@ export type ImageStore = {
   /** Root directory of the image, with shifted ids; undefined if there is no such image. */
   rootfsOf(image: string): string | undefined
   describe(image: string): ImageDescription | undefined
+  /** Makes the files of present images reachable. To be called before a sandbox starts. */
+  openTrees(): Promise<void>
+  close(): Promise<void>
   /** Makes the built-in image unless it exists: from the machine's cache, or by building it. */
   ensureDefault(): Promise<void>
   /**
@@ -89,6 +92,8 @@ export type ImageStoreOptions = {
   mirrors?: RegistrySettings['mirrors']
   publicNetwork: RegistrySettings['publicNetwork']
   limits?: ImageLimits
+  /** Images share layers, if this host has btrfs. */
+  sharesLayers?: boolean
   /** Counts removed bytes by reason. */
   givenBack?: GivenBack
   now?: () => number
@@ -114,6 +119,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
     },
     limits: options.limits ?? standardLimits,
     givenBack: options.givenBack,
+    sharesLayers: options.sharesLayers,
     log,
   })
 
@@ -209,6 +215,8 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
     },
     withWebFile: (request, use) => library.withWebFile(request, use),
     withRepository: (request, use) => library.withRepository(request, use),
+    openTrees: () => library.openTrees(),
+    close: () => library.close(),
     resolve: (text, maxGiB, signal) => library.resolve(text, maxGiB, signal),
     listBelowLines: () => library.listBelowLines(),
     stored: () => {

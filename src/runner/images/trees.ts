@@ -1,12 +1,12 @@
-// The files of images, stored by origin and layers: images of one origin with the same layers share one directory. Each is
-// complete or absent, and never changes.
+// The files of images, stored by their layers: images with the same layers share one directory. Each is complete or absent, and
+// never changes. Where trees lie on a file system that shares blocks (`tree-place.ts`), a tree begins as a copy of the tree of its
+// lower layers and takes room only for what its own layers add.
 import { createHash, randomBytes } from 'node:crypto'
-import { readdirSync, readFileSync, renameSync } from 'node:fs'
-import { chmod, mkdir, rename, writeFile } from 'node:fs/promises'
+import { existsSync, readdirSync, readFileSync, renameSync } from 'node:fs'
+import { rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { removeTree } from '#src/kit/remove-tree.ts'
-import { bytesBelow, namesBelow, syncTree } from './files.ts'
-import type { Unpacked } from './unpack.ts'
+import { namesBelow } from './files.ts'
+import type { TreePlace } from './tree-place.ts'
 
 const nameShape = /^[0-9a-f]{64}$/
 
@@ -14,46 +14,80 @@ const nameShape = /^[0-9a-f]{64}$/
  * Part of every tree's name. It is raised when earlier trees must not be used for new images: trees before 2 may lack layers. An
  * image keeps the tree it was recorded with, because sandboxes use it as their lowest layer.
  */
-const generation = 2
+const generation = 3
 
-/** `largeIds`: ids of the image's users above those that every sandbox has (oci/ids.ts). Absent in trees of older runners. */
-type Tree = { sizeBytes: number; largeIds?: number[] }
+export type Tree = {
+  sizeBytes: number
+  /** Ids of the image's users above those that every sandbox has (oci/ids.ts). Absent in trees of older runners. */
+  largeIds?: number[]
+  /** Digests of the unpacked layers. Absent in trees of older runners. */
+  diffIds?: readonly string[]
+  /** The layers as they were when they were unpacked: each was hashed, and its content has the diff id at its position. */
+  layers?: readonly string[]
+  /** Name of the tree that this one began as a copy of. */
+  below?: string
+}
+
+/** A tree that is being made. It has no name yet. */
+export type Unfinished = { directory: string; rootfs: string }
+
+const descriptionOf = (directory: string) => join(directory, 'tree.json')
 
 export class Trees {
-  readonly #directory: string
+  readonly #plain: TreePlace
+  /** Where new trees are made, if blocks are shared there. */
+  #sharing: TreePlace | undefined
   /** Names of trees that are about to be used, with the number of users of each. */
   readonly #held = new Map<string, number>()
+  /** Descriptions that were read. A tree never changes. */
+  readonly #known = new Map<string, Tree>()
 
-  constructor(directory: string) {
-    this.#directory = directory
+  constructor(plain: TreePlace) {
+    this.#plain = plain
   }
 
-  /** Makes the directory. Owners of files may be users of this host (oci/ids.ts), so only root may pass through it. */
-  async open(): Promise<void> {
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 })
-    await chmod(this.#directory, 0o700)
+  /** From now on new trees are made at a place where blocks are shared. */
+  shareAt(place: TreePlace): void {
+    this.#sharing = place
   }
 
-  /**
-   * The name of the tree of these layers. The name includes the origin, because anybody could describe an image by the layers of
-   * another image.
-   */
-  nameOf(origin: string, diffIds: readonly string[]): string {
+  get isSharing(): boolean {
+    return this.#sharing !== undefined
+  }
+
+  /** The name of the tree of these layers. `tree-maker.ts` says who may use it. */
+  nameOf(diffIds: readonly string[]): string {
     return createHash('sha256')
-      .update(JSON.stringify([generation, origin, diffIds]))
+      .update(JSON.stringify([generation, diffIds]))
+      .digest('hex')
+  }
+
+  /** The name that a runner before generation 3 gave to the tree of these layers of one origin. */
+  earlierNameOf(origin: string, diffIds: readonly string[]): string {
+    return createHash('sha256')
+      .update(JSON.stringify([2, origin, diffIds]))
       .digest('hex')
   }
 
   rootfsOf(name: string): string {
-    return join(this.#directory, name, 'rootfs')
+    return join(this.#directoryOf(name), 'rootfs')
   }
 
   find(name: string): Tree | undefined {
+    const known = this.#known.get(name)
+    if (known !== undefined) return known
     try {
-      return JSON.parse(readFileSync(join(this.#directory, name, 'tree.json'), 'utf8')) as Tree
+      const tree = JSON.parse(readFileSync(descriptionOf(this.#directoryOf(name)), 'utf8')) as Tree
+      this.#known.set(name, tree)
+      return tree
     } catch {
       return undefined
     }
+  }
+
+  /** Whether a new tree can begin as a copy of this one. */
+  canBeCopied(name: string): boolean {
+    return this.#sharing !== undefined && existsSync(join(this.#sharing.directory, name))
   }
 
   /** Protects a tree from removal, even before it exists. Each call needs one call of `release`. */
@@ -67,39 +101,83 @@ export class Trees {
     else this.#held.set(name, rest)
   }
 
-  /** Makes a directory of the same file system a tree by renaming it. */
-  async add(name: string, { rootfs, largeIds }: Unpacked): Promise<Tree> {
-    const unfinished = join(this.#directory, `.new-${randomBytes(4).toString('hex')}`)
-    await mkdir(unfinished, { mode: 0o700 })
+  /** Makes a tree, which begins as a copy of another one or with an empty directory. Removes it unless it gets its name. */
+  async making<T>(below: string | undefined, make: (unfinished: Unfinished) => Promise<T>): Promise<T> {
+    const place = this.#sharing ?? this.#plain
+    const directory = join(place.directory, `.new-${randomBytes(4).toString('hex')}`)
     try {
-      await rename(rootfs, join(unfinished, 'rootfs'))
-      const tree: Tree = { sizeBytes: await bytesBelow(join(unfinished, 'rootfs')), largeIds }
-      await writeFile(join(unfinished, 'tree.json'), JSON.stringify(tree))
-      await syncTree(unfinished)
-      await rename(unfinished, join(this.#directory, name)).catch((error: unknown) => {
-        // Another call made the same tree meanwhile; that one is used.
-        if (this.find(name) === undefined) throw error
-      })
-      return tree
-    } finally {
-      await removeTree(unfinished)
+      await (below === undefined ? place.make(directory) : place.copy(this.#directoryOf(below), directory))
+      return await make({ directory, rootfs: join(directory, 'rootfs') })
+    } catch (error) {
+      await place.removeAtOnce(directory)
+      throw error
     }
   }
 
+  /** How many files were made in an unfinished tree, those that were removed again included. */
+  filesMade(tree: Unfinished): Promise<number> {
+    return (this.#sharing ?? this.#plain).filesMade(tree.directory)
+  }
+
+  /** Keeps a copy of an unfinished tree as the tree of the layers that it has so far. Only where blocks are shared. */
+  async keepCopy({ directory }: Unfinished, name: string, tree: Tree): Promise<void> {
+    const place = this.#sharing ?? this.#plain
+    await writeFile(descriptionOf(directory), JSON.stringify(tree))
+    const copy = join(place.directory, `.new-${randomBytes(4).toString('hex')}`)
+    await place.copy(directory, copy)
+    await this.#name(copy, name)
+  }
+
+  /** Gives a tree its name, as the last step, once its files are on the disk. */
+  async finish({ directory }: Unfinished, name: string, tree: Tree): Promise<Tree> {
+    const place = this.#sharing ?? this.#plain
+    await writeFile(descriptionOf(directory), JSON.stringify(tree))
+    await place.sync(directory)
+    await this.#name(directory, name)
+    // Records lie on another file system, and none may outlive the name of its tree.
+    await place.syncNames()
+    return tree
+  }
+
+  async #name(directory: string, name: string): Promise<void> {
+    const place = this.#sharing ?? this.#plain
+    await rename(directory, join(place.directory, name)).catch(async (error: unknown) => {
+      // Another call made the same tree meanwhile; that one is used.
+      if (this.find(name) === undefined) throw error
+      await place.remove(directory)
+    })
+  }
+
   /**
-   * Removes unused trees, and returns their bytes. The check by `used` and the renaming happen in one turn of the event loop, so
-   * nothing comes between.
+   * Removes unused trees, and returns their bytes. A tree is used also if another one began as its copy. The check by `used` and the
+   * renaming happen in one turn of the event loop, so nothing comes between.
    */
   async sweep(used: () => ReadonlySet<string>): Promise<number> {
-    const inUse = used()
-    let bytes = 0
-    for (const name of readdirSync(this.#directory)) {
-      if (!nameShape.test(name) || inUse.has(name) || this.#held.has(name)) continue
-      bytes += this.find(name)?.sizeBytes ?? 0
-      renameSync(join(this.#directory, name), join(this.#directory, `.old-${name}-${randomBytes(4).toString('hex')}`))
+    const inUse = this.#withThoseBelow([...used(), ...this.#held.keys()])
+    const unused = this.#places().flatMap(({ directory }) =>
+      namesIn(directory)
+        .filter((name) => nameShape.test(name) && !inUse.has(name))
+        .map((name) => ({ directory, name, bytes: this.#ownBytesOf(name) })),
+    )
+    for (const { directory, name } of unused) {
+      this.#known.delete(name)
+      renameSync(join(directory, name), join(directory, `.old-${name}-${randomBytes(4).toString('hex')}`))
     }
     await this.#removeNamed('.old-')
-    return bytes
+    return unused.reduce((sum, { bytes }) => sum + bytes, 0)
+  }
+
+  /** Bytes of these trees on the disk. What trees share counts once. */
+  bytesOf(names: readonly string[]): number {
+    return [...this.#withThoseBelow(names)].reduce((sum, name) => sum + this.#ownBytesOf(name), 0)
+  }
+
+  /** Bytes that a tree has more than the one that it began as a copy of. */
+  #ownBytesOf(name: string): number {
+    const tree = this.find(name)
+    if (tree === undefined) return 0
+    const below = tree.below === undefined ? 0 : (this.find(tree.below)?.sizeBytes ?? 0)
+    return Math.max(0, tree.sizeBytes - below)
   }
 
   /** Removes half-written and half-removed trees of a killed process. */
@@ -107,8 +185,27 @@ export class Trees {
     return this.#removeNamed('.')
   }
 
+  #withThoseBelow(names: readonly string[]): ReadonlySet<string> {
+    const all = new Set<string>()
+    for (const name of names)
+      for (let at: string | undefined = name; at !== undefined && !all.has(at); at = this.find(at)?.below) all.add(at)
+    return all
+  }
+
+  #directoryOf(name: string): string {
+    const { directory } = this.#sharing !== undefined && this.canBeCopied(name) ? this.#sharing : this.#plain
+    return join(directory, name)
+  }
+
+  #places(): TreePlace[] {
+    return [this.#plain, ...(this.#sharing === undefined ? [] : [this.#sharing])]
+  }
+
   async #removeNamed(start: string): Promise<void> {
-    for (const name of await namesBelow(this.#directory))
-      if (name.startsWith(start)) await removeTree(join(this.#directory, name))
+    for (const place of this.#places())
+      for (const name of await namesBelow(place.directory))
+        if (name.startsWith(start)) await place.remove(join(place.directory, name))
   }
 }
+
+const namesIn = (directory: string) => (existsSync(directory) ? readdirSync(directory) : [])

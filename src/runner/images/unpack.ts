@@ -1,53 +1,60 @@
-// Makes the directory of an image's files from its layers. umoci runs as root of a user namespace with the ids of sandboxes. So
-// owners are shifted, no device can be made, and a hostile layer sees only the directory.
+// Unpacks layers over a tree that may have the files of lower layers already. umoci runs as root of a user namespace with the ids of
+// sandboxes. So owners are shifted, no device can be made, and a hostile layer sees only the directory.
 //
-// umoci hashes every layer while it unpacks, and fails if a hash differs from the diff id at its position in the configuration.
-// So the directory matches the diff ids if there are as many diff ids as layers, which `fetch.ts` checks.
-import { chown, mkdir, writeFile } from 'node:fs/promises'
+// umoci hashes every layer while it unpacks, and fails if a hash differs from the diff id at its position. The manifest and the
+// configuration that it reads are made here, so they name these layers only.
+import { createHash } from 'node:crypto'
+import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { runCommand } from '#src/kit/run-command.ts'
 import { commonIds, groupLargeIds, mostIds, uidBase } from '../oci/ids.ts'
 import type { BlobsOfOrigin } from './blobs.ts'
-import { checkRoom, filesBelow, inodesUsed, ownersFrom } from './files.ts'
+import { checkRoom, firstBytesOf, measure } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
 import { asSize, type ImageLimits } from './limits.ts'
-import type { Descriptor } from './manifest.ts'
+import { type Descriptor, ownArchitecture } from './manifest.ts'
 import { bytesWrittenBelow, runJob, TookTooLong } from './workshop.ts'
+
+/** A stored layer, and the digest of its unpacked content. */
+export type Layer = Descriptor & { diffId: string }
 
 export type Unpacking = {
   scratch: string
-  /** Descriptor of the manifest. Everything that it names is in `blobs`. */
-  manifest: Descriptor
-  parts: readonly Descriptor[]
+  /** The directory that gets the files. */
+  rootfs: string
+  layers: readonly Layer[]
+  /** Bytes of the files that are there already; undefined for an empty directory. */
+  presentBytes?: number | undefined
   mostBytes: number
   limits: ImageLimits
   signal?: AbortSignal | undefined
   onWritten: (bytes: number) => void
+  /** How many files were made in the directory so far. */
+  filesMade: () => Promise<number>
 }
 
-const GiB = 1024 ** 3
-const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
-
 export type Unpacked = {
-  /** The new directory, below `scratch`. */
-  rootfs: string
+  sizeBytes: number
   /** Ids of users that not every sandbox has. */
   largeIds: number[]
 }
 
+const GiB = 1024 ** 3
+const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
+/** Layers may replace files, so more files are made than there are in the end. */
+const replacedFiles = 4
+
 export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): Promise<Unpacked> => {
-  const { scratch, mostBytes, limits, signal, onWritten } = unpacking
+  const { scratch, rootfs, mostBytes, limits, signal, onWritten, filesMade, presentBytes = 0 } = unpacking
   const layout = await makeLayout(blobs, unpacking)
-  const out = join(scratch, 'unpacked')
-  await mkdir(out, { mode: 0o700 })
-  await chown(out, uidBase, uidBase)
-  const inodesBefore = await inodesUsed(out)
+  const madeBefore = await filesMade()
   const mostFiles = Math.min(limits.mostFiles, Math.ceil((mostBytes / GiB) * limits.filesPerGiB))
 
   const outcome = await runJob(scratch, {
-    argv: ['umoci', '--log', 'error', 'raw', 'unpack', '--image', '/layout:image', '/out/rootfs'],
+    argv: ['umoci', '--log', 'error', 'raw', 'unpack', '--image', '/layout:image', '/rootfs'],
     views: [
       { from: layout, at: '/layout' },
-      { from: out, at: '/out', writable: true },
+      { from: rootfs, at: '/rootfs', writable: true },
     ],
     ids: { base: uidBase, count: mostIds },
     capabilities,
@@ -57,9 +64,9 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
     signal,
     watch: async (pid) => {
       const written = await bytesWrittenBelow(pid)
-      if (written > mostBytes) throw tooLarge(mostBytes)
-      if ((await inodesUsed(out)) - inodesBefore > mostFiles) throw tooManyFiles(mostFiles)
-      await checkRoom(out, limits)
+      if (presentBytes + written > mostBytes) throw tooLarge(mostBytes)
+      if ((await filesMade()) - madeBefore > mostFiles * replacedFiles) throw tooManyFiles(mostFiles)
+      await checkRoom(scratch, limits)
       onWritten(written)
     },
   })
@@ -67,15 +74,15 @@ export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): 
     throw new ImageFailed('took-too-long', `The image was not unpacked within ${limits.timeoutMs / 1000} s.`)
   if (outcome.stopped !== undefined) throw outcome.stopped
   if (outcome.exitCode !== 0) throw complaintOf(outcome.stderr, mostBytes)
-  if ((await filesBelow(out)) > mostFiles) throw tooManyFiles(mostFiles)
-  return { rootfs: join(out, 'rootfs'), largeIds: await largeIdsBelow(out) }
+  const { bytes, files, owners } = await measure(rootfs, uidBase + commonIds, mostOwners)
+  if (files > mostFiles) throw tooManyFiles(mostFiles)
+  return { sizeBytes: bytes, largeIds: largeIdsOf(owners) }
 }
 
 /** An image with this many owners above the common ids is refused, even if the ids are close to each other. */
 const mostOwners = 10_000
 
-const largeIdsBelow = async (directory: string): Promise<number[]> => {
-  const owners = await ownersFrom(directory, uidBase + commonIds, mostOwners)
+const largeIdsOf = (owners: readonly number[]): number[] => {
   const ids = owners.map((owner) => owner - uidBase)
   if (owners.length < mostOwners && groupLargeIds(ids) !== undefined) return ids
   throw new ImageFailed('unsupported', `The image has files of too many users above ${commonIds - 1}.`)
@@ -89,21 +96,51 @@ export const tooLarge = (mostBytes: number) =>
 
 const tooManyFiles = (most: number) => new ImageFailed('too-many-files', `The image has more than ${most} files.`)
 
-/** Makes an OCI layout with only this image, readable for all users. */
-const makeLayout = async (blobs: BlobsOfOrigin, { scratch, manifest, parts }: Unpacking): Promise<string> => {
-  const layout = join(scratch, 'layers')
+const nameOf = (digest: string) => digest.slice('sha256:'.length)
+const gzipMagic = Buffer.from([0x1f, 0x8b])
+const kind = (name: string) => `application/vnd.oci.image.${name}`
+
+/** Makes an OCI layout with only these layers, readable for all users. */
+const makeLayout = async (
+  blobs: BlobsOfOrigin,
+  { scratch, rootfs, layers, presentBytes }: Unpacking,
+): Promise<string> => {
+  const layout = join(scratch, `layers-${nameOf(layers[0]?.diffId ?? 'sha256:none').slice(0, 16)}`)
   const names = join(layout, 'blobs/sha256')
   await mkdir(names, { recursive: true })
-  for (const { digest } of [manifest, ...parts])
-    if (!(await blobs.offer(digest, names))) throw new Error(`the layer ${digest} is gone`)
-  const entry = {
-    mediaType: 'application/vnd.oci.image.manifest.v1+json',
-    ...manifest,
-    annotations: { 'org.opencontainers.image.ref.name': 'image' },
+  const add = async (content: Buffer | string, mediaType: string) => {
+    const digest = `sha256:${createHash('sha256').update(content).digest('hex')}`
+    await writeFile(join(names, nameOf(digest)), content)
+    return { mediaType, digest, size: Buffer.byteLength(content) }
   }
+  const offered = async ({ digest, size }: Layer) => {
+    if (!(await blobs.offer(digest, names))) throw new Error(`the layer ${digest} is gone`)
+    const isPacked = (await firstBytesOf(join(names, nameOf(digest)), gzipMagic.length)).equals(gzipMagic)
+    return { mediaType: kind(isPacked ? 'layer.v1.tar+gzip' : 'layer.v1.tar'), digest, size }
+  }
+  // umoci begins with a root directory of its own, and lower layers may have described another one.
+  const below = presentBytes === undefined ? [] : [await add(await rootOf(rootfs, scratch), kind('layer.v1.tar'))]
+  const diffIds = [...below.map(({ digest }) => digest), ...layers.map(({ diffId }) => diffId)]
+  const described = { architecture: ownArchitecture, os: 'linux', rootfs: { type: 'layers', diff_ids: diffIds } }
+  const config = await add(JSON.stringify(described), kind('config.v1+json'))
+  const all = [...below]
+  for (const layer of layers) all.push(await offered(layer))
+  const mediaType = kind('manifest.v1+json')
+  const manifest = await add(JSON.stringify({ schemaVersion: 2, mediaType, config, layers: all }), mediaType)
+  const entry = { ...manifest, annotations: { 'org.opencontainers.image.ref.name': 'image' } }
   await writeFile(join(layout, 'oci-layout'), '{"imageLayoutVersion":"1.0.0"}')
   await writeFile(join(layout, 'index.json'), JSON.stringify({ schemaVersion: 2, manifests: [entry] }))
   return layout
+}
+
+/** A layer with nothing but the root directory as it is: owner, mode, time and extended attributes. */
+const rootOf = async (rootfs: string, scratch: string): Promise<Buffer> => {
+  const { uid, gid } = await stat(rootfs)
+  const file = join(scratch, 'root.tar')
+  const exactly = ['--format=posix', '--pax-option=delete=atime,delete=ctime', '--xattrs', '--xattrs-include=*']
+  const owner = [`--owner=:${uid - uidBase}`, `--group=:${gid - uidBase}`]
+  await runCommand(['tar', '--create', '--file', file, ...exactly, ...owner, '--no-recursion', '-C', rootfs, '.'])
+  return readFile(file)
 }
 
 const complaintOf = (stderr: string, mostBytes: number): ImageFailed => {

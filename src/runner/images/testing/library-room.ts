@@ -10,6 +10,7 @@ import { silentLog } from '#src/kit/log.ts'
 import type { ImageSource } from '#src/wire/runner-link.ts'
 import { needsRoot } from '#test/needs-root.ts'
 import { ImageFailed, type ImageFailure } from '../image-failed.ts'
+import { unmountImagePool } from '../image-pool.ts'
 import { type BringRequest, Library } from '../library.ts'
 import { type ImageLimits, standardLimits } from '../limits.ts'
 import { type TarEntry, tarOf } from './oci-image.ts'
@@ -53,6 +54,8 @@ class LibraryRoom {
     }
     return new Library({ ...parts, registries, log: silentLog() })
   }
+  /** Its images share layers on a file system of their own. */
+  readonly openSharing = () => new Library({ ...this.parts(), sharesLayers: true, log: silentLog() })
   readonly from = (reference: string): ImageSource => ({ kind: 'registry', reference })
   readonly bring = (library: Library, image: string, source: ImageSource, more: Partial<BringRequest> = {}) =>
     library.bring({ image, source, maxGiB: 1, ...more })
@@ -86,6 +89,7 @@ export const libraryRoom = (): LibraryRoom => {
   })
   afterEach(async () => {
     await room.registry[Symbol.asyncDispose]()
+    await unmountImagePool(join(room.directory, 'pool'))
     await rm(room.directory, { recursive: true, force: true })
   })
   return room

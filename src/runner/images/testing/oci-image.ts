@@ -13,6 +13,8 @@ export type TarEntry = {
   mode?: number
   uid?: number
   gid?: number
+  /** Seconds since 1970. */
+  mtime?: number
   /** A wrong size to write into the header. */
   size?: number
   /** Extended attributes. */
@@ -25,14 +27,14 @@ const octal = (value: number, length: number) => `${value.toString(8).padStart(l
 const largestId = 0o7777777
 
 const header = (entry: TarEntry, size: number) => {
-  const { path, type = '0', mode = type === '5' ? 0o755 : 0o644, uid = 0, gid = 0, target = '' } = entry
+  const { path, type = '0', mode = type === '5' ? 0o755 : 0o644, uid = 0, gid = 0, mtime = 0, target = '' } = entry
   const block = Buffer.alloc(512)
   block.write(path, 0, 100)
   block.write(octal(mode, 8), 100)
   block.write(octal(uid > largestId ? 0 : uid, 8), 108)
   block.write(octal(gid > largestId ? 0 : gid, 8), 116)
   block.write(octal(size, 12), 124)
-  block.write(octal(0, 12), 136)
+  block.write(octal(mtime, 12), 136)
   block.write(type, 156)
   block.write(target, 157, 100)
   block.write('ustar\x0000', 257)

@@ -1,0 +1,61 @@
+// A btrfs file system for trees of images that share layers (docs/adr/0035). It is a sparse file in the runner's directory, made
+// with the first image that is brought. Where that is impossible, images share nothing, and the runner logs it.
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Logger } from '#src/kit/log.ts'
+import { mountPoolImage, unmountPoolImage } from '../overlay/pool-image.ts'
+import { SpaceClaim } from '../overlay/space-claim.ts'
+import { SharingPlace } from './tree-place.ts'
+
+type ImagePoolParts = { poolDir: string; keepFreeBytes: number; log: Logger; bytes?: number | undefined }
+
+export class ImagePool {
+  readonly #parts: ImagePoolParts
+  readonly #image: string
+  readonly #place: string
+  #opening: Promise<SharingPlace | undefined> | undefined
+  #claim: SpaceClaim | undefined
+
+  constructor(parts: ImagePoolParts) {
+    this.#parts = parts
+    this.#image = join(parts.poolDir, 'image-pool.img')
+    this.#place = join(parts.poolDir, 'image-pool')
+  }
+
+  /** Mounts the file system if an earlier call made it. Throws if that fails: images would look as if they were lost. */
+  async openExisting(): Promise<SharingPlace | undefined> {
+    return existsSync(this.#image) ? this.open() : undefined
+  }
+
+  /** Makes the file system if it is missing. Answers undefined where this host cannot have one. */
+  open(): Promise<SharingPlace | undefined> {
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined
+      if (existsSync(this.#image)) throw error
+      this.#parts.log.warn({ err: error }, 'no btrfs here: images share no layers')
+      this.#opening = Promise.resolve(undefined)
+      return undefined
+    })
+    return this.#opening
+  }
+
+  async #open(): Promise<SharingPlace> {
+    const { keepFreeBytes, log, bytes } = this.#parts
+    const [image, place] = [this.#image, this.#place]
+    await mountPoolImage({ image, place, discard: 'sync', ...(bytes === undefined ? {} : { bytes }) })
+    const trees = new SharingPlace(join(place, 'trees'))
+    await trees.open()
+    const consequence = 'images may find no room'
+    this.#claim = new SpaceClaim({ image, place, log, keepFreeBytes, consequence })
+    await this.#claim.look()
+    return trees
+  }
+
+  /** Stops watching the host's free space. The file system stays mounted, because sandboxes use it. */
+  async close(): Promise<void> {
+    await this.#claim?.close()
+  }
+}
+
+/** For tests, which remove what they made. No sandbox may be left. */
+export const unmountImagePool = (poolDir: string): Promise<void> => unmountPoolImage(join(poolDir, 'image-pool'))

@@ -1,0 +1,140 @@
+// Makes the tree of an image's layers over the tree of its lower layers, if that is here and its origin may use it (docs/adr/0035).
+import { chown, mkdir } from 'node:fs/promises'
+import { uidBase } from '../oci/ids.ts'
+import type { Blobs } from './blobs.ts'
+import type { ImageRecords } from './image-records.ts'
+import type { ImageLimits } from './limits.ts'
+import type { Tree, Trees, Unfinished } from './trees.ts'
+import { type Layer, unpackLayers } from './unpack.ts'
+
+/** Layers that an origin has delivered. */
+type Delivered = { origin: string; layers: readonly Layer[] }
+
+type Making = {
+  scratch: string
+  /** Most bytes of the unpacked files. */
+  mostBytes: number
+  signal: AbortSignal
+  /** Called with bytes written by bytes to unpack. */
+  onShare: (share: number) => void
+}
+
+type Parts = { records: ImageRecords; trees: Trees; blobs: Blobs; limits: ImageLimits }
+
+type Named = { name: string; tree: Tree }
+
+export const treeOfNothing: Tree = { sizeBytes: 0, diffIds: [], layers: [] }
+
+/** After so many packed bytes, the tree is kept for images that share the layers up to there. */
+const segmentBytes = 8 * 1024 ** 2
+
+/** Small layers are unpacked together with later ones, because each unpacking costs about 0.2 s. */
+const segmentsOf = (layers: readonly Layer[]): Layer[][] => {
+  const segments: Layer[][] = []
+  let bytes = segmentBytes
+  for (const layer of layers) {
+    if (bytes >= segmentBytes) {
+      segments.push([])
+      bytes = 0
+    }
+    segments.at(-1)?.push(layer)
+    bytes += layer.size
+  }
+  return segments
+}
+
+const bytesOf = (layers: readonly Layer[]) => layers.reduce((sum, { size }) => sum + size, 0)
+
+const beginsWith = (whole: readonly string[], start: readonly string[]) => start.every((each, at) => each === whole[at])
+
+/** Makes the empty root directory of a tree. */
+export const makeRoot = async ({ rootfs }: Unfinished): Promise<void> => {
+  await mkdir(rootfs, { mode: 0o755 })
+  await chown(rootfs, uidBase, uidBase)
+}
+
+export class TreeMaker {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Finds the tree of these layers if the origin may use it. Holds it, and those of the lower layers, also if they come later. */
+  find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
+    const { trees } = this.#parts
+    const earlier = trees.earlierNameOf(origin, diffIds)
+    const name = trees.nameOf(diffIds)
+    hold(earlier)
+    for (let count = 0; count <= diffIds.length; count++) hold(trees.nameOf(diffIds.slice(0, count)))
+    const mayUse = this.#layersOf(origin).some((whole) => beginsWith(whole, diffIds))
+    for (const each of mayUse ? [earlier, name] : [earlier]) {
+      const tree = trees.find(each)
+      if (tree !== undefined) return { name: each, tree }
+    }
+    return undefined
+  }
+
+  /** Unpacks layers over the tree that has the most of them already. */
+  async make({ origin, layers }: Delivered, making: Making): Promise<Named> {
+    const { trees, blobs, limits } = this.#parts
+    const { scratch, mostBytes, signal, onShare } = making
+    const diffIds = layers.map(({ diffId }) => diffId)
+    const name = trees.nameOf(diffIds)
+    const lower = this.#findLower({ origin, layers })
+    if (lower?.name === name) return lower
+    const rest = layers.slice(lower?.tree.diffIds?.length ?? 0)
+
+    const tree = await trees.making(lower?.name, async (unfinished) => {
+      const filesMade = () => trees.filesMade(unfinished)
+      if (lower === undefined) await makeRoot(unfinished)
+      let [below, present, unpackedBytes] = [lower?.name, lower?.tree, 0]
+      for (const segment of trees.isSharing ? segmentsOf(rest) : [rest]) {
+        const onWritten = (bytes: number) => onShare((unpackedBytes + bytes) / Math.max(1, bytesOf(rest)))
+        onWritten(0)
+        const place = { scratch, rootfs: unfinished.rootfs, presentBytes: present?.sizeBytes, filesMade }
+        const own = { ...place, layers: segment, mostBytes, limits, signal, onWritten }
+        const unpacked = await unpackLayers(blobs.of(origin), own)
+        unpackedBytes += bytesOf(segment)
+        present = {
+          ...unpacked,
+          diffIds: diffIds.slice(0, (present?.diffIds?.length ?? 0) + segment.length),
+          layers: [...(present?.layers ?? []), ...segment.map(({ digest }) => digest)],
+          ...(below === undefined ? {} : { below }),
+        }
+        const upTo = trees.nameOf(present.diffIds ?? [])
+        if (upTo === name) break
+        await trees.keepCopy(unfinished, upTo, present)
+        below = upTo
+      }
+      return trees.finish(unfinished, name, present ?? treeOfNothing)
+    })
+    return { name, tree }
+  }
+
+  /** Finds the tree of these layers, or of as many of the lower ones as possible. */
+  #findLower({ origin, layers }: Delivered): Named | undefined {
+    const { trees } = this.#parts
+    const known = this.#layersOf(origin)
+    for (let count = layers.length; count > 0; count--) {
+      const diffIds = layers.slice(0, count).map(({ diffId }) => diffId)
+      const name = trees.nameOf(diffIds)
+      const tree = trees.find(name)
+      if (tree === undefined || (count < layers.length && !trees.canBeCopied(name))) continue
+      // The tree was made from the very bytes that this origin has delivered.
+      const isProven = layers.slice(0, count).every(({ digest }, at) => digest === tree.layers?.[at])
+      if (isProven || known.some((whole) => beginsWith(whole, diffIds))) return { name, tree }
+    }
+    return undefined
+  }
+
+  /**
+   * Layers of the images of this origin that are here. Diff ids are no secrets, so only these, and layers whose bytes came from the
+   * origin, give it a tree of that name.
+   */
+  #layersOf(origin: string): (readonly string[])[] {
+    const { records, trees } = this.#parts
+    const own = records.all().filter((record) => record.origin === origin)
+    return own.map(({ tree }) => trees.find(tree)?.diffIds ?? [])
+  }
+}
