@@ -81,7 +81,8 @@ export const rooms: Record<string, readonly string[]> = {
     'cgroup',
     'oci',
     'network',
-    // Rooms about files: images, archives of disks, disks.
+    // Rooms about files: file systems in files, images, archives of disks, disks.
+    'pool-file',
     'images',
     'archive',
     'overlay',

@@ -3,8 +3,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
-import { mountPoolImage, unmountPoolImage } from '../overlay/pool-image.ts'
-import { SpaceClaim } from '../overlay/space-claim.ts'
+import { mountPoolImage, unmountPoolImage } from '../pool-file/pool-image.ts'
+import { SpaceClaim } from '../pool-file/space-claim.ts'
 import { SharingPlace } from './tree-place.ts'
 
 type ImagePoolParts = { poolDir: string; keepFreeBytes: number; log: Logger; bytes?: number | undefined }

@@ -36,7 +36,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       ['a', 'b', 'base'].map((name) => existsSync(join(rootfs(library, 'two'), name))),
       [false, true, true],
     )
-    // One whose lowest layers are shared and that has others above.
+    // This image shares the lowest layer only.
     await bring(library, 'three', from(room.registry.put('x:3', makeImage({ layers: [base, layer(file('c'))] }))))
     assert.deepEqual(readdirSync(rootfs(library, 'three')).sort(), ['base', 'c'])
     assert.ok(library.stored().images - afterOne < MiB)
@@ -100,7 +100,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       `import { existsSync, readdirSync } from 'node:fs'\n` +
       `const parts = ${JSON.stringify(parts())}\n` +
       `const library = new Library({ ...parts, sharesLayers: true, log: silentLog() })\n` +
-      // As soon as the tree of the lowest layers has its name, while the next layer is unpacked.
+      // The kill comes when the tree of the lowest layers has its name and the next layer is being unpacked.
       `const trees = parts.poolDir + '/image-pool/trees'\n` +
       `setInterval(() => existsSync(trees) && readdirSync(trees).some((name) => name[0] !== '.') && process.kill(process.pid, 'SIGKILL'), 1)\n` +
       `await library.bring({ image: 'one', source: { kind: 'registry', reference: '${reference}' }, maxGiB: 1 })`

@@ -11,8 +11,8 @@ import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import { readIfThere } from '../cgroup/files.ts'
 import { runSteps, type Step, step } from '../launch.ts'
 import { uidBase } from '../oci/ids.ts'
-import { mountPoolImage, unmountPoolImage } from './pool-image.ts'
-import { SpaceClaim } from './space-claim.ts'
+import { mountPoolImage, unmountPoolImage } from '../pool-file/pool-image.ts'
+import { SpaceClaim } from '../pool-file/space-claim.ts'
 import { type Changes, isName, Subvolumes } from './subvolumes.ts'
 
 export type Disk = {

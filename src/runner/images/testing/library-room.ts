@@ -54,7 +54,7 @@ class LibraryRoom {
     }
     return new Library({ ...parts, registries, log: silentLog() })
   }
-  /** Its images share layers on a file system of their own. */
+  /** Opens a library whose images share layers on a file system of their own. */
   readonly openSharing = () => new Library({ ...this.parts(), sharesLayers: true, log: silentLog() })
   readonly from = (reference: string): ImageSource => ({ kind: 'registry', reference })
   readonly bring = (library: Library, image: string, source: ImageSource, more: Partial<BringRequest> = {}) =>

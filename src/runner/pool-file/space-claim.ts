@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { freeBytes, isBtrfs, isWritable } from '#src/kit/file-system.ts'
 import type { Logger } from '#src/kit/log.ts'
 import { runCommand } from '#src/kit/run-command.ts'
-import { asSize } from '../images/limits.ts'
 
 const MiB = 1024 ** 2
 const fileName = 'ballast'
@@ -102,7 +101,7 @@ export class SpaceClaim {
 
   /** Claims as much as the file system gives, which may be less than it reports as free. */
   async #claim(held: number, more: number, hostFree: number) {
-    const text = `the host has ${asSize(hostFree)} free: ${this.#parts.consequence}`
+    const text = `the host has ${Math.round(hostFree / MiB)} MiB free: ${this.#parts.consequence}`
     if (held === 0) this.#parts.log.warn({ file: this.#parts.image, bytes: more }, text)
     let bytes = held
     let refusal: unknown
