@@ -84,6 +84,13 @@ suite('the settings of control', () => {
     for (const wrong of ['0', '-1', '1.5', 'ever', '1000']) assert.throws(() => hoursOf(wrong), /ALCOVE_METER_HOURS/)
   })
 
+  test('a volume has 10 GiB unless the operator says otherwise', () => {
+    const sizeOf = (given?: string) =>
+      loadConfig({ ...good, ...(given === undefined ? {} : { ALCOVE_VOLUME_GIB: given }) }).settings.volumeGiB
+    assert.deepEqual([sizeOf(), sizeOf('1'), sizeOf('500')], [10, 1, 500])
+    for (const wrong of ['0', '-1', '1.5', 'all', '1000000']) assert.throws(() => sizeOf(wrong), /ALCOVE_VOLUME_GIB/)
+  })
+
   test('mail is logged unless server and sender are set; one alone is an error without the password', () => {
     const { smtp } = loadConfig({ ...good, ALCOVE_SMTP_URL: 'smtps://me:x@mail.test', ALCOVE_MAIL_FROM: 'a@b.c' })
     assert.deepEqual([smtp?.host, smtp?.port, smtp?.from], ['mail.test', 465, 'a@b.c'])

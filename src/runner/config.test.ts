@@ -56,6 +56,12 @@ suite('settings of the runner', () => {
     for (const wrong of ['-1', '1.5', '1000000', 'x']) assert.throws(() => speedOf(wrong), /ALCOVE_DISK_MIB/)
   })
 
+  test('new volumes are on the disk by default, or in a directory that an absolute path names', () => {
+    assert.equal(loadConfig(told).volumesDirectory, undefined)
+    assert.equal(loadConfig({ ...told, ALCOVE_VOLUMES_DIR: '/mnt/shared' }).volumesDirectory, '/mnt/shared')
+    assert.throws(() => loadConfig({ ...told, ALCOVE_VOLUMES_DIR: 'shared' }), /ALCOVE_VOLUMES_DIR must be/)
+  })
+
   test('an unusable archive store is reported together with the other errors', () => {
     assert.throws(
       () => loadConfig({ ...told, ALCOVE_RUNNER_KEY: '', ALCOVE_ARCHIVE_STORE: 's3://box' }),

@@ -62,6 +62,18 @@ suite('settings of up', () => {
     assert.deepEqual(readUpConfig(set).runnerSettings, set)
   })
 
+  test('the size of volumes and their directory are passed on, and complaints name them', () => {
+    const set = { ALCOVE_VOLUME_GIB: '50', ALCOVE_VOLUMES_DIR: '/mnt/shared' }
+    const { controlSettings, runnerSettings } = readUpConfig(set)
+    assert.deepEqual(
+      [controlSettings, runnerSettings],
+      [{ ALCOVE_VOLUME_GIB: '50' }, { ALCOVE_VOLUMES_DIR: '/mnt/shared' }],
+    )
+    for (const size of ['0', '-1', '1.5', 'x', '1000000'])
+      assert.throws(() => readUpConfig({ ALCOVE_VOLUME_GIB: size }), /ALCOVE_VOLUME_GIB must be/, size)
+    assert.throws(() => readUpConfig({ ALCOVE_VOLUMES_DIR: 'shared' }), /ALCOVE_VOLUMES_DIR must be/)
+  })
+
   test('the URLs of a reverse proxy are origins; either both are set or neither', () => {
     const proxy = 'https://sandboxes.example'
     readUpConfig({ ALCOVE_PUBLIC_URL: 'https://box.example/', ALCOVE_PROXY_URL: proxy })

@@ -1,5 +1,7 @@
 // Tests that any program may be killed at any instruction: sandboxes keep running, answer again, and can be deleted completely.
 import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, before, suite, test } from 'node:test'
 import { type Box, boxOf, createBox, until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
@@ -93,6 +95,69 @@ suite('kill -9', () => {
       )
       assert.equal(told, String(n), program)
     }
+  })
+
+  test('kills while volumes are made and removed leave none that control does not know, and lose none', async () => {
+    const api: Platform['api'] = async (...call) => {
+      let answer: Awaited<ReturnType<Platform['api']>> | undefined
+      await until(
+        `an answer to ${call[0]} ${call[1]}`,
+        async () => {
+          answer = await alcove.api(...call).catch(() => undefined)
+          return answer !== undefined && answer.status < 500
+        },
+        60,
+      )
+      return answer!
+    }
+    // A program that was killed just before may not have started again yet.
+    const kill = (program: 'control' | 'runner') =>
+      until(
+        `${program} is killed`,
+        () =>
+          alcove.kill(program).then(
+            () => true,
+            () => false,
+          ),
+        60,
+      )
+    const volumes = async () => (await api('GET', '/volumes')).body as unknown as { id: string; state: string }[]
+    const kept = String((await api('POST', '/volumes', { name: 'kept' })).body['id'])
+    await using writer = await createBox(alcove, { volumes: [{ volumeId: kept, mountPath: '/kept' }] })
+    await writer.run('echo kept > /kept/file; sync /kept/file')
+    for (const [round, program] of (['runner', 'control'] as const).entries()) {
+      const name = `killed-${round}`
+      const { id } = (await api('POST', '/volumes', { name })).body
+      const mounts = [
+        { volumeId: name, mountPath: '/data' },
+        { volumeId: 'kept', mountPath: '/kept' },
+      ]
+      const creating = alcove.api('POST', '/sandbox', { name, volumes: mounts }).catch(() => undefined)
+      await new Promise((resolve) => setTimeout(resolve, 50 * round))
+      await kill(program)
+      await creating
+      const removing = api('DELETE', `/sandbox/${name}`)
+      if (round === 0) await kill('control')
+      await removing
+      await until('the volume may be deleted', async () => (await api('DELETE', `/volumes/${id}`)).status !== 409, 60)
+      if (round === 1) await kill('runner')
+    }
+    await until('only one volume is left', async () => (await volumes()).length === 1, 90)
+    assert.deepEqual(
+      (await volumes()).map(({ id, state }) => [id, state]),
+      [[kept, 'ready']],
+    )
+    assert.deepEqual(readdirSync(join(alcove.data, 'runner/pool/volumes')), [kept])
+    await until('the writer answers', async () => (await writer.try('true').catch(() => undefined)) !== undefined, 60)
+    assert.equal(await writer.run('cat /kept/file'), 'kept')
+    await api('DELETE', `/sandbox/${writer.id}`)
+    await until(
+      'the last volume may be deleted',
+      async () => (await api('DELETE', `/volumes/${kept}`)).status === 200,
+      60,
+    )
+    await until('no volume is left', async () => (await volumes()).length === 0, 60)
+    assert.deepEqual(readdirSync(join(alcove.data, 'runner/pool/volumes')), [])
   })
 
   test('a kill during a create leaves the sandbox in a resting state, and there is no second sandbox', async () => {

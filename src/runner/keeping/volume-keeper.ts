@@ -1,8 +1,7 @@
 // Removes the volumes that control no longer wants, and reports that they are gone. Control repeats what is not reported.
-import { inParallel } from '#src/kit/in-parallel.ts'
 import type { Logger } from '#src/kit/log.ts'
 import type { Host } from '#src/runner/host.ts'
-import type { VolumeAssignment, VolumeReport } from '#src/wire/runner-link.ts'
+import type { VolumeAssignment, VolumeDriver, VolumeReport } from '#src/wire/runner-link.ts'
 
 type VolumeKeeperParts = {
   host: Pick<Host, 'removeVolume'>
@@ -10,42 +9,59 @@ type VolumeKeeperParts = {
   log: Logger
 }
 
-/** A volume can have many files, and sandboxes use the same disk. */
+/**
+ * Removals at a time, for each driver. A volume can have many files, sandboxes use the same disk, and a shared directory whose
+ * server is away must not hold up the disk.
+ */
 const atOnce = 2
 
 export class VolumeKeeper implements Disposable {
   readonly #parts: VolumeKeeperParts
-  readonly #underWay = new Set<string>()
-  #last: Promise<void> = Promise.resolve()
-  #isClosed = false
+  /** Volumes whose removal is under way or waits. Control's list bounds their number. */
+  readonly #known = new Set<string>()
+  readonly #waiting: Record<VolumeDriver, VolumeAssignment[]> = { disk: [], directory: [] }
+  readonly #running: Record<VolumeDriver, number> = { disk: 0, directory: 0 }
 
   constructor(parts: VolumeKeeperParts) {
     this.#parts = parts
   }
 
   takeAll(assignments: readonly VolumeAssignment[]): void {
-    const fresh = assignments.filter(({ volumeId }) => !this.#underWay.has(volumeId))
-    if (fresh.length === 0) return
-    for (const { volumeId } of fresh) this.#underWay.add(volumeId)
-    this.#last = this.#last.then(() => inParallel(atOnce, fresh, (assignment) => this.#remove(assignment)))
+    for (const assignment of assignments) {
+      const { volumeId, driver } = assignment
+      if (this.#known.has(volumeId)) continue
+      this.#known.add(volumeId)
+      this.#waiting[driver].push(assignment)
+      this.#goOn(driver)
+    }
+  }
+
+  #goOn(driver: VolumeDriver): void {
+    if (this.#running[driver] >= atOnce) return
+    const next = this.#waiting[driver].shift()
+    if (next === undefined) return
+    this.#running[driver] += 1
+    void this.#remove(next).finally(() => {
+      this.#running[driver] -= 1
+      this.#goOn(driver)
+    })
   }
 
   async #remove(assignment: VolumeAssignment): Promise<void> {
     const { host, report, log } = this.#parts
     const { volumeId } = assignment
-    if (this.#isClosed) return
     try {
       await host.removeVolume(assignment)
       report({ volumeId, state: 'absent' })
     } catch (error) {
       log.warn({ err: error, volumeId }, 'a volume could not be removed; it is tried again')
     } finally {
-      this.#underWay.delete(volumeId)
+      this.#known.delete(volumeId)
     }
   }
 
   /** A removal under way goes on, or the next runner repeats it. */
   [Symbol.dispose]() {
-    this.#isClosed = true
+    for (const waiting of Object.values(this.#waiting)) waiting.length = 0
   }
 }

@@ -213,6 +213,13 @@ const writeConfig = async (machine: Machine, assignment: Assignment, { slot, bun
   await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
+/** Names the path inside instead of the one on the host, if the runtime could not mount a volume. */
+const sayMount = (complaint: string, volumes: ReturnType<typeof volumesOf>): string => {
+  const failed = volumes.find(({ from }) => complaint.includes(`\`${from}\``))
+  if (failed === undefined) return complaint
+  return `no volume can be mounted at ${failed.mountPath}: ${complaint.replace(/^.*: /, '')}`
+}
+
 const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
   volumes.map(({ mountPath }, at) => ({ from: volumePointOf(places, at), mountPath }))
 
@@ -275,9 +282,11 @@ const launch = async (
     await runSteps(launcher, steps)
   } catch (error) {
     if (!(error instanceof LaunchFailed)) throw error
-    throw new Error(`The sandbox could not be started: ${(await runtime.complaint(bundle)) ?? error.message}`, {
-      cause: error,
-    })
+    // The log of the runtime may be that of an earlier start if the launcher failed before.
+    const isOurs = error.message.startsWith('volume: ')
+    const complaint = isOurs ? undefined : await runtime.complaint(bundle)
+    const said = sayMount(complaint ?? error.message, volumesOf(machine, assignment))
+    throw new Error(`The sandbox could not be started: ${said}`, { cause: error })
   }
 }
 

@@ -2,7 +2,8 @@
 //
 // There are two drivers. `disk`: a subvolume of this host's pool, with a limit that the kernel enforces. `directory`: a directory
 // below one that the operator mounts on every host, such as CephFS or NFS; its limits are those of the operator.
-import { mkdir, stat } from 'node:fs/promises'
+import { chmod, mkdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import type { AssignedVolume, VolumeAssignment, VolumeDriver } from '#src/wire/runner-link.ts'
@@ -31,6 +32,9 @@ type Shared = { path: string; volumes: Subvolumes; mapsOwners: boolean }
 export class VolumeUnavailable extends Error {
   override readonly name = 'VolumeUnavailable'
 }
+
+/** The directory of volumes below the operator's. */
+const ownName = 'alcove-volumes'
 
 /** A directory that nobody mounted is on the host's own disk. Volumes there would be on one host only. */
 const isMounted = async (path: string): Promise<boolean> => {
@@ -66,7 +70,11 @@ export class VolumeStore {
     const canMap = mapsOwners && (await canShowOwners(launcher, path, mountPointOf(0)))
     if (mapsOwners && !canMap)
       log.warn({ path }, 'owners cannot be mapped there: sandboxes with volumes share one range of ids (docs/adr/0004)')
-    const volumes = await Subvolumes.open(launcher, path, false)
+    // Files in a volume may be open to every user. Only root may pass this directory, so they are not open to users of the host.
+    const own = join(path, ownName)
+    await mkdir(own, { mode: 0o700 }).catch(ignoreExisting)
+    await chmod(own, 0o700)
+    const volumes = await Subvolumes.open(launcher, own, false)
     return new VolumeStore(parts, { path, volumes, mapsOwners: canMap }, 'directory')
   }
 

@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { silentLog } from '#src/kit/log.ts'
+import type { VolumeAssignment } from '#src/wire/runner-link.ts'
+import { VolumeKeeper } from './volume-keeper.ts'
+
+const removalOf = (volumeId: string): VolumeAssignment => ({ volumeId, driver: 'disk', target: 'absent' })
+
+/** A keeper whose removals end when the test says so. */
+const openKeeper = () => {
+  const asked: string[] = []
+  const told: string[] = []
+  const ends = new Map<string, PromiseWithResolvers<void>>()
+  const keeper = new VolumeKeeper({
+    host: {
+      removeVolume: ({ volumeId }) => {
+        asked.push(volumeId)
+        const end = Promise.withResolvers<void>()
+        ends.set(volumeId, end)
+        return end.promise
+      },
+    },
+    report: ({ volumeId }) => void told.push(volumeId),
+    log: silentLog(),
+  })
+  const settle = () => new Promise((resolve) => setImmediate(resolve))
+  return { keeper, asked, told, ends, settle }
+}
+
+suite('the removal of volumes', () => {
+  test('a removal under way is not begun again, and is reported once it is done', async () => {
+    const { keeper, asked, told, ends, settle } = openKeeper()
+    keeper.takeAll([removalOf('one')])
+    keeper.takeAll([removalOf('one')])
+    await settle()
+    assert.deepEqual([asked, told], [['one'], []])
+    ends.get('one')?.resolve()
+    await settle()
+    assert.deepEqual([asked, told], [['one'], ['one']])
+    // Control repeats what it has not heard.
+    keeper.takeAll([removalOf('one')])
+    await settle()
+    assert.deepEqual(asked, ['one', 'one'])
+  })
+
+  test('a removal that fails is not reported, holds up no other, and is tried at the next list', async () => {
+    const { keeper, asked, told, ends, settle } = openKeeper()
+    keeper.takeAll([removalOf('bad'), removalOf('good')])
+    await settle()
+    ends.get('bad')?.reject(new Error('the disk does not answer'))
+    ends.get('good')?.resolve()
+    await settle()
+    assert.deepEqual([asked, told], [['bad', 'good'], ['good']])
+    keeper.takeAll([removalOf('bad')])
+    await settle()
+    ends.get('bad')?.resolve()
+    await settle()
+    assert.deepEqual(told, ['good', 'bad'])
+  })
+
+  test('a shared directory that does not answer holds up no removal on the disk', async () => {
+    const { keeper, asked, settle } = openKeeper()
+    keeper.takeAll(['a', 'b', 'c'].map((volumeId) => ({ ...removalOf(volumeId), driver: 'directory' })))
+    keeper.takeAll([removalOf('disk')])
+    await settle()
+    assert.deepEqual(asked, ['a', 'b', 'disk'])
+  })
+
+  test('at most two volumes are removed at a time, and none after the end', async () => {
+    const { keeper, asked, ends, settle } = openKeeper()
+    keeper.takeAll(['a', 'b', 'c'].map(removalOf))
+    await settle()
+    assert.deepEqual(asked, ['a', 'b'])
+    keeper[Symbol.dispose]()
+    ends.get('a')?.resolve()
+    await settle()
+    assert.deepEqual(asked, ['a', 'b'])
+  })
+})
