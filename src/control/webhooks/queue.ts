@@ -126,7 +126,8 @@ export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: numb
 /**
  * Stores the outcome of an attempt. If it was the last attempt, the next delivery of the lane becomes due.
  * Writes nothing if the lease is over and another process has claimed the delivery.
- * Returns why the endpoint counts as dead, if it now does.
+ * Returns why the endpoint counts as dead, if it now does. It is disabled in the same transaction, so that the next delivery of
+ * the lane is not claimed any more.
  */
 export const finish = async (
   transaction: Transaction,
@@ -135,8 +136,8 @@ export const finish = async (
   now: Date,
 ): Promise<string | undefined> => {
   await transaction`select pg_advisory_xact_lock_shared(${queueLock})`
-  const [endpoint] = await transaction<{ failingSince: Date | null }[]>`
-    select failing_since as "failingSince" from webhook_endpoints
+  const [endpoint] = await transaction<{ failingSince: Date | null; isDisabled: boolean }[]>`
+    select failing_since as "failingSince", disabled_at is not null as "isDisabled" from webhook_endpoints
     where id = ${delivery.endpointId} for no key update`
   const wait = outcome.kind === 'failed' ? waitAfter(delivery.attempts) : undefined
   const state = outcome.kind === 'delivered' ? 'delivered' : wait === undefined ? 'failed' : 'waiting'
@@ -159,10 +160,18 @@ export const finish = async (
   }
   if (endpoint.failingSince === null)
     await transaction`update webhook_endpoints set failing_since = ${at} where id = ${delivery.endpointId}`
+  const dead = state === 'waiting' || endpoint.isDisabled ? undefined : whyDead(outcome, at, endpoint.failingSince)
+  if (dead !== undefined)
+    await transaction`
+      update webhook_endpoints set disabled_at = ${now}, disabled_reason = ${dead} where id = ${delivery.endpointId}`
+  return dead
+}
+
+const whyDead = (outcome: Outcome, at: Date, failingSince: Date | null): string | undefined => {
+  if (outcome.kind === 'delivered') return undefined
   if (outcome.kind === 'gone') return outcome.error
-  const failingSeconds = endpoint.failingSince === null ? 0 : (at.getTime() - endpoint.failingSince.getTime()) / 1000
-  if (state === 'waiting' || failingSeconds < deadAfterSeconds) return undefined
-  return `Nothing has arrived since ${endpoint.failingSince?.toISOString()}. ${sentenceOf(outcome)}`
+  if (failingSince === null || at.getTime() - failingSince.getTime() < deadAfterSeconds * 1000) return undefined
+  return `Nothing has arrived since ${failingSince.toISOString()}. ${sentenceOf(outcome)}`
 }
 
 const letNextGo = async (transaction: Transaction, endpointId: string, lane: string, now: Date): Promise<void> => {

@@ -47,7 +47,8 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     const dead = await database.transaction((transaction) => finish(transaction, delivery, attempted, clock.now()))
     if (dead === undefined) return
     const endpoint = await findEndpointById(database.sql, delivery.endpointId)
-    if (endpoint === undefined || endpoint.disabledAt !== null) return
+    // An endpoint that its owner has enabled meanwhile starts anew.
+    if (endpoint === undefined || endpoint.disabledAt === null) return
     await database.transaction((transaction) => disable(transaction, endpoint, dead, clock.now()))
     log.info({ endpointId: endpoint.id, organizationId: endpoint.organizationId, dead }, 'a webhook endpoint is dead')
   }
