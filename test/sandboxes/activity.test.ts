@@ -142,7 +142,8 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
       asked.on('error', (error) => signal.aborted || over(String(error)))
       asked.on('response', ({ statusCode }) => over(`${statusCode}`))
       asked.write('--b\r\nContent-Disposition: form-data; name="file"; filename="up"\r\n\r\n')
-      const timer = setInterval(() => asked.write('a piece\n'), 1000)
+      // Bodies of less than 1 KiB per second are refused after a minute.
+      const timer = setInterval(() => asked.write('a piece\n'.repeat(1024)), 1000)
       signal.addEventListener('abort', () => clearInterval(timer))
     },
     'a download that is still read': async (box, signal, over) => {

@@ -22,7 +22,8 @@ async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer, void, v
       giveBack(chunk as Buffer)
     }
   } catch (cause) {
-    throw new Problem('bad_request', 'The upload was cut short.', { cause })
+    // A body that came too slowly is answered with its own problem.
+    throw cause instanceof Problem ? cause : new Problem('bad_request', 'The upload was cut short.', { cause })
   }
 }
 
