@@ -74,7 +74,7 @@ export const planOf = (
       [shared, own, programs, pure, database],
       [measuring, shared, own, programs, pure, database],
       ...inLanes([own, programs, pure, database], processors),
-      ...inLanes([programs, own, pure, database], processors),
+      ...inLanes([programs, own, pure, database], processors - 1),
     ],
     [[eachAlone(files.filter(measuresHostMemory))], ...inLanes([besideMemory], processors + 1)],
     [[eachAlone(files.filter(checksTime))]],

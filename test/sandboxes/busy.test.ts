@@ -6,7 +6,7 @@ import { type Platform, platform } from './harness.ts'
 import { Screen } from './screen.ts'
 import { connectTo } from './sdk-client.ts'
 
-const rounds = 50
+const rounds = 30
 const mostMs = 1000
 
 const loads = {
