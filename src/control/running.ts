@@ -20,6 +20,8 @@ export type RunningOptions = {
   sweepSeconds: number
   /** How often the client of an event socket must answer a ping. */
   eventPingSeconds: number
+  /** How long a client of the event socket has to answer a ping. */
+  eventPongSeconds: number
   /** Most warm sandboxes per snapshot and region. How many there really are depends on demand. */
   mostWarm: number
 }
@@ -32,6 +34,7 @@ export const standardOptions: RunningOptions = {
   leaseSeconds: 20,
   sweepSeconds: 2,
   eventPingSeconds: 25,
+  eventPongSeconds: 20,
   mostWarm: 8,
 }
 

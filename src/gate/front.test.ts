@@ -5,7 +5,9 @@ import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { toolboxPort } from '#src/wire/access.ts'
 import { startSides } from './testing/simulated.ts'
+import { visit } from './testing/visiting.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
 
@@ -234,6 +236,23 @@ suite('gate: questions to control', () => {
     }
     assert.equal(await (await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).text(), 'done')
     assert.ok(sides.asked.every(({ countsAsActivity }) => countsAsActivity))
+  })
+
+  test('an open call goes on although control does not answer meanwhile', async () => {
+    await using sides = await startSides({ presenceMs: 5 })
+    const askedAgain = Promise.withResolvers<void>()
+    sides.toolbox.call = async (_request, response) => {
+      response.write('a part')
+      let failed = 0
+      sides.control.answer = () => {
+        if (++failed === 3) askedAgain.resolve()
+        return { status: 503, body: {} }
+      }
+      await askedAgain.promise
+      response.end(' and the rest')
+    }
+    const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
+    assert.equal(await reply.text(), 'a part and the rest')
   })
 
   test('an open call is cut off when its key is revoked', async () => {
@@ -470,6 +489,16 @@ suite('gate: browsers', () => {
     assert.equal(reply.headers.get('access-control-allow-headers'), 'authorization,x-daytona-source,traceparent')
     assert.match(reply.headers.get('access-control-allow-methods') ?? '', /POST/)
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
+  })
+
+  test('a toolbox under its own host name answers OPTIONS in the same way, and passes on other calls', async () => {
+    await using sides = await startSides()
+    const host = `${toolboxPort}-box-id.proxy.test:4601`
+    const origin = 'https://app.example'
+    const preflight = await visit(sides, { method: 'OPTIONS', host, path: '/files', headers: { origin } })
+    assert.deepEqual([preflight.status, preflight.headers['access-control-allow-origin']], [204, origin])
+    assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
+    assert.equal((await visit(sides, { host, path: '/files', headers: { origin, ...bearer } })).status, 200)
   })
 
   test('answers and refusals name the origin, and do not allow cookies', async () => {

@@ -36,6 +36,8 @@ suite('who may call', () => {
     await using app = await startControl()
     const reply = await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] })
     assert.deepEqual([reply.status, reply.body.message], [403, 'This needs the permission manage:api_keys.'])
+    const { status, body } = await app.as('viewer').post('/sandbox', {})
+    assert.deepEqual([status, body.message], [403, 'This needs the permission write:sandboxes.'])
   })
 
   test('a key gives only permissions that its user still has', async () => {

@@ -279,4 +279,13 @@ suite('pings from the server', () => {
     app.app.sandboxes.callers.forget()
     assert.equal(await client.closed, 1008)
   })
+
+  test('a client that does not answer a ping in time is disconnected', async () => {
+    await using app = await startControl({ sandboxes: { eventPingSeconds: 0.05, eventPongSeconds: 0.05 } })
+    const base = await app.listen()
+    using silent = await signedIn(base, keys.member)
+    assert.equal(await silent.next(), '2')
+    // Disconnected without a closing handshake.
+    assert.equal(await silent.closed, 1006)
+  })
 })

@@ -13,7 +13,6 @@ import type { Limits } from '../rate-limits/limits.ts'
 import type { RunningParts } from '../running.ts'
 import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 
-const pongMilliseconds = 20_000
 const signInMilliseconds = 10_000
 
 /** Most unsent bytes of a client. A client with more counts as not reading. */
@@ -47,6 +46,7 @@ const serveSocket = (
   onSignIn: (organizationId: string) => void,
 ): void => {
   const pingMilliseconds = options.eventPingSeconds * 1000
+  const pongMilliseconds = options.eventPongSeconds * 1000
   const sid = randomBytes(15).toString('base64url')
   let watcher: Watcher | undefined
   let isSigningIn = false

@@ -240,6 +240,13 @@ export class FieldReader {
     return new Date(Math.max(-farthestTime, Math.min(farthestTime, milliseconds)))
   }
 
+  /** Reads a number that stands for one of these words. */
+  word<T>(words: readonly T[]): T {
+    const word = words[this.u8()]
+    if (word === undefined) throw new BadFrame('a state that does not exist')
+    return word
+  }
+
   bytes(): Buffer {
     return this.#take(this.u32())
   }

@@ -172,8 +172,7 @@ const readJob = (payload: Buffer): Job => {
   const fields = new FieldReader(payload)
   const id = fields.string()
   const isTerminal = fields.u8() !== 0
-  const state = states[fields.u8()]
-  if (state === undefined) throw new BadFrame('a state that does not exist')
+  const state = fields.word(states)
   const pid = fields.u32()
   const exit = readExit(Buffer.concat([Buffer.of(fields.u8()), new FieldWriter().u32(fields.u32()).done()]))
   const [startOffset, endOffset] = [fields.u64(), fields.u64()]

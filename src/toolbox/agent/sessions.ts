@@ -107,16 +107,10 @@ const readEnd = (payload: Buffer): { type: 'exit'; end: CommandEnd } => ({
 const takeExit = (fields: FieldReader): Buffer => Buffer.from([...Array(5)].map(() => fields.u8()))
 const unlessNever = (time: Date): Date | null => (time.getTime() === 0 ? null : time)
 
-const stateOf = <T>(states: readonly T[], index: number): T => {
-  const state = states[index]
-  if (state === undefined) throw new BadFrame('a state that does not exist')
-  return state
-}
-
 const readSession = (payload: Buffer): AgentSession => {
   const fields = new FieldReader(payload)
   const id = fields.string()
-  const state = stateOf(sessionStates, fields.u8())
+  const state = fields.word(sessionStates)
   const pid = fields.u32()
   const exit = readExit(takeExit(fields))
   const createdAt = fields.time()
@@ -128,7 +122,7 @@ const readSession = (payload: Buffer): AgentSession => {
 const readCommand = (payload: Buffer, most = textInList): { command: SessionCommand; textBytes: number } => {
   const fields = new FieldReader(payload)
   const id = fields.string()
-  const state = stateOf(commandStates, fields.u8())
+  const state = fields.word(commandStates)
   const { end } = readEnd(takeExit(fields))
   const [startOffset, endOffset] = [fields.u64(), fields.u64()]
   const [createdAt, endedAt] = [fields.time(), unlessNever(fields.time())]
