@@ -66,6 +66,22 @@ create table deleted_organizations (
   constraint deleted_organizations_pkey PRIMARY KEY (id)
 );
 
+create table docker_registries (
+  id text not null,
+  organization_id text not null,
+  name text not null,
+  url text not null,
+  host text not null,
+  username text not null,
+  password text not null,
+  project text not null,
+  created_at timestamp(3) with time zone not null,
+  updated_at timestamp(3) with time zone not null,
+  constraint docker_registries_pkey PRIMARY KEY (id),
+  constraint docker_registries_organization_id_host_project_key UNIQUE (organization_id, host, project),
+  constraint docker_registries_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organizations(id) ON DELETE CASCADE
+);
+
 create table first_keys (
   hash text not null,
   constraint first_keys_pkey PRIMARY KEY (hash)

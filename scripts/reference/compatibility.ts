@@ -14,7 +14,10 @@ const reasons: readonly (readonly [path: string, reason: string])[] = [
   ['/sandbox/{}/secrets', 'Not built yet.'],
   ['/sandbox/ssh-access', 'Not built yet.'],
   ['/sandbox/{}/ssh-access', 'Not built yet.'],
-  ['/docker-registry', 'Not built yet.'],
+  [
+    '/docker-registry/registry-push-access',
+    'There is no registry here to push to. Push to a registry of your own, and add your account at it with `POST /docker-registry`.',
+  ],
   [
     '/admin/',
     'For the operator of the public service. Here `alcove` commands and the endpoints of `/organizations`, `/runners` and `/audit` do this.',

@@ -2,7 +2,7 @@
 
 import { type Networks, noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
-import { readSettings } from '#src/kit/settings.ts'
+import { namesIn, readSettings } from '#src/kit/settings.ts'
 import { readSmtpAddress, type SmtpAddress } from '#src/kit/smtp-address.ts'
 import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settings.ts'
 import { version } from '#src/kit/version.ts'
@@ -184,6 +184,11 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       dashboardUrl: readPage('ALCOVE_DASHBOARD_URL', optional, complain),
       ssoForAll: readSwitch('ALCOVE_SSO_FOR_ALL', optional, complain),
       privateTargets: readPrivateTargets(optional('ALCOVE_ALLOW_PRIVATE_TARGETS'), complain),
+      registries: {
+        plain: namesIn(optional('ALCOVE_PLAIN_REGISTRIES')),
+        private: namesIn(optional('ALCOVE_PRIVATE_REGISTRIES')),
+        allowed: optional('ALCOVE_REGISTRIES') === undefined ? undefined : namesIn(optional('ALCOVE_REGISTRIES')),
+      },
       identity: readIdentity(optional, complain),
       rateLimits: readRateLimits(optional, complain),
       trustedProxies: readTrustedProxies(optional('ALCOVE_TRUSTED_PROXIES') ?? '0', complain),

@@ -28,6 +28,7 @@ import { organizationRoutes } from './organizations/routes.ts'
 import type { Outbound } from './outbound/outbound.ts'
 import { quotaRoutes } from './quotas/routes.ts'
 import { regionRoutes } from './regions/routes.ts'
+import { registryRoutes } from './registries/routes.ts'
 import { roleRoutes } from './roles/routes.ts'
 import { runnerRoutes } from './runner-link/routes.ts'
 import { buildLogRoutes } from './sandboxes/build-log-routes.ts'
@@ -76,6 +77,7 @@ export const endpoints = (parts: EndpointParts): ControlRoute[] => [
   ...ssoRoutes(parts),
   ...apiKeyRoutes(parts),
   ...auditRoutes(parts),
+  ...registryRoutes(parts),
   ...snapshotRoutes(parts),
   ...buildLogRoutes(parts),
   ...objectStorageRoutes(parts),

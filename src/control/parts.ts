@@ -29,6 +29,15 @@ export type Settings = {
   environment: string
   /** Private networks that control may call on behalf of users, in addition to the public Internet. */
   privateTargets: Networks
+  /** The operator's rules for registries of images, which the runners have too. */
+  registries: {
+    /** Registries that are spoken to without TLS. */
+    plain: readonly string[]
+    /** Registries that may be on this machine or at a private address. */
+    private: readonly string[]
+    /** Registries that images may come from. Absent: any. */
+    allowed: readonly string[] | undefined
+  }
   /** Enables single sign-on for every shared organization. Otherwise an operator enables it for each one. */
   ssoForAll: boolean
   /** Rate limits of the whole server. An organization may have other limits of its own. */

@@ -61,6 +61,7 @@ export const isWithin = (networks: Networks, address: string): boolean =>
   !address.includes('%') && networks.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
 
 export const noNetworks: Networks = new BlockList()
+export const everyNetwork: Networks = { check: () => true }
 
 /** Reads addresses and CIDRs, separated by commas. Returns `undefined` if one of them is neither. */
 export const readNetworks = (given: string): Networks | undefined => {

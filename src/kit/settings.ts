@@ -43,3 +43,6 @@ export const readSettings = <T>(environment: NodeJS.ProcessEnv, read: (settings:
   if (complaints.length > 0) throw new Error(complaints.join('\n'))
   return result
 }
+
+/** Reads a list of names, separated by commas or spaces. */
+export const namesIn = (list = ''): string[] => list.split(/[\s,]+/).filter((name) => name !== '')

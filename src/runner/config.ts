@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import { instanceOf } from '#src/kit/instance.ts'
 import { openNetworksMeaning, readIpv4Network } from '#src/kit/networks.ts'
 import { type Mirror, mirrorsMeaning, readMirrors } from '#src/kit/registry-mirrors.ts'
-import { readSettings, type Settings } from '#src/kit/settings.ts'
+import { namesIn, readSettings, type Settings } from '#src/kit/settings.ts'
 import { readStoreAddress, type StoreAddress } from '#src/kit/store-address.ts'
 import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settings.ts'
 
@@ -114,8 +114,6 @@ const readVolumesDirectory = (given: string | undefined, complain: (sentence: st
   if (given !== undefined && !given.startsWith('/')) complain('ALCOVE_VOLUMES_DIR must be an absolute path')
   return given
 }
-
-const namesIn = (list = ''): string[] => list.split(/[\s,]+/).filter((name) => name !== '')
 
 const readArchiveStore = (
   { optional, complain }: Pick<Settings, 'optional' | 'complain'>,

@@ -35,6 +35,7 @@ export const rooms: Record<string, readonly string[]> = {
     'running.ts',
     'runners',
     'volumes',
+    'registries',
     'images',
     'regions',
     // Rooms about organizations and their members.
@@ -163,6 +164,7 @@ export const writers: Record<string, string> = {
   build_logs: 'images',
   database_id: 'storage',
   deleted_organizations: 'organizations',
+  docker_registries: 'registries',
   first_keys: 'bootstrap.ts',
   idempotency_keys: 'sandboxes/verbs',
   identity_provider_domains: 'identity-providers',

@@ -94,6 +94,14 @@ const environment = (
   ...own,
 })
 
+/** The rules for registries. Control tests the accounts of organizations by them, and runners pull by them. */
+const registrySettings = ({ runnerSettings }: UpConfig): Record<string, string> =>
+  Object.fromEntries(
+    ['ALCOVE_REGISTRIES', 'ALCOVE_PRIVATE_REGISTRIES', 'ALCOVE_PLAIN_REGISTRIES'].flatMap((name) =>
+      runnerSettings[name] === undefined ? [] : [[name, runnerSettings[name]]],
+    ),
+  )
+
 export const controlProgram = (parts: ProgramParts): Program => {
   const { addresses, secrets } = parts
   const log = logOf(parts, 'control')
@@ -118,6 +126,7 @@ export const controlProgram = (parts: ProgramParts): Program => {
           ALCOVE_OVERCOMMIT: parts.config.overcommit,
           ALCOVE_MOST_WARM: String(parts.config.mostWarm),
           ...parts.config.controlSettings,
+          ...registrySettings(parts.config),
         }),
       })
     },

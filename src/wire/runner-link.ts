@@ -141,6 +141,16 @@ export type ImageSource =
    */
   | { kind: 'sandbox'; sandboxId: string; isMade?: boolean }
 
+/** An account of an organization at a registry. */
+export type RegistryLogin = {
+  /** Host, and port if there is one. Docker Hub is `docker.io`. */
+  host: string
+  /** Beginning of the names of the account's repositories. Empty: any. */
+  project: string
+  username: string
+  password: string
+}
+
 /** The desired state of one image on this runner. Level-triggered like an assignment; `GET /runners/images` lists them. */
 export type ImageAssignment = {
   /** Name of the image below the runner's pool. A name is never reused, so an image never changes. */
@@ -155,6 +165,8 @@ export type ImageAssignment = {
    * single owner.
    */
   organizationId?: string
+  /** Accounts of the organization for pulling this image, or what its definition names. Only with a source. */
+  logins?: readonly RegistryLogin[]
 }
 
 /** Settings in an image for the sandboxes that are made from it. */

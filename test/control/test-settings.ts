@@ -15,6 +15,7 @@ export const testSettings: Settings = {
   defaultSnapshot: 'default',
   environment: 'test',
   privateTargets: noNetworks,
+  registries: { plain: [], private: [], allowed: undefined },
   ssoForAll: false,
   rateLimits: {},
   trustedProxies: 0,

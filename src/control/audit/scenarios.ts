@@ -78,6 +78,10 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   'PATCH /runners/{runnerId}/scheduling': ['runner', 'update_scheduling'],
   'DELETE /runners/{runnerId}': ['runner', 'delete'],
 
+  'POST /docker-registry': ['docker_registry', 'create'],
+  'PATCH /docker-registry/{id}': ['docker_registry', 'update'],
+  'DELETE /docker-registry/{id}': ['docker_registry', 'delete'],
+
   'POST /snapshots': ['snapshot', 'create'],
   'DELETE /snapshots/{idOrName}': ['snapshot', 'delete'],
   'POST /snapshots/{idOrName}/activate': ['snapshot', 'activate'],

@@ -6,6 +6,7 @@
 
 import { statesKeepingImage } from '#src/control/snapshots/lifecycle.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
+import { withLogins } from '../registries/service.ts'
 import type { RunningParts } from '../running.ts'
 import { findImage, findImageFor, listImagesFor, listRunnersOf, writeWanted } from './image-store.ts'
 
@@ -15,15 +16,17 @@ type Runner = { id: string; regionId: string }
 export const baseOf = async (transaction: Transaction, image: string): Promise<string> =>
   (await findImage(transaction, image))?.base ?? image
 
-export const listForRunner = ({ database }: Pick<RunningParts, 'database'>, runner: Runner) =>
-  listImagesFor(database.sql, runner)
+export const listForRunner = async (parts: Pick<RunningParts, 'database' | 'encryption' | 'log'>, runner: Runner) =>
+  withLogins(parts, await listImagesFor(parts.database.sql, runner))
 
 /** Sends the image's desired state to runners linked to this process. Other runners find it in their list. */
-export const pushImage = async ({ database, links, log }: RunningParts, name: string): Promise<void> => {
+export const pushImage = async (parts: RunningParts, name: string): Promise<void> => {
+  const { database, links, log } = parts
   try {
     for (const runner of await listRunnersOf(database.sql, name)) {
       if (!links.has(runner.id)) continue
-      const assignment = await findImageFor(database.sql, runner, name)
+      const found = await findImageFor(database.sql, runner, name)
+      const [assignment] = await withLogins(parts, found ? [found] : [])
       if (assignment) links.say(runner.id, { type: 'image', assignment })
     }
   } catch (error) {

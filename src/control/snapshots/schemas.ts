@@ -77,4 +77,14 @@ export const ImageAssignmentShape = Type.Object({
   source: Type.Optional(Type.Object({ kind: Type.String() })),
   maxGiB: Type.Number(),
   organizationId: Type.Optional(Type.String()),
+  logins: Type.Optional(
+    Type.Array(
+      Type.Object({
+        host: Type.String(),
+        project: Type.String(),
+        username: Type.String(),
+        password: Type.String(),
+      }),
+    ),
+  ),
 })

@@ -39,6 +39,7 @@ export type BroughtImages = {
     source: ImageSource
     maxGiB: number
     organizationId?: string | undefined
+    logins?: BringRequest['logins']
     signal: AbortSignal
     onProgress: (progress: Progress) => void
     onLine?: (line: string) => void
@@ -146,11 +147,11 @@ export class AllImages {
   }
 
   async bring(assignment: ToBring, { signal, onProgress, onText = () => {} }: Bringing): Promise<Known> {
-    const { image, source, maxGiB, organizationId } = assignment
+    const { image, source, maxGiB, organizationId, logins } = assignment
     if (source.kind === 'definition') return this.#build(assignment, source, { signal, onProgress, onText })
     if (source.kind !== 'sandbox') {
       const known = await this.#brought.bring({
-        ...{ image, source, maxGiB, organizationId, signal, onProgress },
+        ...{ image, source, maxGiB, organizationId, logins, signal, onProgress },
         onLine: (line) => onText(`${line}\n`),
       })
       this.#configs.clear()
@@ -191,7 +192,7 @@ export class AllImages {
   }
 
   async #build(
-    { image, maxGiB, organizationId }: ToBring,
+    { image, maxGiB, organizationId, logins }: ToBring,
     { dockerfile, contexts, snapshots }: Definition,
     { signal, onProgress, onText = () => {} }: Bringing,
   ): Promise<Known> {
@@ -211,13 +212,13 @@ export class AllImages {
         // The whole build uses one version of the default image, even if a newer version comes meanwhile.
         snapshots: snapshots && this.#pinned(snapshots),
         bringBase: async (name, source) => {
-          const request = { image: name, maxGiB, organizationId, largeIds, signal, onProgress, onLine }
+          const request = { image: name, maxGiB, organizationId, logins, largeIds, signal, onProgress, onLine }
           if (source.kind !== 'image') return withIds(await brought.bringBase({ ...request, source }))
           const { base, container } = this.#here(source.image)
           const { files } = await brought.bringBase({ ...request, source: { kind: 'image', image: base } })
           return withIds({ container, files })
         },
-        resolve: (reference) => brought.resolve(reference, maxGiB, signal),
+        resolve: (reference) => brought.resolve(reference, maxGiB, signal, { organizationId, logins }),
         removeBase: (name) => brought.remove(name),
         withWebFile: (wanted, use) => brought.withWebFile(wanted, use),
         withRepository: (wanted, use) => brought.withRepository(wanted, use),

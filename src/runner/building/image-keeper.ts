@@ -40,6 +40,8 @@ const standardLanes = {
 /** Minimum time between two progress reports of an image. */
 const progressEveryMs = 1000
 
+const withoutLogins = ({ logins: _logins, ...assignment }: ImageAssignment): ImageAssignment => assignment
+
 export class ImageKeeper implements Disposable {
   readonly #parts: Required<Omit<ImageKeeperParts, 'lanes'>>
   readonly #short: FairQueue
@@ -75,7 +77,11 @@ export class ImageKeeper implements Disposable {
   #entryFor(assignment: ImageAssignment): Entry {
     const known = this.#entries.get(assignment.image)
     const isSaidWhole = known?.assignment.source !== undefined || assignment.source === undefined
-    if (known?.assignment.target === assignment.target && isSaidWhole) return known
+    if (known?.assignment.target === assignment.target && isSaidWhole) {
+      // The accounts at registries may have changed since.
+      if (assignment.source !== undefined && known.settled?.state !== 'present') known.assignment = assignment
+      return known
+    }
     known?.working?.abort()
     const entry: Entry = { assignment, saidAt: 0, ...(known?.working ? { working: known.working } : {}) }
     this.#entries.set(assignment.image, entry)
@@ -112,6 +118,8 @@ export class ImageKeeper implements Disposable {
       if (latest) this.#reconcile(latest)
     } else if (report) {
       entry.settled = report
+      // The passwords are not needed any more: control sends them again with the next order.
+      entry.assignment = withoutLogins(entry.assignment)
       if (!this.#isClosed) this.#parts.report(report)
     }
   }

@@ -108,6 +108,12 @@ const AssignedImage = Type.Object({
   source: Type.Optional(ImageSourceShape),
   maxGiB: amount,
   organizationId: Type.Optional(id),
+  logins: Type.Optional(
+    Type.Array(
+      Type.Object({ host: name, project: name, username: name, password: Type.String({ maxLength: 64 * 1024 }) }),
+      { maxItems: 1024 },
+    ),
+  ),
 })
 
 const ImageAssignmentShape = Compile(AssignedImage)

@@ -4,6 +4,7 @@ import { chown, lstat, mkdir, realpath } from 'node:fs/promises'
 import { join, sep } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { users } from '#src/kit/confined.ts'
+import type { RegistryLogin } from '#src/wire/runner-link.ts'
 import type { BlobsOfOrigin } from './blobs.ts'
 import { checkRoom, namesBelow, readSmall } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
@@ -30,6 +31,8 @@ export type Fetching = {
   mostBytes: number
   limits: ImageLimits
   signal: AbortSignal
+  /** The organization's account at the registry. Absent: the operator's credentials are used. */
+  login?: RegistryLogin | undefined
   /** Called with the bytes received so far, and the number of complete parts. */
   onBytes: (bytes: number, complete: number) => void
 }
@@ -39,8 +42,15 @@ const largestDescriptionBytes = 4 * 1024 * 1024
 const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 
 export const resolveReference = async (skopeo: Skopeo, reference: Reference, fetching: Fetching): Promise<Resolved> => {
-  const { scratch, limits, signal, mostBytes } = fetching
-  const asking = { scratch, signal, timeoutMs: limits.answerTimeoutMs, largestFileBytes: largestDescriptionBytes }
+  const { scratch, limits, signal, mostBytes, login } = fetching
+  const asking = {
+    scratch,
+    signal,
+    login,
+    timeoutMs: limits.answerTimeoutMs,
+    largestFileBytes: largestDescriptionBytes,
+  }
+  if (login !== undefined) await skopeo.checkRealm(reference, { ...asking, login })
   const manifestOf = async (name: Reference) => {
     const bytes = await skopeo.manifest(name, asking)
     const digest = digestOf(bytes)
@@ -167,9 +177,10 @@ const makeWork = async (scratch: string): Promise<Work> => {
   return { directory, names }
 }
 
-const askingFor = ({ directory, names }: Work, { scratch, mostBytes, limits, signal, onBytes }: Fetching) => ({
+const askingFor = ({ directory, names }: Work, { scratch, mostBytes, limits, signal, login, onBytes }: Fetching) => ({
   scratch,
   signal,
+  login,
   timeoutMs: limits.timeoutMs,
   largestFileBytes: mostBytes,
   watch: async () => {

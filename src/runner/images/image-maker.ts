@@ -1,7 +1,8 @@
 // Makes the files of an image from its source: a registry, a file of the operator, nothing, or another image of this runner.
 import type { Logger } from '#src/kit/log.ts'
 import { FairQueue } from '#src/kit/queue.ts'
-import type { ImageSource, Progress } from '#src/wire/runner-link.ts'
+import { accountFor } from '#src/kit/registry-address.ts'
+import type { ImageSource, Progress, RegistryLogin } from '#src/wire/runner-link.ts'
 import type { Blobs } from './blobs.ts'
 import { emptyConfig } from './definition/plan.ts'
 import { createDownloadLines } from './download-lines.ts'
@@ -42,8 +43,11 @@ type Layers = { origin: string; described: Described; layers: string[]; fetch: (
 
 export type Said = { progress: Progress } | { line: string }
 
+/** Accounts of an organization at registries, for its own images only. */
+export type Accounts = { organizationId?: string | undefined; logins?: readonly RegistryLogin[] | undefined }
+
 /** `maxBytes`: limit of the unpacked files. `say` is called with each step, and with each line that the caller may read. */
-export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void }
+export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void; accounts?: Accounts }
 
 /** Origin of the operator's files: a caller who may name any of these files may name all of them. */
 const originOfFiles = 'files'
@@ -72,6 +76,9 @@ type MakerParts = {
   limits: ImageLimits
   log: Logger
 }
+
+const loginFor = (reference: Reference, { accounts: { organizationId, logins = [] } = {} }: Making) =>
+  organizationId === undefined ? undefined : accountFor(reference, logins)
 
 export class ImageMaker {
   readonly #parts: MakerParts
@@ -134,7 +141,8 @@ export class ImageMaker {
     const reference = parseReference(text)
     checkMayAsk(reference, this.#parts.registries)
     say({ progress: { step: 'asking the registry', percent: 0 } })
-    const origin = originOf(reference)
+    const login = loginFor(reference, making)
+    const origin = originOf(reference, login && making.accounts?.organizationId)
     const resolved = await this.resolve(reference, making, scratch)
     const { digest, described, manifest } = resolved
     say({ line: `${formatReference(reference)} is ${digest}` })
@@ -154,17 +162,22 @@ export class ImageMaker {
           const line = lineAt(came, complete)
           if (line !== undefined) say({ line })
         }
-        return fetchFromRegistry(this.#skopeo, blobs, resolved, { ...this.#fetching(scratch, making), onBytes })
+        return fetchFromRegistry(this.#skopeo, blobs, resolved, { ...this.#fetching(scratch, making), login, onBytes })
       })
     }
     const layers = manifest.layers.map((layer) => layer.digest)
     return { digest, ...(await this.#unpacked({ origin, described, layers, fetch }, making, scratch, hold)) }
   }
 
-  /** Finds the image that a name stands for now, at the first mirror that has it. The layers come from that mirror, too. */
+  /**
+   * Finds the image that a name stands for now, at the first mirror that has it. The layers come from that mirror, too. No mirror is
+   * asked for an organization that has an account of its own.
+   */
   async resolve(reference: Reference, making: Making, scratch: string): Promise<Resolved> {
     const fetching = this.#fetching(scratch, making)
     const { registries, log } = this.#parts
+    const login = loginFor(reference, making)
+    if (login !== undefined) return resolveReference(this.#skopeo, reference, { ...fetching, login })
     for (const mirror of mirrored(reference, registries.mirrors ?? [])) {
       try {
         checkIsPublic(mirror, registries)

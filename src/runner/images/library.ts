@@ -1,6 +1,6 @@
 // The images that were fetched to this runner. Each has a small record that names the directory of its files. The record is
 // written last and removed first, so a kill at any moment leaves an image whole or absent.
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { type FileHandle, mkdir, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -14,7 +14,15 @@ import { groupLargeIds } from '../oci/ids.ts'
 import { Blobs, keptNameOf } from './blobs.ts'
 import { GivenBack } from './given-back.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
-import { builtInBelow, ImageMaker, type LibrarySource, type Made, type Making, type Said } from './image-maker.ts'
+import {
+  type Accounts,
+  builtInBelow,
+  ImageMaker,
+  type LibrarySource,
+  type Made,
+  type Making,
+  type Said,
+} from './image-maker.ts'
 import { ImagePool } from './image-pool.ts'
 import { asBrought, type Brought, ImageRecords, imageNameShape, type StoredImage } from './image-records.ts'
 import { Interrupted } from './interrupted.ts'
@@ -52,6 +60,8 @@ export type BringRequest = {
   largeIds?: readonly number[] | undefined
   /** Organization of the image. All its images together may use only a part of the disk. */
   organizationId?: string | undefined
+  /** Accounts of that organization at registries. */
+  logins?: Accounts['logins']
   signal?: AbortSignal | undefined
   onProgress?: (progress: Progress) => void
   /** Called with each line of progress text that the caller may read. */
@@ -88,6 +98,14 @@ const withIds = (own: readonly number[], wanted: readonly number[]): Pick<Stored
   const largeIds = groupLargeIds(all) === undefined ? own : all
   return largeIds.length === 0 ? {} : { largeIds }
 }
+
+/** Callers with different accounts never share a download: what one may read, the other may not. */
+const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
+  logins.length === 0
+    ? ''
+    : createHash('sha256')
+        .update(JSON.stringify([organizationId, logins]))
+        .digest('hex')
 
 /** Delays a failure until its caller may hear of it (`notBefore`), without holding a lane meanwhile. */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
@@ -252,14 +270,14 @@ export class Library {
   }
 
   /** Digest of the image that a name stands for now. Downloads no layer. */
-  async resolve(text: string, maxGiB: number, signal: AbortSignal): Promise<string> {
+  async resolve(text: string, maxGiB: number, signal: AbortSignal, accounts: Accounts = {}): Promise<string> {
     await this.open()
     const reference = parseReference(text)
     checkMayAsk(reference, this.#parts.registries)
     const scratch = join(this.#scratch, randomBytes(6).toString('hex'))
     try {
       await mkdir(scratch, { mode: 0o700 })
-      const making: Making = { maxBytes: Math.floor(maxGiB * GiB), signal, say: () => {} }
+      const making: Making = { maxBytes: Math.floor(maxGiB * GiB), signal, say: () => {}, accounts }
       const resolved = await tellingEvenly(signal, () =>
         this.#lanes.run(() => this.#maker.resolve(reference, making, scratch), { signal }),
       )
@@ -270,7 +288,7 @@ export class Library {
   }
 
   async #bring<T>(request: BringRequest, record: (made: Made) => Promise<T>): Promise<T> {
-    const { source, maxGiB, organizationId, signal, onProgress, onLine } = request
+    const { source, maxGiB, organizationId, logins, signal, onProgress, onLine } = request
     const { limits } = this.#parts
     if (this.#waiting >= limits.mostWaiting)
       throw new ImageFailed('failed', 'Too many images are being brought to this runner. Try again later.')
@@ -281,12 +299,14 @@ export class Library {
       await this.#checkShare(organizationId)
       await this.#sweeping
       return await this.#sharing.run(
-        JSON.stringify([source, maxBytes]),
+        JSON.stringify([source, maxBytes, keyOfAccounts({ organizationId, logins })]),
         { onSaid, signal },
         {
           start: (say, cancelled) =>
             tellingEvenly(cancelled, () =>
-              this.#lanes.run(() => this.#makeAndHold(source, { maxBytes, say, signal: cancelled })),
+              this.#lanes.run(() =>
+                this.#makeAndHold(source, { maxBytes, say, signal: cancelled, accounts: { organizationId, logins } }),
+              ),
             ),
           // Records are written one after the other, so that each check of a share sees the earlier images.
           use: (made) => this.#recording.run(() => record(made)),

@@ -61,10 +61,12 @@ export const formatReference = ({ registry, repository, version }: Reference): s
 export const pinned = (reference: Reference, digest: string): Reference => ({ ...reference, version: { digest } })
 
 /**
- * The origin of an image. Files and layers are shared within an origin: a reader of one image of a repository may read all. All
- * callers pull with the same credentials, so this holds for every organization.
+ * The origin of an image. Files and layers are shared within an origin: a reader of one image of a repository may read all.
+ * Callers without an account of their own pull with the same credentials. An organization that pulls with its own account has
+ * origins of its own, because a registry may show one repository differently to different accounts.
  */
-export const originOf = ({ registry, repository }: Reference): string => `${registry}/${repository}`
+export const originOf = ({ registry, repository }: Reference, accountOf?: string): string =>
+  accountOf === undefined ? `${registry}/${repository}` : `${registry}/${repository} as shown to ${accountOf}`
 
 /** Whether the registry is a program on this machine itself, which not every caller may reach. */
 export const isThisMachine = ({ registry }: Pick<Reference, 'registry'>): boolean => {

@@ -3,16 +3,17 @@
 // Callers choose the registry, and a registry may redirect skopeo anywhere. So skopeo runs in a network like a sandbox's, which
 // cannot reach the host, private or link-local addresses. It uses the host's network only for registries that the operator has
 // named.
-import { chown, readFile, writeFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
-import { join } from 'node:path'
 import { users } from '#src/kit/confined.ts'
 import { isPublicAddress } from '#src/kit/networks.ts'
 import type { Mirror } from '#src/kit/registry-mirrors.ts'
+import { readChallenges, trustedRealm } from '#src/kit/registry-realm.ts'
+import type { RegistryLogin } from '#src/wire/runner-link.ts'
 import { type Egress, openEgress, type PublicNetwork } from './egress.ts'
 import { ImageFailed, Unreached } from './image-failed.ts'
 import { formatReference, isThisMachine, type Reference } from './reference.ts'
-import { type Outcome, runJob, TookTooLong, type View } from './workshop.ts'
+import { type Job, type Outcome, runJob, TookTooLong, type View } from './workshop.ts'
 
 export type RegistrySettings = {
   /** Registries (host:port) that are contacted without encryption. A registry on this machine has to be listed here. */
@@ -34,6 +35,8 @@ export type Asking = {
   largestFileBytes: number
   signal?: AbortSignal | undefined
   watch?: (pid: number) => Promise<void>
+  /** Account at the registry. Absent: the operator's credentials are used. */
+  login?: RegistryLogin | undefined
 }
 
 const credentialsAt = '/run/credentials.json'
@@ -88,7 +91,7 @@ export class Skopeo {
 
   /** Writes an OCI layout to `<directory>/layout` and its parts to `<directory>/blobs`. */
   async download(reference: Reference, directory: string, asking: Asking): Promise<void> {
-    const options = this.#registryOptions(reference, 'src-')
+    const options = this.#registryOptions(reference, 'src-', asking)
     await this.#copy(sourceOf(reference), options, directory, [], { ...asking, reference })
   }
 
@@ -99,8 +102,9 @@ export class Skopeo {
   }
 
   async #inspect(reference: Reference, asking: Asking, what: readonly string[]): Promise<Buffer> {
-    const argv = ['skopeo', '--debug', '--insecure-policy', 'inspect', ...what, ...this.#registryOptions(reference, '')]
-    return this.#run([...argv, sourceOf(reference)], [], { ...asking, reference })
+    const argv = ['skopeo', '--debug', '--insecure-policy', 'inspect', ...what]
+    const options = this.#registryOptions(reference, '', asking)
+    return this.#run([...argv, ...options, sourceOf(reference)], [], { ...asking, reference })
   }
 
   async #copy(
@@ -119,33 +123,58 @@ export class Skopeo {
     await this.#run(argv, [{ from: directory, at: '/work', writable: true }, ...views], running)
   }
 
-  #registryOptions({ registry }: Reference, prefix: 'src-' | ''): string[] {
+  /**
+   * Throws if the registry wants the password of this account sent to a server that it is not for (`kit/registry-realm.ts`). Sends
+   * no password. A registry that answers skopeo otherwise a moment later gives away what it could have asked for itself.
+   */
+  async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
+    const { registry } = reference
+    const { host } = asking.login
+    const isPlain = this.#settings.plainRegistries.includes(registry)
+    const url = `${isPlain ? 'http' : 'https'}://${host === 'docker.io' ? 'registry-1.docker.io' : registry}/v2/`
+    const argv = [
+      ...['curl', '--disable', '--silent', '--globoff', '--proto', '=http,https', '--user-agent', 'alcove'],
+      ...['--max-time', String(Math.ceil(asking.timeoutMs / 1000)), '--max-filesize', '1048576'],
+      ...['--dump-header', '-', '--output', '/dev/null', '--', url],
+    ]
+    const complain = () => new ImageFailed('unreachable', `The registry ${registry} does not answer.`)
+    const { login: _login, ...open } = asking
+    const head = await this.#run(argv, [], { ...open, reference, complain, isOpen: true })
+    const realms = [...head.toString('latin1').matchAll(/^www-authenticate:(.*)$/gim)]
+      .flatMap(([, header = '']) => readChallenges(header))
+      .flatMap(({ scheme, parameters }) => (scheme === 'bearer' ? [parameters['realm'] ?? ''] : []))
+    if (realms.every((realm) => trustedRealm(host, realm, isPlain) !== undefined)) return
+    throw new ImageFailed(
+      'refused',
+      `The registry ${registry} wants the password of this organization sent to another server than its own, or sent without encryption, so it was not sent.`,
+    )
+  }
+
+  #registryOptions({ registry }: Reference, prefix: 'src-' | '', { login }: Asking): string[] {
     const { plainRegistries, authFile } = this.#settings
     return [
       ...(plainRegistries.includes(registry) ? [`--${prefix}tls-verify=false`] : []),
-      ...(authFile === undefined ? [] : [`--${prefix}authfile`, credentialsAt]),
+      ...(login === undefined && authFile === undefined ? [] : [`--${prefix}authfile`, credentialsAt]),
     ]
   }
 
-  /** Makes a copy that only this program may read. The operator's file stays closed. */
-  async #credentialsIn(scratch: string): Promise<View[]> {
+  /** Credentials in the format of containers-auth.json(5). An account of an organization is used alone. */
+  async #credentialsFor({ reference, login, isOpen }: Running): Promise<Job['secret']> {
     const { authFile } = this.#settings
-    if (authFile === undefined) return []
-    const copy = join(scratch, 'credentials.json')
-    await writeFile(copy, await readFile(authFile), { mode: 0o400 })
-    await chown(copy, users.fetcher, users.fetcher)
-    return [{ from: copy, at: credentialsAt }]
+    if (reference === undefined || isOpen) return undefined
+    if (login === undefined)
+      return authFile === undefined ? undefined : { at: credentialsAt, text: await readFile(authFile, 'utf8') }
+    const auth = Buffer.from(`${login.username}:${login.password}`).toString('base64')
+    return { at: credentialsAt, text: JSON.stringify({ auths: { [reference.registry]: { auth } } }) }
   }
 
   async #networkFor(reference: Reference | undefined, scratch: string): Promise<Egress> {
     if (reference === undefined) return { of: 'none', views: [], [Symbol.asyncDispose]: async () => {} }
-    const credentials = await this.#credentialsIn(scratch)
-    const egress = await openEgress(isOfOperator(reference, this.#settings), this.#settings, scratch)
-    return { ...egress, views: [...egress.views, ...credentials] }
+    return openEgress(isOfOperator(reference, this.#settings), this.#settings, scratch)
   }
 
   async #run(argv: readonly string[], views: readonly View[], running: Running): Promise<Buffer> {
-    const { scratch, timeoutMs, largestFileBytes, signal, watch, reference } = running
+    const { scratch, timeoutMs, largestFileBytes, signal, watch, reference, complain = complaintOf } = running
     await using network = await this.#networkFor(reference, scratch)
     const mayNotTell = reference !== undefined && !isOfOperator(reference, this.#settings)
     const begun = performance.now()
@@ -161,6 +190,7 @@ export class Skopeo {
       views: [...views, ...network.views],
       ids: { base: users.fetcher, count: 1 },
       network: network.of,
+      secret: await this.#credentialsFor(running),
       largestFileBytes,
       timeoutMs,
       signal,
@@ -174,21 +204,26 @@ export class Skopeo {
     }
     if (outcome.stopped !== undefined) throw outcome.stopped
     if (outcome.exitCode !== 0) {
-      const complaint = complaintOf(outcome, reference)
+      const complaint = complain(outcome, running)
       throw mayNotTell && complaint.failure === 'unreachable' ? unreached(complaint.cause) : complaint
     }
     return outcome.stdout
   }
 }
 
-type Running = Asking & { reference?: Reference }
+type Running = Asking & {
+  reference?: Reference
+  /** No credentials are used. */
+  isOpen?: boolean
+  complain?: (outcome: Outcome, running: Running) => ImageFailed
+}
 
 const sourceOf = (reference: Reference) => `docker://${formatReference(reference)}`
 
 type Complaint = readonly [
   says: RegExp,
   failure: ImageFailed['failure'],
-  sentence: (name: string, host: string) => string,
+  sentence: (name: string, host: string, hasAccount: boolean) => string,
 ]
 
 /** The connection ended before the whole body was received. */
@@ -218,7 +253,8 @@ const complaints: readonly Complaint[] = [
   [
     /unauthorized|authentication required|access .*denied|denied:|status 40[13]/i,
     'refused',
-    (name) => `There is no image ${name}, or its registry wants credentials.`,
+    (name, _host, hasAccount) =>
+      `There is no image ${name}, or ${hasAccount ? 'the registry does not show it to the account of this organization' : 'its registry wants credentials'}.`,
   ],
   [/no space left|disk quota/i, 'no-room', () => 'The disk that the runner keeps images on is full.'],
   [/file too large/i, 'too-large', () => 'A layer of the image is larger than an image may be.'],
@@ -240,14 +276,16 @@ const complaints: readonly Complaint[] = [
   ],
 ]
 
-const complaintOf = (outcome: Outcome, reference: Reference | undefined): ImageFailed => {
+const complaintOf = (outcome: Outcome, { reference, login }: Running): ImageFailed => {
   const lines = outcome.stderr.split('\n')
   const stderr = lines.filter((line) => !line.includes('level=debug') || saysToWait.test(line)).join('\n')
-  const cause = new Error(stderr.trim().slice(-2000) || 'skopeo failed')
+  // A registry may repeat in an error what it was sent, and the cause goes to the log.
+  const told = login === undefined ? stderr.trim().slice(-2000) : 'skopeo failed; what it said is not kept'
+  const cause = new Error(told || 'skopeo failed')
   const name = reference === undefined ? 'file' : formatReference(reference)
   if (saysToWait.test(stderr)) return mustWait(reference?.registry ?? '', { cause })
   const known = reference === undefined ? complaints : [broken, ...complaints]
   const found = known.find(([says]) => says.test(stderr))
   if (found === undefined) return new ImageFailed('failed', `The image ${name} could not be read.`, { cause })
-  return new ImageFailed(found[1], found[2](name, reference?.registry ?? ''), { cause })
+  return new ImageFailed(found[1], found[2](name, reference?.registry ?? '', login !== undefined), { cause })
 }

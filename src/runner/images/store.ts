@@ -217,7 +217,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
     withRepository: (request, use) => library.withRepository(request, use),
     openTrees: () => library.openTrees(),
     close: () => library.close(),
-    resolve: (text, maxGiB, signal) => library.resolve(text, maxGiB, signal),
+    resolve: (text, maxGiB, signal, accounts) => library.resolve(text, maxGiB, signal, accounts),
     listBelowLines: () => library.listBelowLines(),
     stored: () => {
       const { images: brought, layers } = library.stored()

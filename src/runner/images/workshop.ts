@@ -22,6 +22,8 @@ export type Job = {
   capabilities?: readonly string[]
   /** The network of this host, one of its network namespaces, or none. */
   network: 'of the host' | { netnsPath: string } | 'none'
+  /** A file that only this job can read. It is in no argument list and on no disk, only in the memory of the job's own mounts. */
+  secret?: { at: string; text: string } | undefined
   largestFileBytes: number
   timeoutMs: number
   signal?: AbortSignal | undefined
@@ -39,17 +41,22 @@ const memoryLimitBytes = 8 * 1024 ** 3
 const watchEveryMs = 150
 const filterAt = '/confine'
 
-// A script that runs as root in its own namespaces. "$1" is an empty directory. Then come three lists, each after its count:
-// mounts to hide from the runtime, symbolic links in the root, and views. The root is built in our directory and moved to /mnt,
+// A script that runs as root in its own namespaces. "$1" is an empty directory. "$2" is the path of the secret, or empty, and "$3"
+// its owner; the secret itself comes on the standard input. Then come three lists, each after its count: mounts to hide from the
+// runtime, symbolic links in the root, and views. The root is built in our directory and moved to /mnt,
 // because the runtime enters it as nobody and our directories are closed to nobody.
 const enter = `set -e
-place=$1; shift
+place=$1; secret=$2; owner=$3; shift 3
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done
 mount -t tmpfs -o mode=755,size=4m tmpfs "$place/view"
 root=$place/view/root
 mkdir -p "$root/proc" "$root/dev" "$root/tmp" "$place/view/views"
 cp "$place/config.json" "$place/view/config.json"
 n=$1; shift; while [ "$n" -gt 0 ]; do ln -s "$1" "$root/$2"; shift 2; n=$((n - 1)); done
+if [ -n "$secret" ]; then
+  mkdir -p "$(dirname "$root$secret")"; : >"$root$secret"
+  (umask 377; cat >"$place/view/secret"); chown "$owner:$owner" "$place/view/secret"
+fi
 i=0; n=$1; shift; while [ "$i" -lt "$n" ]; do
   if [ -d "$1" ]; then mkdir -p "$root$2" "$place/view/views/$i"
   else mkdir -p "$(dirname "$root$2")"; : >"$root$2"; : >"$place/view/views/$i"; fi
@@ -110,6 +117,7 @@ const configOf = (job: Job, views: readonly View[]) => {
       ...views.map(({ at, writable }, index) =>
         mount(at, 'bind', `/mnt/views/${index}`, 'bind', writable === true ? 'rw' : 'ro'),
       ),
+      ...(job.secret === undefined ? [] : [mount(job.secret.at, 'bind', '/mnt/secret', 'bind', 'ro')]),
     ],
     linux: {
       namespaces: [...['user', 'pid', 'mount', 'ipc', 'uts'].map((type) => ({ type })), ...namespacesFor(network)],
@@ -141,7 +149,7 @@ export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
     await writeFile(join(place, 'config.json'), JSON.stringify(configOf(job, views)))
     const counted = (items: readonly string[], each: number) => [String(items.length / each), ...items]
     const [program, ...args] = endWithUs([
-      ...['sh', '-c', enter, 'sh', place],
+      ...['sh', '-c', enter, 'sh', place, job.secret?.at ?? '', String(job.ids.base)],
       ...counted(hidden, 1),
       ...counted(system.links, 2),
       ...counted(
@@ -155,13 +163,14 @@ export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
   }
 }
 
-const runWatched = (program: string, args: readonly string[], { timeoutMs, signal, watch }: Job): Promise<Outcome> =>
+const runWatched = (program: string, args: readonly string[], job: Job): Promise<Outcome> =>
   new Promise((resolve, reject) => {
+    const { timeoutMs, signal, watch, secret } = job
     const env = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C.UTF-8' }
     // Pipes only: the runtime gives standard files to the job's user, and no file of the host may become that user's.
     const child = spawn(program, args, { env, stdio: 'pipe' })
     child.stdin.on('error', () => {})
-    child.stdin.end()
+    child.stdin.end(secret?.text)
     const [stdout, stderr] = [heard(child.stdout, 'first'), heard(child.stderr, 'last')]
     let stopped: unknown
     const stop = (why: unknown) => {

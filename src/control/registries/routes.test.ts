@@ -1,0 +1,273 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, suite, test } from 'node:test'
+import { TestRegistry } from '#src/runner/images/testing/registry.ts'
+import { startControl, type TestControl } from '#test/control/harness.ts'
+import { keys } from '#test/control/people.ts'
+import { testSettings } from '#test/control/test-settings.ts'
+import { GuardedRegistry } from '#test/registry/guarded-registry.ts'
+import { mostRegistries } from './service.ts'
+
+const password = 'pass:word "of" ours\n{"key": "ü"}'
+const account = { username: 'robot$ours', password }
+
+/** A server on loopback that is no good registry. */
+const startServer = async (listener: RequestListener) => {
+  const server = createServer(listener)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return {
+    host: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+let app: TestControl
+let basic: GuardedRegistry
+let token: GuardedRegistry
+const plain: string[] = []
+
+const create = (more: object = {}) =>
+  app.as('owner').post('/docker-registry', { name: 'Ours', url: basic.host, ...account, ...more })
+const removeAll = async () => {
+  await app.database.sql`delete from docker_registries`
+}
+const noteOf = ({ status, body }: { status: number; body: { message: string } }) => `${status} ${body.message}`
+const asked = () => [...basic.registry.asked, ...basic.received, ...token.received].length
+
+suite('registries of an organization', () => {
+  before(async () => {
+    basic = await GuardedRegistry.guard(await TestRegistry.start(), 'basic', { [account.username]: password })
+    token = await GuardedRegistry.guard(await TestRegistry.start(), 'token', { [account.username]: password })
+    plain.push(basic.host, token.host)
+    app = await startControl({ settings: { registries: { ...testSettings.registries, plain } } })
+  })
+  after(async () => {
+    await app?.[Symbol.asyncDispose]()
+    for (const each of [basic, token]) {
+      await each?.registry[Symbol.asyncDispose]()
+      await each?.[Symbol.asyncDispose]()
+    }
+  })
+
+  suite('POST /docker-registry', () => {
+    test('201 saves a tested account, at a registry with a token service too, and never shows the password', async () => {
+      for (const { host } of [basic, token]) {
+        const reply = await create({ url: `http://${host}/`, project: '/team/' })
+        assert.equal(reply.status, 201, reply.text)
+        const { id, createdAt, updatedAt, ...rest } = reply.body
+        assert.deepEqual(rest, {
+          ...{ name: 'Ours', url: `http://${host}/`, username: account.username, project: 'team' },
+          registryType: 'organization',
+        })
+        assert.ok(id && createdAt && updatedAt)
+      }
+      const [row] = await app.database.sql`select to_jsonb(r)::text as text from docker_registries r`
+      assert.doesNotMatch(row?.['text'], /pass:word/)
+      assert.doesNotMatch((await app.as('owner').get('/docker-registry')).text, /pass:word/)
+      const audited = await app.database.sql`select to_jsonb(a)::text as text from audit_log a`
+      assert.match(audited.map(({ text }) => text).join(), /POST \/docker-registry/)
+      assert.doesNotMatch(audited.map(({ text }) => text).join(), /pass:word/)
+      await removeAll()
+    })
+
+    test('400 for a wrong password or username, and nothing is saved', async () => {
+      for (const { host: url } of [basic, token]) {
+        for (const more of [{ password: 'wrong' }, { username: 'nobody' }]) {
+          const wrong = await create({ url, ...more })
+          assert.match(noteOf(wrong), /^400 The registry 127\.0\.0\.1:\d+ does not accept this username and password/)
+        }
+      }
+      assert.deepEqual((await app.as('owner').get('/docker-registry')).body, [])
+    })
+
+    test('400 for what is no address of a registry, and for wrong types; nobody is asked', async () => {
+      const before = asked()
+      for (const more of [
+        ...[
+          'file:///etc/passwd',
+          'https://a:b@c.example',
+          'c.example/team',
+          'c.example?x',
+          'ghcr',
+          '1.5',
+          '',
+          7,
+          null,
+        ].map((url) => ({ url })),
+        { url: 'http://c.example' },
+        { url: `c.example/${'x'.repeat(600)}` },
+        ...['', '<b>x</b>', 'x'.repeat(300), 7].map((name) => ({ name })),
+        ...['', 'a:b', 'a\0b', 'x'.repeat(300), {}].map((username) => ({ username })),
+        ...['', 'x'.repeat(20_000), ['x']].map((password) => ({ password })),
+        ...['a b', 'x'.repeat(300), 7].map((project) => ({ project })),
+      ]) {
+        assert.equal((await create(more)).status, 400, JSON.stringify(more).slice(0, 200))
+      }
+      assert.equal(asked(), before)
+    })
+
+    test('400 with one sentence for a private address, a refused port and a registry that does not answer', async () => {
+      await using closed = await startServer((_request, response) => void response.destroy())
+      plain.push(closed.host)
+      const notes = []
+      for (const url of ['127.0.0.1:1', 'localhost:5000', '169.254.169.254', '10.0.0.1:5000', closed.host])
+        notes.push(noteOf(await create({ url })).replace(url, 'X'))
+      const [note] = notes
+      assert.match(note ?? '', /^400 The registry X cannot be reached, or does not answer in time\./)
+      assert.deepEqual([...new Set(notes)], [note])
+    })
+
+    test('400 for a server that redirects, answers too much, or is no registry; it never gets the password', async () => {
+      const received: string[] = []
+      const answers: Record<string, RequestListener> = {
+        redirect: (request, response) => void response.writeHead(302, { location: request.url }).end(),
+        large: (_request, response) => {
+          response.writeHead(200)
+          const piece = Buffer.alloc(1024 * 1024)
+          const write = () => {
+            while (!response.destroyed && response.write(piece));
+          }
+          response.on('drain', write)
+          response.on('error', () => {})
+          write()
+        },
+        page: (_request, response) => void response.writeHead(404).end('<html>'),
+        nonsense: (_request, response) => void response.writeHead(401, { 'www-authenticate': 'Negotiate' }).end(),
+        'foreign realm': (_request, response) =>
+          void response.writeHead(401, { 'www-authenticate': 'Bearer realm="https://evil.example/token"' }).end(),
+        'open realm': (_request, response) =>
+          void response.writeHead(401, { 'www-authenticate': 'Bearer realm="http://localhost/token"' }).end(),
+      }
+      for (const [name, answer] of Object.entries(answers)) {
+        await using server = await startServer((request, response) => {
+          received.push(request.headers.authorization ?? '')
+          answer(request, response)
+        })
+        plain.push(server.host)
+        const note = noteOf(await create({ url: server.host }))
+        assert.match(note, name.endsWith('realm') ? /^400 .*so it was not sent/ : /^400 .*does not answer like/, name)
+      }
+      assert.deepEqual([...new Set(received)], [''])
+    })
+
+    test('400 for a registry that is not among those from which images may come', async () => {
+      await using strict = await startControl({
+        settings: { registries: { ...testSettings.registries, allowed: ['ghcr.io'] } },
+      })
+      const reply = await strict.as('owner').post('/docker-registry', { name: 'x', url: 'quay.io', ...account })
+      assert.match(noteOf(reply), /^400 Images from the registry quay\.io are not allowed here/)
+    })
+
+    test('403 without write:registries, 409 for the same host and project, 403 for one more than allowed', async () => {
+      const body = { name: 'Ours', url: basic.host, ...account }
+      assert.equal((await app.as('member').post('/docker-registry', body)).status, 403)
+      assert.equal((await create()).status, 201)
+      assert.equal((await create({ name: 'Other' })).status, 409)
+      const { sql } = app.database
+      await sql`insert into docker_registries
+      select id || n, organization_id, name, url, host, username, password, 'p' || n, created_at, updated_at
+      from docker_registries, generate_series(1, ${mostRegistries - 2}) n`
+      const replies = await Promise.all(['x', 'y', 'z'].map((project) => create({ project })))
+      assert.deepEqual(replies.map(({ status }) => status).sort(), [201, 403, 403])
+      await removeAll()
+    })
+  })
+
+  suite('GET /docker-registry', () => {
+    test('200 lists the registries of the organization, for every member and for nobody else', async () => {
+      const { body } = await create()
+      assert.deepEqual((await app.as('member').get('/docker-registry')).body, [body])
+      assert.deepEqual((await app.as('stranger').get('/docker-registry')).body, [])
+      await removeAll()
+    })
+  })
+
+  suite('GET /docker-registry/{id}', () => {
+    test('200 for one of the organization, 404 for another one’s', async () => {
+      const { body } = await create()
+      assert.deepEqual((await app.as('member').get(`/docker-registry/${body.id}`)).body, body)
+      assert.equal((await app.as('stranger').get(`/docker-registry/${body.id}`)).status, 404)
+      await removeAll()
+    })
+  })
+
+  suite('PATCH /docker-registry/{id}', () => {
+    test('200 changes what is named; another account is tested, another name is not', async () => {
+      const { body } = await create()
+      const path = `/docker-registry/${body.id}`
+      const before = asked()
+      const renamed = await app.as('owner').patch(path, { name: 'Renamed', project: 'team' })
+      assert.deepEqual([renamed.status, renamed.body.name, renamed.body.project], [200, 'Renamed', 'team'])
+      assert.equal(asked(), before)
+      const wrong = await app.as('owner').patch(path, { password: 'wrong' })
+      assert.match(noteOf(wrong), /^400 .*does not accept/)
+      basic.accounts.set('second', 'new')
+      const changed = await app.as('owner').patch(path, { ...body, username: 'second', password: 'new' })
+      assert.deepEqual([changed.status, changed.body.username], [200, 'second'])
+      assert.equal((await app.as('stranger').patch(path, { name: 'x' })).status, 404)
+      await removeAll()
+    })
+
+    test('400 for another host without the password, so nobody has it sent to a server of their own', async () => {
+      const { body } = await create()
+      const received = token.received.length
+      const reply = await app.as('owner').patch(`/docker-registry/${body.id}`, { url: token.host })
+      assert.match(noteOf(reply), /^400 password must be given/)
+      assert.equal(token.received.length, received)
+      await removeAll()
+    })
+  })
+
+  suite('DELETE /docker-registry/{id}', () => {
+    test('204 with delete:registries, then 404; 404 to strangers, 403 without the permission', async () => {
+      const { body } = await create()
+      const path = `/docker-registry/${body.id}`
+      assert.equal((await app.as('stranger').delete(path)).status, 404)
+      assert.equal((await app.as('member').delete(path)).status, 403)
+      assert.equal((await app.as('owner').delete(path)).status, 204)
+      assert.equal((await app.as('owner').delete(path)).status, 404)
+    })
+  })
+
+  suite('the accounts that a runner gets', () => {
+    const assigned = async () => {
+      const { body } = await app.with(keys.runner).get('/runners/images')
+      return new Map(
+        (body as { image: string; source: object; logins?: object[] }[]).map(({ source, logins }) => [
+          JSON.stringify(source),
+          logins,
+        ]),
+      )
+    }
+    const loginsOf = async (part: string) => [...(await assigned())].find(([source]) => source.includes(part))?.[1]
+
+    test('those of the organization, for an image or definition that names the registry, as they are now', async () => {
+      const { body } = await create()
+      const login = { host: basic.host, project: '', ...account }
+      const owner = app.as('owner')
+      await owner.post('/snapshots', { name: 'a', imageName: `${basic.host}/team/a:1` })
+      await owner.post('/snapshots', { name: 'b', imageName: 'ghcr.io/team/b:1' })
+      const dockerfileContent = `FROM ghcr.io/c\nCOPY --from=${basic.host}/team/c /a /a`
+      await owner.post('/snapshots', { name: 'c', buildInfo: { dockerfileContent } })
+      await owner.post('/snapshots', { name: 'd', buildInfo: { dockerfileContent: 'FROM ghcr.io/d' } })
+      await app.as('stranger').post('/snapshots', { name: 'e', imageName: `${basic.host}/team/e:1` })
+      for (const part of ['team/a', 'team/c']) assert.deepEqual(await loginsOf(part), [login], part)
+      for (const part of ['team/b', 'ghcr.io/d', 'team/e']) assert.equal(await loginsOf(part), undefined, part)
+      assert.equal((await assigned()).size, 5)
+
+      basic.accounts.set(account.username, 'rotated')
+      assert.equal((await owner.patch(`/docker-registry/${body.id}`, { password: 'rotated' })).status, 200)
+      assert.deepEqual(await loginsOf('team/a'), [{ ...login, password: 'rotated' }])
+      basic.accounts.set(account.username, password)
+
+      // A password that another encryption key protects is left out, and the list still comes.
+      await app.database.sql`update docker_registries set password = 'v1.00000000.AAAA'`
+      assert.equal(await loginsOf('team/a'), undefined)
+    })
+  })
+})

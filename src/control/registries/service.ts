@@ -1,0 +1,222 @@
+// The registries of an organization: their accounts are tested when they are saved, encrypted at rest, and used for the images of
+// that organization only.
+import { randomUUID } from 'node:crypto'
+import { everyNetwork, noNetworks } from '#src/kit/networks.ts'
+import { accountFor, readRegistryAddress } from '#src/kit/registry-address.ts'
+import { Problem } from '#src/problems.ts'
+import type { ImageAssignment, ImageSource, RegistryLogin } from '#src/wire/runner-link.ts'
+import type { Actor } from '../auth/actor.ts'
+import { readDisplayText } from '../display-text.ts'
+import { createOutbound, type Outbound, outboundOf } from '../outbound/outbound.ts'
+import type { Parts } from '../parts.ts'
+import { checkNotSuspended } from '../people/organization.ts'
+import { isDuplicate } from '../storage/database.ts'
+import { UnreadableSecret } from '../storage/encryption.ts'
+import { checkAccount } from './check-account.ts'
+import type { CreateRegistry, UpdateRegistry } from './schemas.ts'
+import {
+  deleteRegistry,
+  findRegistry,
+  insertRegistry,
+  listRegistries,
+  listRegistriesOf,
+  type Registry,
+  writeRegistry,
+} from './store.ts'
+
+/** Most registries of an organization. */
+export const mostRegistries = 50
+
+/** `own`: reaches the registries that the operator has named. `open`: reaches public addresses only. */
+export type RegistryParts = Parts & { registryOutbound: { own: Outbound; open: Outbound } }
+
+/** The runner reaches registries by these rules too (runner/images/skopeo.ts). */
+export const withRegistryOutbound = <P extends Parts>(parts: P): P & RegistryParts => ({
+  ...parts,
+  registryOutbound: {
+    own: createOutbound({ allowed: everyNetwork }),
+    open: createOutbound({ allowed: noNetworks }),
+  },
+})
+
+const purposeOf = ({ id }: { id: string }) => `docker-registry:${id}`
+
+const asView = ({ id, name, url, username, project, createdAt, updatedAt }: Registry) => ({
+  ...{ id, name, url, username, project },
+  registryType: 'organization' as const,
+  createdAt: createdAt.toISOString(),
+  updatedAt: updatedAt.toISOString(),
+})
+
+const readHost = (given: string, { settings }: Pick<Parts, 'settings'>): string => {
+  const address = readRegistryAddress(given)
+  if (typeof address === 'string') throw new Problem('bad_request', `url ${address}`)
+  const { host, isPlain } = address
+  const { plain, private: own, allowed } = settings.registries
+  if (isPlain && !plain.includes(host))
+    throw new Problem('bad_request', `url must begin with https://, because ${host} would get the password unencrypted`)
+  if (allowed !== undefined && ![...allowed, ...plain, ...own].includes(host))
+    throw new Problem('bad_request', `Images from the registry ${host} are not allowed here.`)
+  return host
+}
+
+const readUsername = (given: string): string => {
+  // A colon would end the name where it is sent (RFC 7617 §2).
+  if (/[\p{Cc}\p{Cs}:]/u.test(given))
+    throw new Problem('bad_request', 'username must contain no colon and no control characters')
+  return given
+}
+
+const readProject = (given: string): string => {
+  const project = given.trim().replaceAll(/^\/+|\/+$/g, '')
+  if (/[\p{Cc}\p{Cs}\s]/u.test(project))
+    throw new Problem('bad_request', 'project must be the beginning of a repository’s name, such as team/tools')
+  return project
+}
+
+const check = async (
+  { settings, registryOutbound }: RegistryParts,
+  { organizationId, host, username }: Registry,
+  password: string,
+): Promise<void> => {
+  const { plain, private: own } = settings.registries
+  const isPlain = plain.includes(host)
+  const outbound = isPlain || own.includes(host) ? registryOutbound.own : registryOutbound.open
+  await checkAccount({ outbound: outboundOf(outbound, organizationId), isPlain }, { host, username, password })
+}
+
+const orTaken = async <T>(work: Promise<T>): Promise<T> => {
+  try {
+    return await work
+  } catch (error) {
+    if (!isDuplicate(error)) throw error
+    throw new Problem('conflict', 'The organization has an account at this registry, with the same project, already.', {
+      cause: error,
+    })
+  }
+}
+
+export const createRegistry = async (parts: RegistryParts, actor: Actor, body: CreateRegistry) => {
+  checkNotSuspended(parts, actor)
+  const { database, clock, encryption } = parts
+  const now = clock.now()
+  const id = randomUUID()
+  const registry: Registry = {
+    id,
+    organizationId: actor.organization.id,
+    name: readDisplayText('name', body.name),
+    url: body.url.trim(),
+    host: readHost(body.url, parts),
+    username: readUsername(body.username),
+    sealedPassword: encryption.encrypt(purposeOf({ id }), body.password),
+    project: readProject(body.project ?? ''),
+    createdAt: now,
+    updatedAt: now,
+  }
+  await check(parts, registry, body.password)
+  const isInserted = await orTaken(
+    database.transaction((transaction) => insertRegistry(transaction, registry, mostRegistries)),
+  )
+  if (!isInserted) throw new Problem('quota_exceeded', `An organization may have ${mostRegistries} registries.`)
+  return asView(registry)
+}
+
+const getRegistry = async ({ database }: Pick<Parts, 'database'>, { organization }: Actor, id: string) => {
+  const registry = await findRegistry(database.sql, organization.id, id)
+  if (registry === undefined) throw new Problem('not_found', 'There is no such registry.')
+  return registry
+}
+
+export const viewRegistries = async ({ database }: Pick<Parts, 'database'>, { organization }: Actor) =>
+  (await listRegistries(database.sql, organization.id)).map(asView)
+
+export const viewRegistry = async (parts: Pick<Parts, 'database'>, actor: Actor, id: string) =>
+  asView(await getRegistry(parts, actor, id))
+
+/** The stored password of a registry. */
+const passwordOf = ({ encryption }: Pick<Parts, 'encryption'>, registry: Registry): string => {
+  try {
+    return encryption.decrypt(purposeOf(registry), registry.sealedPassword)
+  } catch (error) {
+    if (!(error instanceof UnreadableSecret)) throw error
+    throw new Problem('conflict', 'The stored password cannot be read any more; give it again.', { cause: error })
+  }
+}
+
+export const updateRegistry = async (parts: RegistryParts, actor: Actor, id: string, body: UpdateRegistry) => {
+  checkNotSuspended(parts, actor)
+  const { database, clock, encryption } = parts
+  const before = await getRegistry(parts, actor, id)
+  const { name, url, username, password, project } = body
+  const host = url == null ? before.host : readHost(url, parts)
+  // Otherwise whoever may change a registry could have its password sent to a server of their own.
+  if (host !== before.host && password == null)
+    throw new Problem('bad_request', 'password must be given with a url of another registry')
+  const after: Registry = {
+    ...before,
+    name: name == null ? before.name : readDisplayText('name', name),
+    url: url == null ? before.url : url.trim(),
+    host,
+    username: username == null ? before.username : readUsername(username),
+    sealedPassword: password == null ? before.sealedPassword : encryption.encrypt(purposeOf(before), password),
+    project: project == null ? before.project : readProject(project),
+    updatedAt: clock.now(),
+  }
+  const isOtherAccount = password != null || after.username !== before.username || host !== before.host
+  if (isOtherAccount) await check(parts, after, password ?? passwordOf(parts, before))
+  if (!(await orTaken(writeRegistry(database.sql, before, after))))
+    throw new Problem('conflict', 'The registry was changed or deleted meanwhile. Read it and try again.')
+  return asView(after)
+}
+
+/** Images that were pulled with it stay; the next pull is made without it. */
+export const removeRegistry = async ({ database }: Parts, { organization }: Actor, id: string): Promise<void> => {
+  if (!(await deleteRegistry(database.sql, organization.id, id)))
+    throw new Problem('not_found', 'There is no such registry.')
+}
+
+/** The repository of an image's full reference: `docker.io/library/python:3.12` is `library/python` at `docker.io`. */
+const namedIn = (reference: string) => {
+  const [registry = '', ...path] = reference.replace(/@.*$/, '').split('/')
+  return { registry, repository: path.join('/').replace(/:[^/]*$/, '') }
+}
+
+/**
+ * The accounts that bringing an image may need: of an image of a registry the one that fits; of a definition those whose host it
+ * names, and that of Docker Hub, which needs no naming.
+ */
+const accountsFor = (source: ImageSource, registries: readonly Registry[]): readonly Registry[] => {
+  if (source.kind === 'registry') return [accountFor(namedIn(source.reference), registries) ?? []].flat()
+  if (source.kind !== 'definition') return []
+  const text = source.dockerfile.toLowerCase()
+  return registries.filter(({ host }) => host === 'docker.io' || text.includes(host))
+}
+
+type LoginParts = Pick<Parts, 'database' | 'encryption' | 'log'>
+
+/** Adds to each assignment the accounts that its organization has for it. */
+export const withLogins = async (
+  { database, encryption, log }: LoginParts,
+  assignments: readonly ImageAssignment[],
+): Promise<ImageAssignment[]> => {
+  const toBring = assignments.filter(({ target, source }) => target === 'present' && source !== undefined)
+  const organizationIds = [...new Set(toBring.flatMap(({ organizationId }) => organizationId ?? []))]
+  if (organizationIds.length === 0) return [...assignments]
+  const registries = await listRegistriesOf(database.sql, organizationIds)
+  const loginOf = (registry: Registry): RegistryLogin[] => {
+    const { host, project, username } = registry
+    try {
+      return [{ host, project, username, password: encryption.decrypt(purposeOf(registry), registry.sealedPassword) }]
+    } catch (error) {
+      log.error({ err: error, registryId: registry.id }, 'the password of a registry cannot be read')
+      return []
+    }
+  }
+  return assignments.map((assignment) => {
+    const { target, source, organizationId } = assignment
+    if (target !== 'present' || source === undefined || organizationId === undefined) return assignment
+    const own = registries.filter((registry) => registry.organizationId === organizationId)
+    const logins = accountsFor(source, own).flatMap(loginOf)
+    return logins.length === 0 ? assignment : { ...assignment, logins }
+  })
+}

@@ -1,0 +1,66 @@
+// The SQL of registries. A read for a caller always takes the organization.
+import type { Sql, Transaction } from '../storage/database.ts'
+
+export type Registry = {
+  id: string
+  organizationId: string
+  name: string
+  url: string
+  host: string
+  username: string
+  /** Encrypted. */
+  sealedPassword: string
+  project: string
+  createdAt: Date
+  updatedAt: Date
+}
+
+const columns = (sql: Sql) => sql`
+  id, organization_id as "organizationId", name, url, host, username, password as "sealedPassword", project,
+  created_at as "createdAt", updated_at as "updatedAt"`
+
+/** Lists registries, oldest first. An organization has few, so no pages are needed. */
+export const listRegistries = async (sql: Sql, organizationId: string): Promise<Registry[]> =>
+  await sql<Registry[]>`
+    select ${columns(sql)} from docker_registries where organization_id = ${organizationId} order by created_at, id`
+
+export const listRegistriesOf = async (sql: Sql, organizationIds: readonly string[]): Promise<Registry[]> =>
+  await sql<Registry[]>`
+    select ${columns(sql)} from docker_registries where organization_id = any(${organizationIds}::text[])
+    order by created_at, id`
+
+export const findRegistry = async (sql: Sql, organizationId: string, id: string): Promise<Registry | undefined> => {
+  const [row] = await sql<Registry[]>`
+    select ${columns(sql)} from docker_registries where organization_id = ${organizationId} and id = ${id}`
+  return row
+}
+
+/** Inserts a registry unless the organization has `most` already. Returns whether it was inserted. */
+export const insertRegistry = async (transaction: Transaction, registry: Registry, most: number): Promise<boolean> => {
+  const { id, organizationId, name, url, host, username, sealedPassword, project, createdAt, updatedAt } = registry
+  // Concurrent inserts of one organization are counted one after the other.
+  await transaction`select 1 from organizations where id = ${organizationId} for no key update`
+  const { count } = await transaction`
+    insert into docker_registries (id, organization_id, name, url, host, username, password, project, created_at,
+      updated_at)
+    select ${id}, ${organizationId}, ${name}, ${url}, ${host}, ${username}, ${sealedPassword}, ${project},
+      ${createdAt}::timestamptz, ${updatedAt}::timestamptz
+    where (select count(*) from docker_registries where organization_id = ${organizationId}) < ${most}`
+  return count === 1
+}
+
+/** Writes a changed registry. Returns false if another call has changed or deleted it since `before` was read. */
+export const writeRegistry = async (sql: Sql, before: Registry, after: Registry): Promise<boolean> => {
+  const { count } = await sql`
+    update docker_registries set name = ${after.name}, url = ${after.url}, host = ${after.host},
+      username = ${after.username}, password = ${after.sealedPassword}, project = ${after.project},
+      updated_at = ${after.updatedAt}
+    where organization_id = ${before.organizationId} and id = ${before.id} and password = ${before.sealedPassword}
+      and host = ${before.host} and username = ${before.username}`
+  return count === 1
+}
+
+export const deleteRegistry = async (sql: Sql, organizationId: string, id: string): Promise<boolean> => {
+  const { count } = await sql`delete from docker_registries where organization_id = ${organizationId} and id = ${id}`
+  return count === 1
+}

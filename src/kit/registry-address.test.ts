@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import { accountFor, readRegistryAddress } from './registry-address.ts'
+
+suite('the address of a registry', () => {
+  test('it is read to the host by which images name the registry, however it is written', () => {
+    const hosts = {
+      'ghcr.io': 'ghcr.io',
+      ' https://GHCR.io/ ': 'ghcr.io',
+      'https://registry.example:5000': 'registry.example:5000',
+      'https://registry.example:443': 'registry.example',
+      'localhost:5000': 'localhost:5000',
+      localhost: 'localhost',
+      '1234.dkr.ecr.eu-central-1.amazonaws.com': '1234.dkr.ecr.eu-central-1.amazonaws.com',
+      'https://europe-docker.pkg.dev/v2/': 'europe-docker.pkg.dev',
+      '198.51.100.7:5000': '198.51.100.7:5000',
+    }
+    for (const [given, host] of Object.entries(hosts))
+      assert.deepEqual(readRegistryAddress(given), { host, isPlain: false }, given)
+    assert.deepEqual(readRegistryAddress('HTTP://a.example:80'), { host: 'a.example:80', isPlain: true })
+  })
+
+  test('all names of Docker Hub are docker.io', () => {
+    for (const given of ['docker.io', 'https://index.docker.io/v1/', 'registry-1.docker.io', 'Registry.Hub.Docker.com'])
+      assert.deepEqual(readRegistryAddress(given), { host: 'docker.io', isPlain: false }, given)
+  })
+
+  test('what is no address of a registry is refused with its reason', () => {
+    const wrong = {
+      '': /must be the host/,
+      'file:///etc/passwd': /must begin with https/,
+      'file:/etc/passwd': /must have no path/,
+      'ftp://a.example': /must begin with https/,
+      'https://me:secret@a.example': /no credentials/,
+      'a.example/team/app': /no path/,
+      'a.example/v2/../x': /no path/,
+      'a.example?x=1': /only the host/,
+      'a.example#x': /only the host/,
+      'a.example\\x': /only the host/,
+      'a b.example': /only the host/,
+      'a.example\r\nx': /only the host/,
+      ghcr: /dot or a port/,
+      '1.5': /must be the host/,
+      '0x7f.1': /must be the host/,
+      '2130706433:80': /must be the host/,
+      '[::1]:5000': /must be the host/,
+      'a.example:0': /must be the host/,
+      'a.example:99999': /must be the host/,
+      'a..example': /must be the host/,
+      'münchen.example': /must be the host/,
+      [`${'a'.repeat(63)}.`.repeat(5)]: /must be the host/,
+    }
+    for (const [given, why] of Object.entries(wrong)) assert.match(String(readRegistryAddress(given)), why, given)
+  })
+})
+
+suite('the account for an image', () => {
+  const account = (host: string, project = '') => ({ host, project })
+  const named = (registry: string, repository: string) => ({ registry, repository })
+
+  test('it is the one with the longest project that the repository lies in, else the one without a project', () => {
+    const accounts = [account('a.example', 'team'), account('a.example'), account('a.example', 'team/tools')]
+    const found = (repository: string) => accountFor(named('a.example', repository), accounts)?.project
+    assert.deepEqual(['team/tools/x', 'team/app', 'teams/app', 'team', 'other'].map(found), [
+      ...['team/tools', 'team', '', 'team', ''],
+    ])
+  })
+
+  test('a single account of a registry is used for all its images, and no other registry gets it', () => {
+    const accounts = [account('docker.io', 'team')]
+    assert.equal(accountFor(named('docker.io', 'library/python'), accounts), accounts[0])
+    assert.equal(accountFor(named('index.docker.io', 'team/app'), accounts), accounts[0])
+    for (const other of ['docker.io.example', 'docker.io:5000', 'xdocker.io', 'ghcr.io'])
+      assert.equal(accountFor(named(other, 'team/app'), accounts), undefined, other)
+    assert.equal(accountFor(named('A.example:443', 'x'), [account('a.example')])?.host, 'a.example')
+  })
+})

@@ -1,0 +1,59 @@
+// How registries are named, and which of an organization's accounts is used for an image. Control and the runner share these rules.
+
+/** Names of Docker Hub. Images are named by the first one. */
+const dockerHub = ['docker.io', 'index.docker.io', 'registry-1.docker.io', 'registry.hub.docker.com', 'hub.docker.com']
+
+const hostShape = /^(?:[a-z\d](?:[a-z\d-]*[a-z\d])?)(?:\.[a-z\d](?:[a-z\d-]*[a-z\d])?)*(?::[1-9]\d{0,4})?$/
+const longest = 255
+
+/** The host (and port) by which images of a registry are named. Docker Hub has several names, and 443 is the usual port. */
+export const canonicalRegistry = (host: string): string => {
+  const name = host.toLowerCase().replace(/:443$/, '')
+  return dockerHub.includes(name) ? 'docker.io' : name
+}
+
+/**
+ * Reads the address of a registry, with or without a scheme, and returns its host. Returns a string that begins with "must" if the
+ * address cannot be used: it completes a sentence about the field.
+ */
+export const readRegistryAddress = (given: string): { host: string; isPlain: boolean } | string => {
+  const text = given.trim()
+  const [, scheme = 'https', rest = text] = /^([a-z][a-z\d+.-]*):\/\/(.*)$/is.exec(text) ?? []
+  if (!/^https?$/i.test(scheme)) return 'must begin with https:// or with the name of a host'
+  if (rest.includes('@')) return 'must hold no credentials; they have fields of their own'
+  if (/[?#\\\s]/.test(rest)) return 'must be only the host of a registry, such as ghcr.io or registry.example:5000'
+  const [, name = '', path = ''] = /^([^/]*)(.*)$/s.exec(rest) ?? []
+  // Docker's own files name Docker Hub as https://index.docker.io/v1/.
+  if (!/^(?:\/|\/v[12]\/?)?$/.test(path)) return 'must have no path; the part before the repository is the project'
+  const host = name.toLowerCase()
+  const url = `https://${host}/`
+  const isSound = host.length <= longest && hostShape.test(host) && URL.canParse(url)
+  // An address in another notation, such as 0x7f.1, is not what it seems to be.
+  if (!isSound || new URL(url).hostname !== host.replace(/:\d+$/, ''))
+    return 'must be the host of a registry, such as ghcr.io or registry.example:5000'
+  // Without these signs the name of an image would begin with a repository, not with a registry.
+  if (!/[.:]/.test(host) && host !== 'localhost') return 'must be a host with a dot or a port in its name'
+  return { host: canonicalRegistry(host), isPlain: /^http$/i.test(scheme) }
+}
+
+/** An account of an organization at a registry. `project`: the beginning of its repositories' names; may be empty. */
+export type RegistryAccount = { host: string; project: string }
+
+type Named = { registry: string; repository: string }
+
+const isBelow = (repository: string, project: string) => repository === project || repository.startsWith(`${project}/`)
+
+/**
+ * Finds the account for an image: the one with the longest project that the repository lies in, else the one without a project,
+ * else the first at this registry.
+ */
+export const accountFor = <Account extends RegistryAccount>(
+  { registry, repository }: Named,
+  accounts: readonly Account[],
+): Account | undefined => {
+  const there = accounts.filter(({ host }) => host === canonicalRegistry(registry))
+  const [inProject] = there
+    .filter(({ project }) => project !== '' && isBelow(repository, project))
+    .sort((a, b) => b.project.length - a.project.length)
+  return inProject ?? there.find(({ project }) => project === '') ?? there[0]
+}

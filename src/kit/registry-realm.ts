@@ -1,0 +1,53 @@
+// Which hosts may be sent a registry's password. A registry that hands out tokens names another address for them, the realm, and
+// clients send the password there. We follow only a realm that plausibly has the same owner as the registry.
+import { isIP } from 'node:net'
+
+export type Challenge = { scheme: string; parameters: Readonly<Record<string, string>> }
+
+const longestHeader = 16 * 1024
+const piece = /([\w-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))|([\w-]+)/g
+
+/** Reads the challenges of a `WWW-Authenticate` header (RFC 9110 §11.6.1). Names are in lower case. */
+export const readChallenges = (header: string): Challenge[] => {
+  const challenges: { scheme: string; parameters: Record<string, string> }[] = []
+  for (const [, name, quoted, plain, scheme] of header.slice(0, longestHeader).matchAll(piece)) {
+    if (scheme !== undefined) challenges.push({ scheme: scheme.toLowerCase(), parameters: Object.create(null) })
+    else if (name !== undefined) {
+      const value = quoted === undefined ? plain : quoted.replaceAll(/\\(.)/g, '$1')
+      const parameters = challenges.at(-1)?.parameters
+      if (parameters !== undefined) parameters[name.toLowerCase()] ??= value ?? ''
+    }
+  }
+  return challenges
+}
+
+const hostnameOf = (host: string) => host.replace(/:\d+$/, '')
+
+/** Realms whose domain is not that of their registry. */
+const knownRealms: Readonly<Record<string, string>> = { 'docker.io': 'auth.docker.io' }
+
+/**
+ * The domain that one owner has, as far as that can be told without a list of public suffixes: the last two labels of a host, or
+ * three below a short suffix such as co.uk.
+ */
+const domainOf = (hostname: string): string => {
+  if (isIP(hostname) !== 0) return hostname
+  const labels = hostname.split('.')
+  const [second = '', top = ''] = labels.slice(-2)
+  return labels.slice(top.length === 2 && second.length <= 3 ? -3 : -2).join('.')
+}
+
+/**
+ * Returns the realm's URL if it may be sent the password of this registry: it is on the registry's host or in its domain, and
+ * encrypted. A registry that is itself spoken to without encryption may have such a realm on its own host.
+ */
+export const trustedRealm = (registry: string, realm: string, isPlain: boolean): URL | undefined => {
+  const url = URL.canParse(realm) ? new URL(realm) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
+    return undefined
+  const host = hostnameOf(registry)
+  if (url.protocol === 'http:') return isPlain && url.hostname === host ? url : undefined
+  const known = knownRealms[registry]
+  if (known !== undefined) return url.host === known ? url : undefined
+  return url.hostname === host || domainOf(url.hostname) === domainOf(host) ? url : undefined
+}

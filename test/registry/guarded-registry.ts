@@ -1,0 +1,69 @@
+// For tests: makes a registry on loopback demand an account, by itself or through a token service of its own.
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { TestRegistry } from '#src/runner/images/testing/registry.ts'
+
+type Way = 'basic' | 'token'
+
+export class GuardedRegistry {
+  readonly registry: TestRegistry
+  /** Passwords by username. A test may change them. */
+  readonly accounts: Map<string, string>
+  /** Every `Authorization` that the registry and the token service have received. */
+  readonly received: string[] = []
+  /** Where the registry says that its tokens are. Default: its own token service. */
+  realm: string
+  readonly #tokens: Server
+
+  private constructor(registry: TestRegistry, tokens: Server, accounts: Readonly<Record<string, string>>) {
+    this.registry = registry
+    this.#tokens = tokens
+    this.accounts = new Map(Object.entries(accounts))
+    this.realm = `http://127.0.0.1:${(tokens.address() as { port: number }).port}/token`
+  }
+
+  static async guard(registry: TestRegistry, way: Way, accounts: Readonly<Record<string, string>>) {
+    const tokens = createServer((request, response) => {
+      const allowed = guarded.#isAllowed(request.headers.authorization)
+      response.writeHead(allowed ? 200 : 401, { 'content-type': 'application/json' })
+      response.end(allowed ? JSON.stringify({ token: `token-of-${allowed}`, expires_in: 300 }) : '{}')
+    })
+    await once(tokens.listen(0, '127.0.0.1'), 'listening')
+    const guarded = new GuardedRegistry(registry, tokens, accounts)
+    registry.onRequest = (_path, answer, { headers }) => {
+      const { authorization = '' } = headers
+      const isAllowed =
+        way === 'basic'
+          ? guarded.#isAllowed(authorization) !== undefined
+          : guarded.#note(authorization) && /^Bearer token-of-/.test(authorization)
+      if (isAllowed) return answer
+      const challenge = way === 'basic' ? 'Basic realm="images"' : `Bearer realm="${guarded.realm}",service="tokens"`
+      // A spiteful registry repeats what it was sent.
+      const body = Buffer.from(JSON.stringify({ errors: [{ code: 'UNAUTHORIZED', message: authorization }] }))
+      return { ...answer, status: 401, body, headers: { 'www-authenticate': challenge } }
+    }
+    return guarded
+  }
+
+  get host(): string {
+    return this.registry.host
+  }
+
+  #note(authorization = ''): boolean {
+    if (authorization !== '') this.received.push(authorization)
+    return true
+  }
+
+  /** Returns the username of a right account. */
+  #isAllowed(authorization = ''): string | undefined {
+    this.#note(authorization)
+    const [, encoded = ''] = /^Basic (.+)$/.exec(authorization) ?? []
+    const [, username = '', password] = /^([^:]*):(.*)$/s.exec(Buffer.from(encoded, 'base64').toString()) ?? []
+    return password !== undefined && this.accounts.get(username) === password ? username : undefined
+  }
+
+  async [Symbol.asyncDispose]() {
+    this.#tokens.closeAllConnections()
+    await new Promise((resolve) => this.#tokens.close(resolve))
+  }
+}
