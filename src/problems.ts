@@ -50,6 +50,7 @@ export const problems = {
   process_not_found: [404, 'PROCESS_NOT_FOUND', 'There is no such command.'],
   session_ended: [410, 'SESSION_ENDED', 'The shell of this session has ended.'],
   command_completed: [410, 'COMMAND_ALREADY_COMPLETED', 'This command has already finished.'],
+  lsp_not_started: [400, 'LSP_SERVER_NOT_INITIALIZED', 'The language server is not started: call start first.'],
   file_not_found: [404, 'FILE_NOT_FOUND', 'There is no such file.'],
   file_access_denied: [403, 'FILE_ACCESS_DENIED', 'The sandbox user may not do that with this file.'],
   invalid_file_path: [400, 'INVALID_FILE_PATH', 'This path cannot be used.'],

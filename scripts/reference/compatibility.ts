@@ -8,7 +8,6 @@ import { code, page, table } from './markdown.ts'
 /** Reasons why operations are not served, by the beginning of the path. The first row that matches counts. */
 const reasons: readonly (readonly [path: string, reason: string])[] = [
   ['/computeruse/', 'Not built yet.'],
-  ['/lsp/', 'Not built yet.'],
   ['/volumes', 'Not built yet.'],
   ['/secret', 'Not built yet.'],
   ['/sandbox/{}/secrets', 'Not built yet.'],

@@ -19,7 +19,7 @@ const endOfString = (text: string, start: number): number => {
 }
 
 /** Returns why a text is refused. The text need not be valid JSON. Values are counted by their commas. */
-export const findTooMuch = (text: string): string | undefined => {
+export const findTooMuch = (text: string, most: number = mostValues): string | undefined => {
   // A text this short cannot hold so many values, and the parser is fast with short texts of any depth.
   if (text.length <= mostValues) return undefined
   let values = 0
@@ -30,7 +30,7 @@ export const findTooMuch = (text: string): string | undefined => {
     else if (character === ',') values += 1
     else if (character === '[' || character === '{') depth += 1
     else if (character === ']' || character === '}') depth -= 1
-    if (values > mostValues) return `body must not hold more than ${mostValues} values`
+    if (values > most) return `body must not hold more than ${most} values`
     if (depth > deepest) return `body must not be nested deeper than ${deepest} levels`
   }
   return undefined

@@ -117,6 +117,7 @@ export const rooms: Record<string, readonly string[]> = {
     'code-run',
     'files',
     'git',
+    'lsp',
     'pty',
     'interpreter',
     'places',

@@ -4,6 +4,7 @@ import { execRoutes } from './exec/routes.ts'
 import { fileRoutes } from './files/routes.ts'
 import { gitRoutes } from './git/routes.ts'
 import { interpreterRoutes } from './interpreter/routes.ts'
+import { lspRoutes } from './lsp/routes.ts'
 import { placesRoutes } from './places/routes.ts'
 import { portRoutes } from './ports/routes.ts'
 import { ptyRoutes } from './pty/routes.ts'
@@ -20,6 +21,7 @@ export const toolboxEndpoints = [
   ...variableRoutes,
   ...fileRoutes,
   ...gitRoutes,
+  ...lspRoutes,
   ...sessionRoutes,
   ...ptyRoutes,
   ...interpreterRoutes,

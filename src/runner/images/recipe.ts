@@ -40,7 +40,8 @@ const basicPackages = [
 
 const packages = [
   ...basicPackages,
-  ...['python-is-python3', 'python3-dev', 'python3-numpy', 'python3-pandas', 'python3-matplotlib'],
+  // `python3-pylsp` is the language server of `createLspServer('python')`.
+  ...['python-is-python3', 'python3-dev', 'python3-pylsp', 'python3-numpy', 'python3-pandas', 'python3-matplotlib'],
   // Matplotlib's fonts can be satisfied by two sets of packages. This is the smaller set: the other needs SciPy, Boost and a
   // compiler.
   ...['python3-munkres', 'python3-defcon', 'python3-unicodedata2'],

@@ -158,6 +158,25 @@ suite('exec', () => {
     assert.equal((await read(await native.agent.exec({ ...command('cat'), stdin }))).stdout.length, stdin.length)
   })
 
+  test('an input that is kept open takes more while the command runs, in order, and counts what is not read', async () => {
+    await using native = await NativeAgent.start()
+    const running = await native.agent.exec({
+      ...shell('read first; read second; echo "$first $second"'),
+      keepInput: true,
+    })
+    running.write(Buffer.from('one\ntw'))
+    running.write(Buffer.from('o\n'))
+    assert.equal((await read(running)).stdout, 'one two\n')
+    running.write(Buffer.from('too late'))
+    assert.equal(running.unsentBytes, 0)
+    const deaf = await native.agent.exec({ ...command('sleep', '1000'), keepInput: true })
+    for (let n = 0; n < 4; n += 1) deaf.write(Buffer.alloc(1024 * 1024))
+    assert.ok(deaf.unsentBytes > 3 * 1024 * 1024)
+    deaf.close()
+    await until(() => !isAlive(deaf.pid), 'the command is killed with its connection')
+    assert.equal(deaf.unsentBytes, 0)
+  })
+
   test('a command that does not read its input still ends, and can be killed', async () => {
     await using native = await NativeAgent.start()
     const stdin = Buffer.alloc(4 * 1024 * 1024)

@@ -17,6 +17,8 @@ export type CommandSpec = {
   user: string
   /** Bytes for the standard input, which is then closed. Default: an empty standard input. */
   stdin?: Uint8Array
+  /** Leaves the standard input open for `write`. */
+  keepInput?: boolean
   /** Uses a single pipe for both streams, so that the order of arrival stays; all output is then `stdout`. */
   mergeOutput: boolean
 }
@@ -47,6 +49,10 @@ export interface RunningCommand extends AsyncIterable<Output> {
   readonly exit: Promise<Exit>
   /** Settles when this process no longer holds the command's input: all bytes were sent, or none will be sent any more. */
   readonly inputGone: Promise<void>
+  /** Bytes of `write` that wait until the command reads more. The caller limits them. */
+  readonly unsentBytes: number
+  /** Adds bytes to an input that is kept open. They are dropped if the command has ended. */
+  write(data: Uint8Array): void
   /** Sends a signal to the whole process group. */
   kill(signal: number): void
   /** Ends the connection, which kills the group if the command has not ended. */
@@ -86,13 +92,13 @@ export const startCommand = async (
   spec: CommandSpec,
   signal?: AbortSignal,
 ): Promise<RunningCommand> => {
-  const fields = new FieldWriter().u8((spec.mergeOutput ? 1 : 0) | (spec.stdin ? 2 : 0))
+  const fields = new FieldWriter().u8((spec.mergeOutput ? 1 : 0) | (spec.stdin || spec.keepInput ? 2 : 0))
   const body = writeProgram(fields, spec).done()
   try {
     const [connection, answer] = await Connection.request(socketPath, kinds.exec, body, signal)
     const pid = answer.u32()
     answer.end()
-    return new Command(connection, pid, spec.stdin)
+    return new Command(connection, pid, spec)
   } catch (error) {
     throw asStartFailed(error)
   }
@@ -105,14 +111,19 @@ class Command implements RunningCommand {
   readonly #outputs = new Handoff<Output>(outputsAhead, () => this.close())
   readonly #told = Promise.withResolvers<Exit>()
   readonly #inputGone = Promise.withResolvers<void>()
+  readonly #keepsInput: boolean
   #unsent: Uint8Array | undefined
+  /** Later pieces of a kept input. */
+  readonly #queue: Uint8Array[] = []
+  #queuedBytes = 0
   #credit = inputWindowBytes
 
-  constructor(connection: Connection, pid: number, stdin: Uint8Array | undefined) {
+  constructor(connection: Connection, pid: number, { stdin, keepInput = false }: CommandSpec) {
     this.#connection = connection
     this.pid = pid
-    this.#unsent = stdin
-    if (stdin === undefined) this.#letInputGo()
+    this.#keepsInput = keepInput
+    this.#unsent = stdin ?? (keepInput ? Buffer.alloc(0) : undefined)
+    if (this.#unsent === undefined) this.#letInputGo()
     this.exit = this.#told.promise
     // A caller that reads only the output may ignore `exit`; without this its rejection would be unhandled.
     this.exit.catch(() => {})
@@ -126,6 +137,17 @@ class Command implements RunningCommand {
 
   get inputGone(): Promise<void> {
     return this.#inputGone.promise
+  }
+
+  get unsentBytes(): number {
+    return (this.#unsent?.length ?? 0) + this.#queuedBytes
+  }
+
+  write(data: Uint8Array): void {
+    if (this.#unsent === undefined) return
+    this.#queue.push(data)
+    this.#queuedBytes += data.length
+    this.#feed()
   }
 
   kill(signal: number): void {
@@ -148,18 +170,28 @@ class Command implements RunningCommand {
 
   #letInputGo(): void {
     this.#unsent = undefined
+    this.#queue.length = 0
+    this.#queuedBytes = 0
     this.#inputGone.resolve()
+  }
+
+  #hasUnsent(): boolean {
+    if (this.#unsent?.length === 0 && this.#queue.length > 0) {
+      this.#unsent = this.#queue.shift()!
+      this.#queuedBytes -= this.#unsent.length
+    }
+    return this.#unsent !== undefined && this.#unsent.length > 0
   }
 
   /** Sends only as much input as the agent gave credit for, so that nothing piles up in the socket. */
   #feed(): void {
-    while (this.#unsent !== undefined && this.#unsent.length > 0 && this.#credit > 0) {
+    while (this.#hasUnsent() && this.#unsent !== undefined && this.#credit > 0) {
       const chunk = this.#unsent.subarray(0, Math.min(inputChunkBytes, this.#credit))
       this.#connection.send(kinds.stdin, chunk)
       this.#credit -= chunk.length
       this.#unsent = this.#unsent.subarray(chunk.length)
     }
-    if (this.#unsent?.length === 0) {
+    if (this.#unsent?.length === 0 && !this.#keepsInput) {
       this.#connection.send(kinds.stdinEnd)
       this.#letInputGo()
     }

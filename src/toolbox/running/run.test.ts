@@ -14,6 +14,8 @@ const commandThat = (follow: () => AsyncGenerator<{ stream: 'stdout'; data: Buff
     pid: 2,
     exit: Promise.resolve({ exitCode: 0, signal: null }),
     inputGone: Promise.resolve(),
+    unsentBytes: 0,
+    write: () => undefined,
     kill: (signal) => void heard.push(`kill ${signal}`),
     close: () => void heard.push('close'),
     [Symbol.asyncIterator]: follow,

@@ -1,0 +1,61 @@
+// The files that callers name. The SDK writes `file://` before a path as it stands, other clients write URIs.
+import { posix } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { readWhole } from '#src/kit/read-whole.ts'
+import { Problem } from '#src/problems.ts'
+import type { Files } from '../agent/agent.ts'
+import { aboutPath, isErrno, told } from '../files/failures.ts'
+
+/** Most bytes of a file that is opened. */
+const fileBytes = 2 * 1024 * 1024
+
+const exists = async (files: Files, path: string): Promise<boolean> => {
+  try {
+    await files.stat(path)
+    return true
+  } catch (error) {
+    if (isErrno(error, 'ENOENT') || isErrno(error, 'ENOTDIR')) return false
+    throw error
+  }
+}
+
+const decoded = (path: string): string => {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}
+
+/** The absolute path. Relative paths begin where those of file calls begin. */
+export const absolute = async (files: Files, path: string): Promise<string> =>
+  posix.resolve(path.startsWith('/') ? '/' : await told(() => files.directory(), { path }), path)
+
+/** The absolute path of a `file://` URI. A `%` counts as it stands if there is such a file, or else as a part of a URI. */
+export const pathOf = async (files: Files, uri: string): Promise<string> => {
+  const rest = uri.startsWith('file://') ? uri.slice('file://'.length) : ''
+  if (rest === '') throw new Problem('bad_request', 'uri must be file:// and the path of a file.')
+  const path = await absolute(files, rest)
+  const isLiteral = !path.includes('%') || (await told(() => exists(files, path), { path }))
+  if (isLiteral) return path
+  const found = decoded(path)
+  if (found.includes('\0')) throw new Problem('bad_request', 'uri must not contain a NUL.')
+  return found
+}
+
+export const uriOf = (path: string): string => pathToFileURL(path).href
+
+export const readText = (files: Files, path: string): Promise<string> =>
+  told(
+    async () => {
+      const tooLarge = () =>
+        aboutPath('unprocessable', path, `A language server opens files of up to ${fileBytes} bytes.`)
+      const { size, stream } = await files.read(path, { length: fileBytes + 1 })
+      if (size > fileBytes) {
+        stream.destroy()
+        throw tooLarge()
+      }
+      return (await readWhole(stream, fileBytes, tooLarge)).toString()
+    },
+    { path },
+  )

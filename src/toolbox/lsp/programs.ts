@@ -1,0 +1,35 @@
+// The language servers that are looked for inside a sandbox, in this order. The image or the user installs them.
+
+export const languages = ['python', 'typescript', 'javascript'] as const
+export type Language = (typeof languages)[number]
+
+type Programs = { commands: readonly (readonly string[])[]; install: string }
+
+/** TypeScript from version 7 is a language server itself. Before, `typescript-language-server` starts one for it. */
+const forScripts: Programs = {
+  commands: [
+    ['tsc', '--lsp', '--stdio'],
+    ['typescript-language-server', '--stdio'],
+  ],
+  install: 'npm install -g typescript',
+}
+
+export const programsFor: Record<Language, Programs> = {
+  python: {
+    commands: [['pyright-langserver', '--stdio'], ['pylsp']],
+    install: 'sudo apt-get install python3-pylsp, or npm install -g pyright',
+  },
+  typescript: forScripts,
+  javascript: forScripts,
+}
+
+/** The language of a file, as the protocol names it. Default: the language of the server. */
+export const languageOfFile = (path: string, language: Language): string => {
+  const [, ending = ''] = /\.([a-z]+)$/.exec(path) ?? []
+  const known: Record<string, string> = {
+    py: 'python',
+    ...{ ts: 'typescript', mts: 'typescript', cts: 'typescript', tsx: 'typescriptreact' },
+    ...{ js: 'javascript', mjs: 'javascript', cjs: 'javascript', jsx: 'javascriptreact' },
+  }
+  return Object.hasOwn(known, ending) ? known[ending]! : language
+}
