@@ -352,10 +352,18 @@ suite('what ADD unpacks', () => {
   })
 })
 
+suite('files that --exclude names', () => {
+  test('are left out also where the line names them; a directory that the line names is copied all the same', async () => {
+    const tar = tarOf([file('a'), file('b'), { path: 'd', type: '5' }, file('d/c')])
+    const asked = { sources: ['a', 'b', 'd'], destination: '/to/', unpacks: false, excludes: ['a', 'd'] }
+    assert.deepEqual((await recordsOf([tar], asked)).sort(), ['directory /to', 'file /to/b', 'file /to/c'])
+  })
+})
+
 /** The records that the agent gets for these tars. `cutAt`: read the tars in pieces of this size. */
 const recordsOf = async (
   tars: Buffer[],
-  asked: { sources: string[]; destination: string; unpacks: boolean },
+  asked: { sources: string[]; destination: string; unpacks: boolean; excludes?: string[] },
   cutAt = 10_000,
 ) => {
   const hashes = tars.map((_, at) => String(at).repeat(32))

@@ -36,6 +36,11 @@ const checkComplete = (said: string, text: string) => {
 }
 
 suite('definitions of images', () => {
+  test('an ONBUILD trigger has its here-documents, exactly as they are written', () => {
+    const { onbuild } = configFrom('ONBUILD RUN <<EOF', 'hello', 'EOF', 'ONBUILD COPY <<A <<B /', 'a', 'A', 'b', 'B')
+    assert.deepEqual(onbuild, ['RUN <<EOF\nhello\nEOF\n', 'COPY <<A <<B /\na\nA\nb\nB\n'])
+  })
+
   test('a definition with only FROM is the unchanged image', () => {
     const plan = lastOf('FROM alpine:3.20\n')
     assert.deepEqual([plan.from, plan.on(base)], [{ image: 'alpine:3.20' }, { steps: [], config: base }])

@@ -274,7 +274,7 @@ const verbs: Record<string, Verb> = {
   },
   ONBUILD: (instruction, { config }) => {
     const { line, rest, documents } = instruction
-    const text = [rest, ...documents.map(({ raw }) => raw)].join('\n')
+    const text = documents.length === 0 ? rest : `${rest}\n${documents.map(({ raw }) => raw).join('')}`
     triggerIn(line, text)
     config.onbuild = [...(config.onbuild ?? []), text]
     if (config.onbuild.length > mostTriggers)
