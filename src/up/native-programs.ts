@@ -13,7 +13,7 @@ export const buildNativePrograms = async (say: (line: string) => void): Promise<
     if (!existsSync(join(directory, 'Makefile'))) return
     if (spawnSync('make', ['-C', directory, '--question'], { stdio: 'ignore' }).status === 0) return
     say(`Building ${name}/ …`)
-    await runCommand(['make', '-C', directory]).catch((cause: CommandFailed) => {
+    await runCommand(['make', '-C', directory], { timeoutMs: 600_000 }).catch((cause: CommandFailed) => {
       throw new Complaint(`make -C ${directory} failed:\n${cause.stderr}`, { cause })
     })
   }
