@@ -35,10 +35,28 @@ static int make_directory(const char *path) {
   return reason == EEXIST ? ENOTDIR : reason;
 }
 
+/* Returns the next slash that has a part of the path before it and another part behind it. */
+static char *next_slash(const char *path, char *from) {
+  for (char *slash = from; (slash = strchr(slash, '/')); slash++)
+    if (slash != path && slash[-1] != '/' && slash[1 + strspn(slash + 1, "/")] != 0) return slash;
+  return NULL;
+}
+
+/* Most files have their directory already. Without this check, each part of a long path would be looked up from the root. */
+static bool has_parent(char *path) {
+  char *last = NULL;
+  for (char *slash = path; (slash = next_slash(path, slash)); slash++) last = slash;
+  if (!last) return true;
+  *last = 0;
+  bool there = is_directory(path);
+  *last = '/';
+  return there;
+}
+
 int make_parents(char *path) {
   int made = 0;
-  for (char *slash = path; (slash = strchr(slash, '/')); slash++) {
-    if (slash == path || slash[-1] == '/' || slash[1 + strspn(slash + 1, "/")] == 0) continue;
+  if (has_parent(path)) return made;
+  for (char *slash = path; (slash = next_slash(path, slash)); slash++) {
     *slash = 0;
     int reason = make_directory(path);
     *slash = '/';

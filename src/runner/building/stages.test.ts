@@ -365,7 +365,10 @@ suite('a definition in stages', { skip }, () => {
       return path.startsWith('/files/') ? { status: 200, type: 'text/plain', body: content } : answer
     }
     const web = `http://${registry.host}`
-    const archive = execFileSync('xz', ['-c'], { input: tarOf([{ path: 'inner/file', content: 'packed\n' }]) })
+    // Each directory lies in the one before. Looking up all parts of each path from the root would take minutes.
+    const deep = Array.from({ length: 1500 }, (_, at) => ({ path: 'd/'.repeat(at + 1), type: '5' as const }))
+    const packed = tarOf([{ path: 'inner/file', content: 'packed\n' }, ...deep])
+    const archive = execFileSync('xz', ['-c'], { input: packed })
     const output = await said(
       [
         `FROM ${from}`,
@@ -374,14 +377,14 @@ suite('a definition in stages', { skip }, () => {
         `ADD ${web}/files/one ${web}/files/two local /several/`,
         'ADD packed.tar.xz /unpacked/',
       ],
-      'cat "/got/a b.txt" /renamed /unpacked/inner/file; cd /; stat -c "%a %u" "got/a b.txt" renamed; ls several',
+      'cat "/got/a b.txt" /renamed /unpacked/inner/file; cd /; stat -c "%a %u" "got/a b.txt" renamed; ls several; /bin/busybox find unpacked -type d -name d | /bin/busybox wc -l',
       [
         { path: 'packed.tar.xz', content: archive },
         { path: 'local', content: '' },
       ],
     )
     assert.deepEqual(output.split('\n'), [
-      ...['from the web', 'from the web', 'packed', '600 0', '644 1000', 'local', 'one', 'two'],
+      ...['from the web', 'from the web', 'packed', '600 0', '644 1000', 'local', 'one', 'two', '1500'],
     ])
     for (const [line, message] of [
       [
