@@ -1,7 +1,8 @@
 // Tests `./alcove` itself, in a temporary checkout with a fake npm. The fake Node that npm installs prints its arguments, and the
 // lock file for which it was installed.
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import {
   copyFileSync,
@@ -18,11 +19,15 @@ import { arch, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
+import { needsRoot } from './needs-root.ts'
+
+const needsDebian = needsRoot || (existsSync('/etc/debian_version') ? false : 'needs Debian or Ubuntu')
 
 const launcher = resolve(import.meta.dirname, '../alcove')
 
 /** A fake npm. Like the real one, it empties `node_modules` before it installs. */
 const npm = `#!/bin/sh
+[ "$1" = --version ] && [ -e "$TOP/missing" ] && exit 127
 [ "$1" = --version ] && exit
 echo "$*" >>"$TOP/installs"
 rm -rf node_modules
@@ -30,7 +35,7 @@ rm -rf node_modules
 mkdir -p node_modules/node-linux-${arch()}/bin
 node=node_modules/node-linux-${arch()}/bin/node
 while [ -e "$TOP/slow" ]; do sleep 0.05; done
-{ echo '#!/bin/sh'; [ -e "$TOP/broken" ] && echo 'exit 127'; echo "shift; echo $(cat package-lock.json) \\"\\$@\\""; } >$node
+{ echo '#!/bin/sh'; [ -e "$TOP/broken" ] && echo 'exit 127'; echo "shift; echo $(head -n 1 package-lock.json) \\"\\$@\\""; } >$node
 chmod +x $node
 `
 
@@ -53,7 +58,7 @@ class Checkout {
     writeFileSync(join(this.home, 'package-lock.json'), text)
   }
 
-  npmIs(what: 'unreachable' | 'broken' | 'slow', is = true) {
+  npmIs(what: 'unreachable' | 'broken' | 'slow' | 'missing', is = true) {
     if (is) writeFileSync(join(this.#top, what), '')
     else rmSync(join(this.#top, what))
   }
@@ -70,6 +75,33 @@ class Checkout {
     child.stdout.on('data', (chunk) => (said += chunk))
     await once(child, 'close')
     return said.trim()
+  }
+
+  /** Lets apt fetch a Node and an npm, which are shell scripts here. Returns their sums, and the lock names them. */
+  offerPackages(): string[] {
+    const interpreter = '#!/bin/sh\n[ "$1" = --version ] && exit\nscript=$1; shift; exec sh "$script" "$@"\n'
+    const files = { [`node-linux-${arch()}`]: ['bin/node', interpreter], npm: ['bin/npm-cli.js', npm] } as const
+    const helper = '#!/bin/sh\necho "$2 $4" >>"$TOP/downloads"\ncp "$TOP/$(basename "$2")" "$3"\n'
+    for (const [name, text] of Object.entries({ 'apt-helper': helper, 'apt-get': '#!/bin/sh\n' }))
+      writeFileSync(join(this.#top, 'bin', name), text, { mode: 0o755 })
+    const digests = Object.entries(files).map(([name, [path, text]]) => {
+      mkdirSync(join(this.#top, name, 'package/bin'), { recursive: true })
+      writeFileSync(join(this.#top, name, 'package', path), text, { mode: 0o755 })
+      const packed = join(this.#top, `${name}-1.2.3.tgz`)
+      execFileSync('tar', ['-czf', packed, '-C', join(this.#top, name), 'package'])
+      return [name, createHash('sha512').update(readFileSync(packed)).digest()] as const
+    })
+    const packages = digests.map(([name, digest]) => {
+      const integrity = `sha512-${digest.toString('base64')}`
+      return [`node_modules/${name}`, { version: '1.2.3', integrity, license: 'MIT' }]
+    })
+    this.lock(JSON.stringify({ packages: Object.fromEntries(packages) }, undefined, 2))
+    return digests.map(([, digest]) => digest.toString('hex'))
+  }
+
+  /** Address and sum of each download of apt's. */
+  get downloads() {
+    return readFileSync(join(this.#top, 'downloads'), 'utf8').trimEnd().split('\n')
   }
 
   /** The arguments of each call of npm. */
@@ -161,6 +193,18 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.equal(checkout.installs, 2)
     checkout.npmIs('slow', false)
     assert.equal(await next, 'new up')
+    assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
+  })
+
+  test('without npm, apt fetches the Node and the npm of the lock by their sums', { skip: needsDebian }, async () => {
+    using checkout = new Checkout()
+    checkout.npmIs('missing')
+    const sums = checkout.offerPackages()
+    assert.match(await checkout.run('up'), / up$/)
+    assert.deepEqual(checkout.downloads, [
+      `https://registry.npmjs.org/node-linux-${arch()}/-/node-linux-${arch()}-1.2.3.tgz SHA512:${sums[0]}`,
+      `https://registry.npmjs.org/npm/-/npm-1.2.3.tgz SHA512:${sums[1]}`,
+    ])
     assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
   })
 
