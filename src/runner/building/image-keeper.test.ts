@@ -25,8 +25,11 @@ class FakeImages {
     return this.here.get(image)
   }
 
-  async bring({ image }: ToBring, parts: { signal: AbortSignal; onProgress: (progress: Progress) => void }) {
+  readonly passwords: unknown[] = []
+
+  async bring({ image, logins }: ToBring, parts: { signal: AbortSignal; onProgress: (progress: Progress) => void }) {
     this.asked.push(`bring ${image}`)
+    this.passwords.push(logins?.map(({ password }) => password))
     this.say = parts.onProgress
     await this.before(parts.signal)
     const known = { sizeBytes: 7 }
@@ -114,6 +117,22 @@ suite('the keeper of images', () => {
     kept.keeper.take(wanted('tool'))
     await kept.reported(3)
     assert.equal(kept.said().at(-1), 'tool present')
+  })
+
+  test('a new request uses the accounts that came with it, not those of the failed one', async () => {
+    using kept = startKeeper()
+    const withPassword = (password: string) =>
+      wanted('tool', { logins: [{ host: 'example.test', project: '', username: 'us', password }] })
+    kept.images.before = () => {
+      throw new Error('The registry refuses.')
+    }
+    kept.keeper.take(withPassword('old'))
+    await kept.reported(1)
+    kept.keeper.take(withPassword('new'))
+    await kept.reported(2)
+    kept.keeper.take(wanted('tool'))
+    await kept.reported(3)
+    assert.deepEqual(kept.images.passwords, [['old'], ['new'], undefined])
   })
 
   test('an image that is in use is removed once nothing uses it', async () => {
