@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { suite, test } from 'node:test'
+import { createSecureContext } from 'node:tls'
 import { noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { OutboundError, type OutboundReason } from './error.ts'
 import { createOutbound, type OutboundRequest, outboundOf } from './outbound.ts'
@@ -44,6 +50,33 @@ const reasonOf = async (work: Promise<unknown>): Promise<OutboundReason | undefi
   )
 
 suite('the targets of outbound calls', () => {
+  test('a server is trusted by the certificates that the caller of the room gives, and by no others', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'alcove-outbound-'))
+    try {
+      const [key, cert] = ['key.pem', 'cert.pem'].map((name) => join(directory, name)) as [string, string]
+      const subject = ['-subj', '/CN=ours', '-addext', 'subjectAltName=IP:127.0.0.1', '-days', '2']
+      const made = ['req', '-x509', '-nodes', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', ...subject]
+      execFileSync('openssl', [...made, '-keyout', key, '-out', cert], { stdio: 'pipe' })
+      const ca = readFileSync(cert, 'utf8')
+      const server = createTlsServer({ key: readFileSync(key), cert: ca }, (_request, response) => response.end('ours'))
+      await once(server.listen(0, '127.0.0.1'), 'listening')
+      try {
+        const request: OutboundRequest = {
+          method: 'GET',
+          url: `https://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+        }
+        const trusting = createOutbound({ allowed: loopback, secureContext: () => createSecureContext({ ca }) })
+        assert.equal((await trusting.send(request)).body.toString(), 'ours')
+        assert.equal(await reasonOf(createOutbound({ allowed: loopback }).send(request)), 'unreachable')
+      } finally {
+        server.closeAllConnections()
+        await new Promise((resolve) => server.close(resolve))
+      }
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  })
+
   test('a server that the operator allows is called with method, path, headers and body', async () => {
     await using server = await serve(async (request, response) => {
       const pieces: Buffer[] = []

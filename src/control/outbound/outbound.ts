@@ -3,6 +3,7 @@
 import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { SecureContext } from 'node:tls'
 import { Client } from 'undici'
 import { Budget } from '#src/kit/budget.ts'
 import type { Networks } from '#src/kit/networks.ts'
@@ -42,6 +43,8 @@ type OutboundParts = {
   mostAtOnce?: number
   /** Milliseconds. A refused host name fails after a multiple of this time. Default: 2000. */
   evenMilliseconds?: number
+  /** Certificates by which servers are trusted. Default: those that Node brings along. */
+  secureContext?: () => SecureContext
 }
 
 const standardTimeout = 10_000
@@ -85,10 +88,15 @@ const asOutboundError = (error: unknown, signal: AbortSignal): OutboundError => 
   return new OutboundError('unreachable', 'The server could not be reached.', { cause: error })
 }
 
-const exchange = async (target: Target, request: OutboundRequest, signal: AbortSignal): Promise<OutboundReply> => {
+const exchange = async (
+  target: Target,
+  request: OutboundRequest,
+  signal: AbortSignal,
+  secureContext?: SecureContext,
+): Promise<OutboundReply> => {
   const client = new Client(target.url.origin, {
     allowH2: false,
-    connect: { lookup: pinned(target) },
+    connect: { lookup: pinned(target), ...(secureContext === undefined ? {} : { secureContext }) },
     maxHeaderSize: headerBytes,
     maxResponseSize: request.mostBytes ?? standardBytes,
   })
@@ -124,6 +132,7 @@ export const createOutbound = ({
   resolve = resolveName,
   mostAtOnce = standardAtOnce,
   evenMilliseconds = standardEvenMilliseconds,
+  secureContext,
 }: OutboundParts): Outbound => {
   /** Running calls by organization. A call of the server itself gets a unique owner, so only the total limits it. */
   const running = new Budget<string | symbol>({ each: Math.ceil(mostAtOnce * shareOfOne), all: mostAtOnce })
@@ -142,7 +151,7 @@ export const createOutbound = ({
           }
           throw error
         })
-        return await exchange(target, request, signal)
+        return await exchange(target, request, signal, secureContext?.())
       } catch (error) {
         throw asOutboundError(error, signal)
       } finally {

@@ -1,6 +1,7 @@
 // The registries of an organization: their accounts are tested when they are saved, encrypted at rest, and used for the images of
 // that organization only.
 import { randomUUID } from 'node:crypto'
+import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import { everyNetwork, noNetworks } from '#src/kit/networks.ts'
 import { accountFor, readRegistryAddress } from '#src/kit/registry-address.ts'
 import { Problem } from '#src/problems.ts'
@@ -30,14 +31,28 @@ export const mostRegistries = 50
 /** `own`: reaches the registries that the operator has named. `open`: reaches public addresses only. */
 export type RegistryParts = Parts & { registryOutbound: { own: Outbound; open: Outbound } }
 
+/** Runners trust the certificates of their host, such as those of a company, so control does too. Made at the first use: it is slow. */
+const trustLikeTheHost = (): (() => SecureContext) => {
+  let made: SecureContext | undefined
+  return () => {
+    made ??= createSecureContext({
+      ca: [...new Set([...getCACertificates('default'), ...getCACertificates('system')])],
+    })
+    return made
+  }
+}
+
 /** The runner reaches registries by these rules too (runner/images/skopeo.ts). */
-export const withRegistryOutbound = <P extends Parts>(parts: P): P & RegistryParts => ({
-  ...parts,
-  registryOutbound: {
-    own: createOutbound({ allowed: everyNetwork }),
-    open: createOutbound({ allowed: noNetworks }),
-  },
-})
+export const withRegistryOutbound = <P extends Parts>(parts: P): P & RegistryParts => {
+  const secureContext = trustLikeTheHost()
+  return {
+    ...parts,
+    registryOutbound: {
+      own: createOutbound({ allowed: everyNetwork, secureContext }),
+      open: createOutbound({ allowed: noNetworks, secureContext }),
+    },
+  }
+}
 
 const purposeOf = ({ id }: { id: string }) => `docker-registry:${id}`
 
