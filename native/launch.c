@@ -7,7 +7,7 @@
 // Every step is safe to repeat. If a step fails, the program exits with 125 and one line on standard error that names the step.
 // `runner/launch.ts` is the only caller; no argument comes from inside a sandbox.
 //
-// disk.c has the steps about disks, mounts.c those about namespaces and mounts, volumes.c the one about volumes, and this file the
+// disk.c has the steps about disks, mounts.c those about namespaces and mounts, volumes.c those about volumes, and this file the
 // table of all steps.
 #include <errno.h>
 #include <fcntl.h>
@@ -192,6 +192,7 @@ static const struct step {
     {"ids", 1, make_id_map},
     {"bind-mapped", 2, mount_mapped},
     {"volume", 4, mount_volume},
+    {"mount-point", 2, check_mount_point},
     {"shm", 2, resize_shared_memory},
     {"read-only", 1, make_read_only},
 };

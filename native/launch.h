@@ -34,5 +34,6 @@ void mount_mapped(char **arg);
 void resize_shared_memory(char **arg);
 void make_read_only(char **arg);
 void mount_volume(char **arg);
+void check_mount_point(char **arg);
 
 void show_directory(int directory, const char *to);

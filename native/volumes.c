@@ -1,4 +1,4 @@
-// The step of a start that shows a sandbox a volume, which other sandboxes may be changing at the same time.
+// Steps of a start that show a sandbox a volume, which other sandboxes may be changing at the same time.
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -44,4 +44,17 @@ void mount_volume(char **arg) {
   }
   show_directory(directory, arg[3]);
   close(directory);
+}
+
+// mount-point ROOT PATH: fails if a link of the sandbox leads to the path of a volume, or if there is a file. By a link, a volume
+// could become the whole root, and its files the programs of the platform. A path that does not exist is fine: the runtime makes it.
+void check_mount_point(char **arg) {
+  struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+                         .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+  int root = open(arg[0], O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+  if (root < 0) fail(arg[0]);
+  int found = (int)syscall(SYS_openat2, root, arg[1], &how, sizeof how);
+  if (found < 0 && errno != ENOENT) fail(arg[1]);
+  if (found >= 0) close(found);
+  close(root);
 }

@@ -53,6 +53,8 @@ export const step = {
     String(owner),
     to,
   ],
+  /** Fails if `path` below `root` is a file or a link, or lies behind a link. A path that does not exist is fine. */
+  mountPoint: (root: string, path: string): Step => ['mount-point', root, path],
   /**
    * Sets the size of the /dev/shm of the sandbox with this first process. Must be the last step: later steps would act in its
    * mount namespace.

@@ -213,8 +213,11 @@ const writeConfig = async (machine: Machine, assignment: Assignment, { slot, bun
   await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
-/** Names the path inside instead of the one on the host, if the runtime could not mount a volume. */
+/** Says which volume could not be mounted, by its path inside. */
 const sayMount = (complaint: string, volumes: ReturnType<typeof volumesOf>): string => {
+  const [, why, path] = /^mount-point: (.*) \((.*)\)$/s.exec(complaint) ?? []
+  if (path !== undefined)
+    return `no volume can be mounted at ${path}: ${why?.includes('symbolic') ? 'it is a symbolic link, or lies behind one' : why}`
   const failed = volumes.find(({ from }) => complaint.includes(`\`${from}\``))
   if (failed === undefined) return complaint
   return `no volume can be mounted at ${failed.mountPath}: ${complaint.replace(/^.*: /, '')}`
@@ -269,6 +272,7 @@ const launch = async (
     ]),
     ...machine.volumes.stepsToMount(assignment.volumes),
     step.overlay(overlayOptions(lowers, shown.upper, shown.work), mountPoints.rootfs),
+    ...volumesOf(machine, assignment).map(({ mountPath }) => step.mountPoint(mountPoints.rootfs, mountPath)),
     step.overlay(
       overlayOptions([shownOf(places, sandboxId), dirname(agentProgram)], shown.etc, shown.etcWork),
       mountPoints.own,
@@ -283,7 +287,7 @@ const launch = async (
   } catch (error) {
     if (!(error instanceof LaunchFailed)) throw error
     // The log of the runtime may be that of an earlier start if the launcher failed before.
-    const isOurs = error.message.startsWith('volume: ')
+    const isOurs = /^(volume|mount-point): /.test(error.message)
     const complaint = isOurs ? undefined : await runtime.complaint(bundle)
     const said = sayMount(complaint ?? error.message, volumesOf(machine, assignment))
     throw new Error(`The sandbox could not be started: ${said}`, { cause: error })

@@ -111,27 +111,30 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(own, 'stat -c "%u %a" /data'), '1000 700')
   })
 
-  test('a link at the mount path leads nowhere outside, and hides nothing that the platform mounts', async () => {
-    for (const target of ['/proc', '/dev', '/dev/.alcove', '/sys', '/etc', '../../../../..', '/proc/1', '/nowhere']) {
-      const data = volumeAt('/data')
-      const first = await startWith(box, [])
-      await run(first, `ln -s ${target} /data`)
-      await box.host.stop({ ...first, target: 'stopped', generation: 2 })
-      const { volumeId } = data
-      // The sandbox has planted a link where the volume is to be mounted.
-      await box.host.start({ ...first, volumes: [data], generation: 3 }).catch(() => undefined)
-      const held = box.host.get(first.sandboxId)
-      if (held?.status === 'started') {
-        assert.match(await run(first, 'readlink /proc/self/exe'), /^\/(usr\/)?bin\//, target)
-        assert.equal(await run(first, 'stat -c %t:%T /dev/null'), '1:3', target)
-        assert.match(await run(first, 'cat /proc/1/status'), /Seccomp:\s+2/, target)
-      }
-      assert.deepEqual(
-        readdirSync(join(box.directory, 'runner/pool/volumes', volumeId)).filter((name) => name === 'agent'),
-        [],
-      )
-      await box.host.destroy(first.sandboxId)
+  test('a link or a file at the mount path fails the start, wherever it leads; other paths are made', async () => {
+    const shared = volumeAt('/shared')
+    const first = await startWith(box, [shared])
+    await run(first, 'ln -s / /shared/root')
+    // Each would hide something of the platform, or make the volume the root with the programs of the platform in it.
+    const targets = ['/', '..', '/proc', '/proc/1', '/dev', '/dev/.alcove', '/sys', '/etc', '/nowhere', '/shared/root']
+    const links = targets.map((target, at) => `ln -s ${target} /link-${at}`).join('; ')
+    await run(first, `${links}; mkdir /real; ln -s /real /behind; echo x > /file`)
+    const paths = [...targets.map((_, at) => `/link-${at}`), '/link-0/x', '/behind/deep/path']
+    let generation = 2
+    const startAt = async (mountPath: string) => {
+      await box.host.stop({ ...first, target: 'stopped', generation: generation++ })
+      const volumes = [used(shared, '/shared'), volumeAt(mountPath)]
+      await box.host.start({ ...first, volumes, generation: generation++ })
     }
+    for (const path of paths)
+      await assert.rejects(
+        startAt(path),
+        new RegExp(`no volume can be mounted at ${path}: it is a symbolic link`),
+        path,
+      )
+    for (const path of ['/file', '/file/x']) await assert.rejects(startAt(path), /mounted at \/file.*: Not a directory/)
+    await startAt('/real/deep/path')
+    await run(first, 'echo fine > /real/deep/path/file; cat /shared/root/file')
   })
 
   test('it survives stop, pause, a new runner, archive and fork, and no snapshot has its files', async () => {
