@@ -17,6 +17,7 @@ import { settingsPage } from './reference/settings.ts'
 import { snapshotsPage } from './reference/snapshots.ts'
 import { statesPage } from './reference/states.ts'
 import { toolboxPage } from './reference/toolbox.ts'
+import { volumesPage } from './reference/volumes.ts'
 
 const directory = resolve(import.meta.dirname, '../docs/reference')
 
@@ -30,6 +31,7 @@ const printPages = async (sql: Sql): Promise<Record<string, string>> => ({
   'states.md': statesPage(),
   'lifecycle.md': lifecyclePage(),
   'snapshots.md': snapshotsPage(),
+  'volumes.md': volumesPage(),
   'permissions.md': permissionsPage(),
   'policy.md': policyPage(),
   'settings.md': settingsPage(),
