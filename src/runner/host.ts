@@ -17,7 +17,7 @@ import { pidsLimit } from './cgroup/sandbox-limits.ts'
 import type { Evidence } from './kernel-memory/watch.ts'
 import { expectStart } from './launch.ts'
 import type { Spec } from './machine/journal.ts'
-import { cgroupOf, type Machine, NotRecoverable, reasonOf } from './machine/machine.ts'
+import { cgroupOf, FaultInside, type Machine, NotRecoverable, reasonOf } from './machine/machine.ts'
 import { capabilitiesOf, type HostParts, openMachine } from './machine/open-machine.ts'
 import { checkSandboxId, socketOf } from './machine/places.ts'
 import { oneAtATime } from './one-at-a-time.ts'
@@ -511,7 +511,7 @@ class MachineHost implements Host {
   async #failed(sandboxId: string, assignment: Assignment, error: unknown) {
     const { journal, log } = this.#machine
     const spec: Spec = { assignment, status: 'error', errorReason: reasonOf(error) }
-    log.error({ err: error, sandboxId }, 'could not be started')
+    log[error instanceof FaultInside ? 'info' : 'error']({ err: error, sandboxId }, 'could not be started')
     this.#hold(sandboxId, { spec })
     await journal
       .writeSpec(sandboxId, spec)

@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import { WebSocket } from 'ws'
-import type { Box } from './box.ts'
+import { type Box, boxOf, until } from './box.ts'
 import type { Platform } from './harness.ts'
 
 type Fault = readonly [what: string, commit: () => Promise<unknown>]
@@ -273,7 +273,23 @@ export const faultsOf = (alcove: Platform, box: Box): readonly Fault[] => {
     ),
   ]
 
+  const linkInVolume = async () => {
+    const name = `link-${Date.now()}`
+    const { body: volume } = await alcove.api('POST', '/volumes', { name })
+    const start = async (subpath?: string) =>
+      (await alcove.api('POST', '/sandbox', { volumes: [{ volumeId: name, mountPath: '/data', subpath }] })).body
+    const first = await start()
+    await boxOf(alcove, first).run('ln -s / /data/link')
+    const failed = await start('link')
+    for (const { id } of [first, failed]) await alcove.api('DELETE', `/sandbox/${id}`)
+    await until(
+      'the volume is deleted',
+      async () => (await alcove.api('DELETE', `/volumes/${volume['id']}`)).status !== 409,
+    )
+  }
+
   const own: readonly Fault[] = [
+    ['a subpath that is a link', linkInVolume],
     [
       'nonsense to the resolver',
       () =>

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
+import { FaultInside } from '#src/runner/machine/machine.ts'
 import { assigned } from '#src/runner/testing/simulated-host.ts'
 import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 
@@ -240,6 +241,19 @@ suite('keeper: failed verbs', () => {
     kept.keeper.take(assigned('box', 2))
     await kept.reported(2)
     assert.equal(kept.said().at(-1), 'box 2 started')
+  })
+
+  test('a start that fails because of what is inside is reported at once, and can be recovered', async () => {
+    using kept = startKeeper()
+    kept.host.before = () => {
+      throw new FaultInside('There is a symbolic link.')
+    }
+    kept.keeper.take(assigned('box', 1))
+    await kept.reported(1)
+    assert.equal(kept.host.asked.length, 1)
+    assert.deepEqual(kept.reports, [
+      { sandboxId: 'box', generation: 1, state: 'error', errorReason: 'There is a symbolic link.', recoverable: true },
+    ])
   })
 
   test('a pause that fails leaves the sandbox running, and the report says why', async () => {

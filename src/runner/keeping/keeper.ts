@@ -5,7 +5,7 @@
 import type { Logger } from '#src/kit/log.ts'
 import { isBuildId } from '#src/runner/building/image-builder.ts'
 import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from '#src/runner/control-link/assignment.ts'
-import { NotRecoverable } from '#src/runner/machine/machine.ts'
+import { FaultInside, NotRecoverable } from '#src/runner/machine/machine.ts'
 import type { Assignment, Cause, Progress, Report, Target } from '#src/wire/runner-link.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import type { Host } from '../host.ts'
@@ -236,10 +236,12 @@ export class Keeper implements Disposable {
     const { sandboxId, generation } = entry.assignment
     const waitMs = this.#retryMs[entry.attempts]
     entry.attempts += 1
-    this.#log.warn({ err: error, sandboxId, generation, verb, attempts: entry.attempts }, 'a verb failed')
+    const isFaultInside = error instanceof FaultInside
+    const said = { err: error, sandboxId, generation, verb, attempts: entry.attempts }
+    this.#log[isFaultInside ? 'info' : 'warn'](said, 'a verb failed')
     // A verb gets two more tries. A destroy is retried without end.
     const isOwed = verb === 'destroy'
-    if (!isOwed && (entry.attempts > 2 || error instanceof NotRecoverable)) {
+    if (!isOwed && (entry.attempts > 2 || isFaultInside || error instanceof NotRecoverable)) {
       this.#settle(entry, this.#givenUp(entry, verb, error))
       return
     }

@@ -78,5 +78,13 @@ export class NotRecoverable extends Error {
   override readonly name = 'NotRecoverable'
 }
 
+/**
+ * A failure caused by what is in the sandbox or in its volumes. Another try would fail too until somebody changes that. It is no
+ * failure of ours, so it costs no warning in the log.
+ */
+export class FaultInside extends Error {
+  override readonly name = 'FaultInside'
+}
+
 /** The sentence about a failure that users may read. The error itself, with its cause, goes to the log. */
 export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

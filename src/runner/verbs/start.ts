@@ -12,7 +12,7 @@ import { settlesWithin } from '#src/kit/settles-within.ts'
 import { span } from '#src/kit/telemetry/telemetry.ts'
 import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import type { Run } from '#src/runner/machine/journal.ts'
-import { cgroupOf, type Machine, NotRecoverable, reasonOf } from '#src/runner/machine/machine.ts'
+import { cgroupOf, FaultInside, type Machine, NotRecoverable, reasonOf } from '#src/runner/machine/machine.ts'
 import { cgroupPathOf, shownOf, socketOf, volumePointOf } from '#src/runner/machine/places.ts'
 import { findInit, type Init } from '#src/runner/machine/processes.ts'
 import type { Running } from '#src/runner/machine/running.ts'
@@ -213,14 +213,22 @@ const writeConfig = async (machine: Machine, assignment: Assignment, { slot, bun
   await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
-/** Says which volume could not be mounted, by its path inside. */
-const sayMount = (complaint: string, volumes: ReturnType<typeof volumesOf>): string => {
-  const [, why, path] = /^mount-point: (.*) \((.*)\)$/s.exec(complaint) ?? []
-  if (path !== undefined)
-    return `no volume can be mounted at ${path}: ${why?.includes('symbolic') ? 'it is a symbolic link, or lies behind one' : why}`
-  const failed = volumes.find(({ from }) => complaint.includes(`\`${from}\``))
-  if (failed === undefined) return complaint
-  return `no volume can be mounted at ${failed.mountPath}: ${complaint.replace(/^.*: /, '')}`
+/** Answers of the kernel that a sandbox can cause by what it writes in its disk or in a volume. */
+const causedInside = {
+  'Too many levels of symbolic links': 'there is a symbolic link',
+  'Not a directory': 'there is something that is not a directory',
+  'Disk quota exceeded': 'the volume is full',
+  'No space left on device': 'the volume is full',
+  'File name too long': 'the name is too long',
+}
+
+/** Says why a volume could not be mounted, if the reason is inside. */
+const sayMount = (complaint: string): string | undefined => {
+  const [, step, answer = '', about] = /^(volume|mount-point): (.*) \((.*)\)$/s.exec(complaint) ?? []
+  const why = causedInside[answer as keyof typeof causedInside]
+  if (why === undefined) return undefined
+  const where = step === 'volume' ? `of "${about}" in the subpath` : `of its mountPath ${about}`
+  return `a volume could not be mounted because ${where}: ${why}.`
 }
 
 const volumesOf = ({ places }: Machine, { volumes = [] }: Assignment) =>
@@ -286,11 +294,10 @@ const launch = async (
     await runSteps(launcher, steps)
   } catch (error) {
     if (!(error instanceof LaunchFailed)) throw error
-    // The log of the runtime may be that of an earlier start if the launcher failed before.
-    const isOurs = /^(volume|mount-point): /.test(error.message)
-    const complaint = isOurs ? undefined : await runtime.complaint(bundle)
-    const said = sayMount(complaint ?? error.message, volumesOf(machine, assignment))
-    throw new Error(`The sandbox could not be started: ${said}`, { cause: error })
+    const failed = 'The sandbox could not be started:'
+    const why = sayMount(error.message)
+    if (why !== undefined) throw new FaultInside(`${failed} ${why}`, { cause: error })
+    throw new Error(`${failed} ${(await runtime.complaint(bundle)) ?? error.message}`, { cause: error })
   }
 }
 
