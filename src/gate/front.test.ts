@@ -5,9 +5,7 @@ import { connect } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { suite, test } from 'node:test'
 import { setTimeout as pause } from 'node:timers/promises'
-import { toolboxPort } from '#src/wire/access.ts'
 import { startSides } from './testing/simulated.ts'
-import { visit } from './testing/visiting.ts'
 
 const bearer = { authorization: 'Bearer key-1' }
 
@@ -470,43 +468,5 @@ suite('gate: hang-ups', () => {
     caller.abort()
     await assert.rejects(reply.text())
     await closed.promise
-  })
-})
-
-suite('gate: browsers', () => {
-  test('OPTIONS answers a preflight without a credential and allows the requested headers', async () => {
-    await using sides = await startSides()
-    const reply = await fetch(`${sides.url}/toolbox/box/process/execute`, {
-      method: 'OPTIONS',
-      headers: {
-        origin: 'https://app.example',
-        'access-control-request-method': 'POST',
-        'access-control-request-headers': 'authorization,x-daytona-source,traceparent',
-      },
-    })
-    assert.equal(reply.status, 204)
-    assert.equal(reply.headers.get('access-control-allow-origin'), 'https://app.example')
-    assert.equal(reply.headers.get('access-control-allow-headers'), 'authorization,x-daytona-source,traceparent')
-    assert.match(reply.headers.get('access-control-allow-methods') ?? '', /POST/)
-    assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
-  })
-
-  test('a toolbox under its own host name answers OPTIONS in the same way, and passes on other calls', async () => {
-    await using sides = await startSides()
-    const host = `${toolboxPort}-box-id.proxy.test:4601`
-    const origin = 'https://app.example'
-    const preflight = await visit(sides, { method: 'OPTIONS', host, path: '/files', headers: { origin } })
-    assert.deepEqual([preflight.status, preflight.headers['access-control-allow-origin']], [204, origin])
-    assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
-    assert.equal((await visit(sides, { host, path: '/files', headers: { origin, ...bearer } })).status, 200)
-  })
-
-  test('answers and refusals name the origin, and do not allow cookies', async () => {
-    await using sides = await startSides()
-    for (const headers of [{ origin: 'https://a.example', ...bearer }, { origin: 'https://a.example' }]) {
-      const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers })
-      assert.equal(reply.headers.get('access-control-allow-origin'), 'https://a.example')
-      assert.equal(reply.headers.get('access-control-allow-credentials'), null)
-    }
   })
 })
