@@ -217,11 +217,13 @@ const summarize = (): number => {
   return failed
 }
 
+class NotPrepared extends Error {}
+
 /** Prepares the system in another process, so that pure code is tested meanwhile. */
 const prepareSystem = async () => {
   const child = spawn(process.execPath, [join(import.meta.dirname, 'test-system.ts')], { stdio: 'inherit' })
   const [code] = (await once(child, 'exit')) as [number | null]
-  if (code !== 0) throw new Error('the system lacks what these tests need; the reason stands above')
+  if (code !== 0) throw new NotPrepared('the tests cannot run; the reason stands above')
 }
 
 /** Idle seconds, summed over all processors. Much idle time means that lanes wait for each other. */
@@ -238,6 +240,10 @@ else {
   try {
     const needsSystem = files.some((file) => needsOf(file).has('programs'))
     await runTests(files, scratch, needsSystem ? prepareSystem() : Promise.resolve())
+  } catch (error) {
+    if (!(error instanceof NotPrepared)) throw error
+    console.error(error.message)
+    process.exitCode = 1
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }
@@ -247,4 +253,4 @@ if (isWhole) {
   const idle = (idleSeconds() - began.idle) / (seconds * cpus().length)
   console.log(`\n${seconds.toFixed(0)} s, in which the processors were idle for ${(idle * 100).toFixed(0)} %`)
 }
-process.exit(summarize() === 0 ? 0 : 1)
+process.exit(process.exitCode ?? (summarize() === 0 ? 0 : 1))
