@@ -45,6 +45,8 @@ suite('a warm sandbox', () => {
     })
     assert.equal(box.id, id)
     assert.equal(await box.run('echo $COLOUR'), 'blue')
+    const { status } = await box.toolbox('POST', '/env', { set: { COLOUR: 'red' }, unset: ['IS_SANDBOX'] })
+    assert.deepEqual([status, await box.run('echo $COLOUR,$IS_SANDBOX')], [200, 'red,'])
     const code = await box.toolbox('POST', '/process/code-run', { code: 'console.log(typeof process)' })
     assert.equal(String(code.body['result']).trim(), 'object')
     // The sandbox has the requested memory, not the memory that it was started with.

@@ -247,6 +247,20 @@ suite('language servers', () => {
     for (const each of [...all.slice(1), more]) assert.equal((await each.call('stop')).status, 200)
   })
 
+  test('a server ends after 15 minutes without a call, and each call gives it 15 more', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const work = await started('idle')
+    const [pid] = work.pids()
+    t.mock.timers.tick(14 * 60_000)
+    assert.equal((await work.complete()).status, 200)
+    t.mock.timers.tick(14 * 60_000)
+    assert.equal((await work.complete()).status, 200)
+    t.mock.timers.tick(15 * 60_000)
+    t.mock.timers.reset()
+    await until(() => !isAlive(pid!), 'the server is ended')
+    assert.equal((await work.complete()).body.code, 'LSP_SERVER_NOT_INITIALIZED')
+  })
+
   test('a server ends with its connection, so that a gate that is killed leaves none behind', async () => {
     const work = await started('ends with the gate')
     const [pid] = work.pids()
