@@ -70,6 +70,13 @@ suite('the settings of control', () => {
     assert.throws(() => loadConfig(wrong), /ALCOVE_ALLOW_PRIVATE_TARGETS is not usable/)
   })
 
+  test('the rules for registries are read by the names that images have; by default any registry may be used', () => {
+    assert.deepEqual(loadConfig(good).settings.registries, { plain: [], private: [], allowed: undefined })
+    const set = { ALCOVE_PRIVATE_REGISTRIES: 'Registry.corp:5000', ALCOVE_REGISTRIES: 'index.docker.io, ghcr.io' }
+    const { registries } = loadConfig({ ...good, ...set }).settings
+    assert.deepEqual(registries, { plain: [], private: ['registry.corp:5000'], allowed: ['docker.io', 'ghcr.io'] })
+  })
+
   test('the audit log is kept for 90 days by default; a setting that is no number of days is refused', () => {
     const daysOf = (given?: string) =>
       loadConfig({ ...good, ...(given === undefined ? {} : { ALCOVE_AUDIT_DAYS: given }) }).settings.auditDays

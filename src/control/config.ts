@@ -2,6 +2,7 @@
 
 import { type Networks, noNetworks, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
+import { canonicalRegistry } from '#src/kit/registry-address.ts'
 import { namesIn, readSettings } from '#src/kit/settings.ts'
 import { readSmtpAddress, type SmtpAddress } from '#src/kit/smtp-address.ts'
 import { readTelemetry, type TelemetrySettings } from '#src/kit/telemetry/settings.ts'
@@ -155,6 +156,8 @@ const readPage = (
   return given
 }
 
+const registriesIn = (list: string | undefined): string[] => namesIn(list).map(canonicalRegistry)
+
 const origin = (url: URL) => url.href.replace(/\/+$/, '')
 
 export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
@@ -185,9 +188,9 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
       ssoForAll: readSwitch('ALCOVE_SSO_FOR_ALL', optional, complain),
       privateTargets: readPrivateTargets(optional('ALCOVE_ALLOW_PRIVATE_TARGETS'), complain),
       registries: {
-        plain: namesIn(optional('ALCOVE_PLAIN_REGISTRIES')),
-        private: namesIn(optional('ALCOVE_PRIVATE_REGISTRIES')),
-        allowed: optional('ALCOVE_REGISTRIES') === undefined ? undefined : namesIn(optional('ALCOVE_REGISTRIES')),
+        plain: registriesIn(optional('ALCOVE_PLAIN_REGISTRIES')),
+        private: registriesIn(optional('ALCOVE_PRIVATE_REGISTRIES')),
+        allowed: optional('ALCOVE_REGISTRIES') === undefined ? undefined : registriesIn(optional('ALCOVE_REGISTRIES')),
       },
       identity: readIdentity(optional, complain),
       rateLimits: readRateLimits(optional, complain),

@@ -33,7 +33,7 @@ const wrongAccount = (host: string) =>
 /** Every failure to reach a server has one sentence, so that no caller finds out what is in the operator's network. */
 const unreached = (host: string, error: unknown): unknown => {
   if (!(error instanceof OutboundError)) return error
-  if (error.reason === 'busy') return new Problem('unavailable', error.message, { cause: error })
+  if (error.reason === 'busy') return new Problem('rate_limited', error.message, { cause: error })
   if (error.reason === 'too_large') return noRegistry(host)
   return refuse(
     `The registry ${host} cannot be reached, or does not answer in time. A registry that is not on the public Internet has to be allowed by the operator of this server (ALCOVE_PRIVATE_REGISTRIES).`,

@@ -213,6 +213,21 @@ suite('registries of an organization', () => {
       await removeAll()
     })
 
+    test('409 if it was changed while the account was tested, and that change stays', async () => {
+      const { body } = await create()
+      const path = `/docker-registry/${body.id}`
+      const { onRequest } = basic.registry
+      basic.registry.onRequest = async (...request) => {
+        basic.registry.onRequest = onRequest
+        assert.equal((await app.as('owner').patch(path, { project: 'meanwhile' })).status, 200)
+        return onRequest(...request)
+      }
+      assert.equal((await app.as('owner').patch(path, { name: 'Renamed', password })).status, 409)
+      const { name, project } = (await app.as('owner').get(path)).body
+      assert.deepEqual([name, project], ['Ours', 'meanwhile'])
+      await removeAll()
+    })
+
     test('400 for another host without the password, so nobody has it sent to a server of their own', async () => {
       const { body } = await create()
       const received = token.received.length

@@ -55,8 +55,9 @@ export const writeRegistry = async (sql: Sql, before: Registry, after: Registry)
     update docker_registries set name = ${after.name}, url = ${after.url}, host = ${after.host},
       username = ${after.username}, password = ${after.sealedPassword}, project = ${after.project},
       updated_at = ${after.updatedAt}
-    where organization_id = ${before.organizationId} and id = ${before.id} and password = ${before.sealedPassword}
-      and host = ${before.host} and username = ${before.username}`
+    where organization_id = ${before.organizationId} and id = ${before.id} and name = ${before.name}
+      and url = ${before.url} and host = ${before.host} and username = ${before.username}
+      and password = ${before.sealedPassword} and project = ${before.project}`
   return count === 1
 }
 

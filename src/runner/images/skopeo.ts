@@ -254,7 +254,7 @@ const complaints: readonly Complaint[] = [
     /unauthorized|authentication required|access .*denied|denied:|status 40[13]/i,
     'refused',
     (name, _host, hasAccount) =>
-      `There is no image ${name}, or ${hasAccount ? 'the registry does not show it to the account of this organization' : 'its registry wants credentials'}.`,
+      `There is no image ${name}, or ${hasAccount ? 'the registry does not show it to the account of this organization' : 'its registry wants credentials: add your account with POST /docker-registry'}.`,
   ],
   [/no space left|disk quota/i, 'no-room', () => 'The disk that the runner keeps images on is full.'],
   [/file too large/i, 'too-large', () => 'A layer of the image is larger than an image may be.'],
