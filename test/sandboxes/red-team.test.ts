@@ -31,7 +31,7 @@ suite('the red team', () => {
   })
 
   test('the red team reports "not held" if the firewall is missing', async () => {
-    await using alcove = await platform({ own: true })
+    await using alcove = await platform({ own: true, image: 'small' })
     await using box = await createBox(alcove)
     await using root = await createBox(alcove, { user: 'root' })
     const { instance } = dataDirectoryAt(alcove.data)
