@@ -261,8 +261,8 @@ suite('language servers', () => {
     assert.equal((await work.complete()).body.code, 'LSP_SERVER_NOT_INITIALIZED')
   })
 
-  test('a server ends with its connection, so that a gate that is killed leaves none behind', async () => {
-    const work = await started('ends with the gate')
+  test('a server ends with its sandbox, and the next call is refused', async () => {
+    const work = await started('ends with the sandbox')
     const [pid] = work.pids()
     await box.native[Symbol.asyncDispose]()
     await until(() => !isAlive(pid!), 'the server has ended')
