@@ -51,20 +51,24 @@ export const resolveReference = async (skopeo: Skopeo, reference: Reference, fet
     largestFileBytes: largestDescriptionBytes,
   }
   if (login !== undefined) await skopeo.checkRealm(reference, { ...asking, login })
-  const manifestOf = async (name: Reference) => {
-    const bytes = await skopeo.manifest(name, asking)
+  const manifestOf = (name: Reference, bytes: Buffer) => {
     const digest = digestOf(bytes)
     if ('digest' in name.version && name.version.digest !== digest) throw notWhatItsDigestSays(name)
     return { digest, parsed: parseManifest(bytes.toString()) }
   }
-  const named = await manifestOf(reference)
-  const ours =
-    'index' in named.parsed ? await manifestOf(pinned(reference, ourEntryOf(named.parsed.index).digest)) : named
+  const answer = await skopeo.manifestAndConfig(reference, asking)
+  const named = manifestOf(reference, answer.manifest)
+  let ours = named
+  if ('index' in named.parsed) {
+    const entry = pinned(reference, ourEntryOf(named.parsed.index).digest)
+    ours = manifestOf(entry, await skopeo.manifest(entry, asking))
+  }
   if ('index' in ours.parsed) throw new ImageFailed('unsupported', 'The image is an index of indexes.')
 
   const image = pinned(reference, ours.digest)
   const { manifest } = ours.parsed
-  const bytes = await skopeo.config(image, asking)
+  const isOurs = answer.config !== undefined && digestOf(answer.config) === manifest.config.digest
+  const bytes = isOurs && answer.config !== undefined ? answer.config : await skopeo.config(image, asking)
   if (digestOf(bytes) !== manifest.config.digest) throw notWhatItsDigestSays(image)
   const described = parseConfig(bytes.toString())
   checkLayersOf(manifest, described)

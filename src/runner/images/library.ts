@@ -1,7 +1,7 @@
 // The images that were fetched to this runner. Each has a small record that names the directory of its files. The record is
 // written last and removed first, so a kill at any moment leaves an image whole or absent.
 import { createHash, randomBytes } from 'node:crypto'
-import { type FileHandle, mkdir, statfs } from 'node:fs/promises'
+import { type FileHandle, mkdir, rm, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freeBytes } from '#src/kit/file-system.ts'
@@ -106,6 +106,10 @@ const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
     : createHash('sha256')
         .update(JSON.stringify([organizationId, logins]))
         .digest('hex')
+
+/** Removes a directory without a program of its own, unless a path in it is too long for that. */
+const removeScratch = (scratch: string) =>
+  rm(scratch, { recursive: true, force: true }).catch(() => removeTree(scratch))
 
 /** Delays a failure until its caller may hear of it (`notBefore`), without holding a lane meanwhile. */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
@@ -386,7 +390,7 @@ export class Library {
       return made
     } finally {
       for (const tree of held) this.#trees.release(tree)
-      await removeTree(scratch)
+      await removeScratch(scratch)
     }
   }
 

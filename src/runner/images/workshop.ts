@@ -4,14 +4,17 @@
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { lstatSync } from 'node:fs'
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { filtered, filterProgram } from '#src/kit/confined.ts'
 import { mountsToHide, readLayout } from '../cgroup/layout.ts'
 import { endWithUs } from './end-with-us.ts'
 
 export type View = { from: string; at: string; writable?: boolean }
+
+/** A symbolic link in the root directory of a job. */
+type Link = { target: string; name: string }
 
 export type Job = {
   argv: readonly string[]
@@ -41,39 +44,55 @@ const memoryLimitBytes = 8 * 1024 ** 3
 const watchEveryMs = 150
 const filterAt = '/confine'
 
-// A script that runs as root in its own namespaces. "$1" is an empty directory. "$2" is the path of the secret, or empty, and "$3"
-// its owner; the secret itself comes on the standard input. Then come three lists, each after its count: mounts to hide from the
-// runtime, symbolic links in the root, and views. The root is built in our directory and moved to /mnt,
-// because the runtime enters it as nobody and our directories are closed to nobody.
+// A script that runs as root in its own namespaces. "$1" is the directory that `makeSkeleton` has made. "$2" is the owner of the
+// secret, or empty; the secret itself comes on the standard input. Then come two lists, each after its count: mounts to hide from
+// the runtime, and the views. The directory is moved to /mnt, because the runtime enters it as nobody and our directories are closed
+// to nobody. Programs that the script starts are few, because each job waits for them.
 const enter = `set -e
-place=$1; secret=$2; owner=$3; shift 3
+place=$1; owner=$2; shift 2
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done
-mount -t tmpfs -o mode=755,size=4m tmpfs "$place/view"
-root=$place/view/root
-mkdir -p "$root/proc" "$root/dev" "$root/tmp" "$place/view/views"
-cp "$place/config.json" "$place/view/config.json"
-n=$1; shift; while [ "$n" -gt 0 ]; do ln -s "$1" "$root/$2"; shift 2; n=$((n - 1)); done
-if [ -n "$secret" ]; then
-  mkdir -p "$(dirname "$root$secret")"; : >"$root$secret"
-  (umask 377; cat >"$place/view/secret"); chown "$owner:$owner" "$place/view/secret"
+mount --bind -- "$place" "$place"
+if [ -n "$owner" ]; then
+  mount -t tmpfs -o mode=711,size=4m tmpfs "$place/secret"
+  (umask 377; cat >"$place/secret/text"); chown "$owner:$owner" "$place/secret/text"
 fi
 i=0; n=$1; shift; while [ "$i" -lt "$n" ]; do
-  if [ -d "$1" ]; then mkdir -p "$root$2" "$place/view/views/$i"
-  else mkdir -p "$(dirname "$root$2")"; : >"$root$2"; : >"$place/view/views/$i"; fi
-  mount --bind -- "$1" "$place/view/views/$i"
-  shift 2; i=$((i + 1))
+  mount --bind -- "$1" "$place/views/$i"
+  shift; i=$((i + 1))
 done
-mount --move "$place/view" /mnt
+mount --move "$place" /mnt
 cd /mnt
 exec nice -n 10 crun --root /mnt/state --cgroup-manager disabled run --bundle /mnt job`
 
+/** Makes the root directory of a job below `place`, with an empty file or directory for the secret and for each view. */
+const makeSkeleton = async (
+  place: string,
+  { views, links, secret }: { views: readonly View[]; links: readonly Link[]; secret: Job['secret'] },
+) => {
+  const root = join(place, 'root')
+  const inRoot = ['proc', 'dev', 'tmp'].map((name) => join(root, name))
+  for (const path of [root, ...inRoot, join(place, 'views'), join(place, 'secret')])
+    await mkdir(path, { recursive: true, mode: 0o755 })
+  for (const { target, name } of links) await symlink(target, join(root, name))
+  const makeFile = async (path: string) => {
+    await mkdir(dirname(path), { recursive: true, mode: 0o755 })
+    await writeFile(path, '', { mode: 0o444 })
+  }
+  if (secret !== undefined) await makeFile(join(root, secret.at))
+  for (const [index, { from, at }] of views.entries()) {
+    const isDirectory = (await stat(from)).isDirectory()
+    for (const point of [join(root, at), join(place, 'views', String(index))])
+      await (isDirectory ? mkdir(point, { recursive: true, mode: 0o755 }) : makeFile(point))
+  }
+}
+
 /** Finds the host's directories of programs and libraries. On most hosts `/lib` and similar directories are links into `/usr`. */
 const systemDirectories = () => {
-  const links: string[] = []
+  const links: Link[] = []
   const views: View[] = [{ from: '/usr', at: '/usr' }]
   for (const name of ['bin', 'sbin', 'lib', 'lib64']) {
     const found = lstatSync(`/${name}`, { throwIfNoEntry: false })
-    if (found?.isSymbolicLink()) links.push(`usr/${name}`, name)
+    if (found?.isSymbolicLink()) links.push({ target: `usr/${name}`, name })
     else if (found?.isDirectory()) views.push({ from: `/${name}`, at: `/${name}` })
   }
   return { links, views }
@@ -117,7 +136,7 @@ const configOf = (job: Job, views: readonly View[]) => {
       ...views.map(({ at, writable }, index) =>
         mount(at, 'bind', `/mnt/views/${index}`, 'bind', writable === true ? 'rw' : 'ro'),
       ),
-      ...(job.secret === undefined ? [] : [mount(job.secret.at, 'bind', '/mnt/secret', 'bind', 'ro')]),
+      ...(job.secret === undefined ? [] : [mount(job.secret.at, 'bind', '/mnt/secret/text', 'bind', 'ro')]),
     ],
     linux: {
       namespaces: [...['user', 'pid', 'mount', 'ipc', 'uts'].map((type) => ({ type })), ...namespacesFor(network)],
@@ -144,18 +163,17 @@ export const runJob = async (scratch: string, job: Job): Promise<Outcome> => {
   const views = [...system.views, { from: filterProgram, at: filterAt }, ...job.views]
   const hidden = mountsToHide(readLayout())
   const place = join(scratch, `job-${randomBytes(4).toString('hex')}`)
-  await mkdir(join(place, 'view'), { recursive: true, mode: 0o700 })
+  await mkdir(place, { mode: 0o755 })
   try {
+    await makeSkeleton(place, { views, links: system.links, secret: job.secret })
     await writeFile(join(place, 'config.json'), JSON.stringify(configOf(job, views)))
-    const counted = (items: readonly string[], each: number) => [String(items.length / each), ...items]
+    const counted = (items: readonly string[]) => [String(items.length), ...items]
+    const owner = job.secret === undefined ? '' : String(job.ids.base)
+    const sources = views.map(({ from }) => from)
     const [program, ...args] = endWithUs([
-      ...['sh', '-c', enter, 'sh', place, job.secret?.at ?? '', String(job.ids.base)],
-      ...counted(hidden, 1),
-      ...counted(system.links, 2),
-      ...counted(
-        views.flatMap(({ from, at }) => [from, at]),
-        2,
-      ),
+      ...['sh', '-c', enter, 'sh', place, owner],
+      ...counted(hidden),
+      ...counted(sources),
     ])
     return await runWatched(program as string, args, job)
   } finally {
