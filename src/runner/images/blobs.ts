@@ -1,7 +1,7 @@
 // Downloaded layers, stored by origin and digest, and shared by all images of that origin. Only a cache: an unpacked image needs
 // none of them, so any may be removed at any time. A layer with its final name was verified and belongs to root.
 import { createHash, randomUUID } from 'node:crypto'
-import { constants } from 'node:fs'
+import { constants, existsSync, renameSync } from 'node:fs'
 import { chmod, chown, copyFile, link, lstat, mkdir, realpath, rename, rm, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { namesBelow, sha256Of } from './files.ts'
@@ -18,8 +18,12 @@ const nameOf = (digest: string) => digest.slice('sha256:'.length)
 export const keptNameOf = ({ origin, digest }: Blob) =>
   `${createHash('sha256').update(origin).digest('hex')}-${nameOf(digest)}`
 
+const keptNameLength = keptNameOf({ origin: '', digest: `sha256:${'0'.repeat(64)}` }).length
+
 export class Blobs {
   readonly #directory: string
+  /** Names of layers that are being used, with the number of users of each. */
+  readonly #held = new Map<string, number>()
 
   constructor(directory: string) {
     this.#directory = directory
@@ -29,34 +33,51 @@ export class Blobs {
     return mkdir(this.#directory, { recursive: true, mode: 0o700 })
   }
 
-  of(origin: string): BlobsOfOrigin {
-    return new BlobsOfOrigin(this.#directory, origin)
+  /** `onUse` is called with the name of each layer before the layer is used or stored. */
+  of(origin: string, onUse: (name: string) => void = () => {}): BlobsOfOrigin {
+    return new BlobsOfOrigin(this.#directory, origin, onUse)
+  }
+
+  /** Protects a layer from removal, even before it is stored. Each call needs one call of `release`. */
+  hold(name: string): void {
+    this.#held.set(name, (this.#held.get(name) ?? 0) + 1)
+  }
+
+  release(name: string): void {
+    const rest = (this.#held.get(name) ?? 1) - 1
+    if (rest === 0) this.#held.delete(name)
+    else this.#held.set(name, rest)
+  }
+
+  /** A file that is not verified yet has the name of its layer and more. */
+  #isHeld({ name }: Stored): boolean {
+    return this.#held.has(name.slice(0, keptNameLength))
   }
 
   /**
    * Removes unwanted layers, then the least recently used layers until the rest fits. Returns the bytes that stay. A layer is
-   * `surplus` if it was wanted and did not fit.
+   * `surplus` if it was wanted and did not fit. Layers that are held stay.
    */
   async sweep(
     isWanted: (stored: Stored) => boolean,
     mostBytes: number,
     onRemoved: (bytes: number, why: 'unwanted' | 'surplus') => void,
   ): Promise<number> {
-    const kept: Stored[] = []
-    for (const stored of await this.#list()) {
-      if (isWanted(stored)) kept.push(stored)
-      else {
-        await rm(stored.path, { recursive: true, force: true })
-        onRemoved(stored.size, 'unwanted')
-      }
+    const all = (await this.#list()).sort((a, b) => a.usedAt - b.usedAt)
+    const removed: string[] = []
+    let bytes = all.reduce((sum, { size }) => sum + size, 0)
+    // The checks and the renaming happen in one turn of the event loop, so no layer is held or recorded in between.
+    const remove = (stored: Stored, why: 'unwanted' | 'surplus') => {
+      const path = join(this.#directory, `.old-${randomUUID()}`)
+      renameSync(stored.path, path)
+      removed.push(path)
+      bytes -= stored.size
+      onRemoved(stored.size, why)
     }
-    let bytes = kept.reduce((sum, { size }) => sum + size, 0)
-    for (const { path, size } of kept.sort((a, b) => a.usedAt - b.usedAt)) {
-      if (bytes <= mostBytes) break
-      await rm(path, { force: true })
-      bytes -= size
-      onRemoved(size, 'surplus')
-    }
+    const free = all.filter((stored) => existsSync(stored.path) && !this.#isHeld(stored))
+    for (const stored of free) if (!isWanted(stored)) remove(stored, 'unwanted')
+    for (const stored of free) if (bytes > mostBytes && existsSync(stored.path)) remove(stored, 'surplus')
+    for (const path of removed) await rm(path, { recursive: true, force: true })
     return bytes
   }
 
@@ -77,14 +98,18 @@ export class Blobs {
 export class BlobsOfOrigin {
   readonly #directory: string
   readonly #origin: string
+  readonly #onUse: (name: string) => void
 
-  constructor(directory: string, origin: string) {
+  constructor(directory: string, origin: string, onUse: (name: string) => void) {
     this.#directory = directory
     this.#origin = origin
+    this.#onUse = onUse
   }
 
   #path(digest: string) {
-    return join(this.#directory, keptNameOf({ origin: this.#origin, digest }))
+    const name = keptNameOf({ origin: this.#origin, digest })
+    this.#onUse(name)
+    return join(this.#directory, name)
   }
 
   /** Makes `<to>/<name>` a hard link to a stored layer. The file belongs to root and cannot be written through the link. */

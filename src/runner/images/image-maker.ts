@@ -65,6 +65,9 @@ const nothingOf = (origin: string) => ({
   ...{ origin, sizeBytes: 0, layers: [] as string[], architecture: ownArchitecture, config: emptyConfig() },
 })
 
+/** Called with the name of a tree or layer, which then stays until the image is recorded. */
+export type Hold = { tree: (name: string) => void; layer: (name: string) => void }
+
 type MakerParts = {
   records: ImageRecords
   trees: Trees
@@ -93,8 +96,8 @@ export class ImageMaker {
     this.#skopeo = new Skopeo({ ...parts.registries, tellAfterMs: parts.limits.answerTimeoutMs })
   }
 
-  /** Makes the files of an image below `scratch`. `hold` is called with the name of each tree before the tree is used. */
-  async make(source: LibrarySource, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
+  /** Makes the files of an image below `scratch`. `hold` is called before a tree or layer is used. */
+  async make(source: LibrarySource, making: Making, scratch: string, hold: Hold): Promise<Made> {
     switch (source.kind) {
       case 'registry':
         return this.#fromRegistry(source.reference, making, scratch, hold)
@@ -113,10 +116,10 @@ export class ImageMaker {
     }
   }
 
-  async #fromNothing(hold: (tree: string) => void): Promise<Made> {
+  async #fromNothing(hold: Hold): Promise<Made> {
     const { trees } = this.#parts
     const name = trees.nameOf([])
-    hold(name)
+    hold.tree(name)
     const make = () =>
       trees.making(undefined, async (unfinished) => {
         await makeRoot(unfinished)
@@ -127,16 +130,16 @@ export class ImageMaker {
     return { tree: name, origin, sizeBytes, layers: [], architecture: ownArchitecture, config: emptyConfig() }
   }
 
-  #fromOther(image: string, hold: (tree: string) => void): Made {
+  #fromOther(image: string, hold: Hold): Made {
     const record = this.#parts.records.read(image)
     if (record === undefined) throw new ImageFailed('not-found', 'The image that the definition builds on is gone.')
     const { tree, sizeBytes, layers, origin = '', digest, largeIds = [] } = record
-    hold(tree)
+    hold.tree(tree)
     const own = { ...nothingOf(origin), tree, sizeBytes, layers, largeIds }
     return digest === undefined ? own : { ...own, digest }
   }
 
-  async #fromRegistry(text: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
+  async #fromRegistry(text: string, making: Making, scratch: string, hold: Hold): Promise<Made> {
     const { say } = making
     const reference = parseReference(text)
     checkMayAsk(reference, this.#parts.registries)
@@ -147,7 +150,7 @@ export class ImageMaker {
     const { digest, described, manifest } = resolved
     say({ line: `${formatReference(reference)} is ${digest}` })
     const fetch = async () => {
-      const blobs = this.#parts.blobs.of(origin)
+      const blobs = this.#parts.blobs.of(origin, hold.layer)
       const download = { origin, layers: manifest.layers.map((layer) => layer.digest) }
       return this.#parts.interrupted.saving(scratch, download, blobs, async () => {
         const missing = await blobs.missing(manifest.layers)
@@ -194,12 +197,12 @@ export class ImageMaker {
     return resolveReference(this.#skopeo, reference, fetching)
   }
 
-  async #fromFile(path: string, making: Making, scratch: string, hold: (tree: string) => void): Promise<Made> {
+  async #fromFile(path: string, making: Making, scratch: string, hold: Hold): Promise<Made> {
     const file = await fileWithin(this.#parts.filesDir, path)
     making.say({ progress: { step: 'reading the file', percent: 0 } })
     const fetching = this.#fetching(scratch, making)
     const origin = originOfFiles
-    const fetched = await fetchFromFile(this.#skopeo, this.#parts.blobs.of(origin), file, fetching)
+    const fetched = await fetchFromFile(this.#skopeo, this.#parts.blobs.of(origin, hold.layer), file, fetching)
     const layers = fetched.layers.map(({ digest }) => digest)
     const { described } = fetched
     return this.#unpacked({ origin, described, layers, fetch: async () => fetched }, making, scratch, hold)
@@ -210,10 +213,10 @@ export class ImageMaker {
     { origin, described: { diffIds, config }, layers, fetch }: Layers,
     making: Making,
     scratch: string,
-    hold: (tree: string) => void,
+    hold: Hold,
   ): Promise<Made> {
     const { say, signal, maxBytes } = making
-    let found = this.#treeMaker.find(origin, diffIds, hold)
+    let found = this.#treeMaker.find(origin, diffIds, hold.tree)
     if (found === undefined) {
       const fetched = await fetch()
       // The layers as they are stored here; some may have been recompressed during the download.

@@ -131,6 +131,31 @@ suite('kept files and layers of images', { skip: cannotRun }, () => {
     assert.equal(rootfs('old'), rootfs('new'))
   })
 
+  test('layers that no image needs go also while another image is being brought, whose layers stay', async () => {
+    await using room = await openRoom()
+    const { registry, library, put, bring, below } = room
+    const [one, two] = [makeImage({ layers: ['a', 'b'].map(layer) }), makeImage({ layers: ['b', 'c'].map(layer) })]
+    await bring('one', put('x:1', one))
+    assert.equal(below('image-layers').length, 2)
+    const isAsked = Promise.withResolvers<void>()
+    const mayGoOn = Promise.withResolvers<void>()
+    registry.onRequest = async (path, answer) => {
+      if (!path.endsWith(two.layers[1] as string)) return answer
+      isAsked.resolve()
+      await mayGoOn.promise
+      return answer
+    }
+    const bringing = bring('two', put('x:2', two))
+    await isAsked.promise
+    await library.remove('one')
+    const names = below('image-layers')
+    assert.deepEqual([names.length, names[0]?.endsWith(two.layers[0]?.slice(7) as string)], [1, true])
+    mayGoOn.resolve()
+    await bringing
+    assert.equal(registry.asked.filter((path) => path.endsWith(two.layers[0] as string)).length, 1)
+    assert.equal(below('image-layers').length, 2)
+  })
+
   test('removing an image also removes its files while another image’s files are being removed', async () => {
     await using room = await openRoom()
     const { library, put, bring, below, pool } = room

@@ -107,6 +107,10 @@ const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
         .update(JSON.stringify([organizationId, logins]))
         .digest('hex')
 
+/** Names of the stored layers of an image. */
+const keptNamesOf = ({ origin, layers }: Pick<StoredImage, 'origin' | 'layers'>): string[] =>
+  origin === undefined ? [] : layers.map((digest) => keptNameOf({ origin, digest }))
+
 /** Removes a directory without a program of its own, unless a path in it is too long for that. */
 const removeScratch = (scratch: string) =>
   rm(scratch, { recursive: true, force: true }).catch(() => removeTree(scratch))
@@ -213,7 +217,7 @@ export class Library {
 
   /** Must be called every few seconds: removes kept layers if the host's disk fills or if they are too old. */
   async relieve(): Promise<void> {
-    if (this.#stored.layers === 0 || this.#waiting > 0) return
+    if (this.#stored.layers === 0) return
     const isDue = performance.now() - this.#sweptAt > sweepEveryMs
     if (isDue || (await this.#spareBytes()) < 0) await this.#sweep()
   }
@@ -314,7 +318,7 @@ export class Library {
             ),
           // Records are written one after the other, so that each check of a share sees the earlier images.
           use: (made) => this.#recording.run(() => record(made)),
-          release: (made) => this.#trees.release(made.tree),
+          release: (made) => this.#release(made),
         },
       )
     } catch (error) {
@@ -378,20 +382,32 @@ export class Library {
     making.signal.throwIfAborted()
     const scratch = join(this.#scratch, randomBytes(6).toString('hex'))
     await mkdir(scratch, { mode: 0o700 })
-    const held: string[] = []
+    const held: (() => void)[] = []
     try {
       if (source.kind === 'registry' || source.kind === 'file') await this.#shareTrees()
-      const made = await this.#maker.make(source, making, scratch, (tree) => {
-        this.#trees.hold(tree)
-        held.push(tree)
+      const made = await this.#maker.make(source, making, scratch, {
+        tree: (name) => {
+          this.#trees.hold(name)
+          held.push(() => this.#trees.release(name))
+        },
+        layer: (name) => {
+          this.#blobs.hold(name)
+          held.push(() => this.#blobs.release(name))
+        },
       })
       // An extra hold on the tree for the callers. It is released when all of them have written their record.
       this.#trees.hold(made.tree)
+      for (const name of keptNamesOf(made)) this.#blobs.hold(name)
       return made
     } finally {
-      for (const tree of held) this.#trees.release(tree)
+      for (const release of held) release()
       await removeScratch(scratch)
     }
+  }
+
+  #release(made: Made): void {
+    this.#trees.release(made.tree)
+    for (const name of keptNamesOf(made)) this.#blobs.release(name)
   }
 
   /** Throws if the images of an organization, with one more, exceed its share of the disk. */
@@ -453,10 +469,7 @@ export class Library {
     this.#sweeping = undefined
   }
 
-  /**
-   * Removes what no image uses. Layers stay while any image is being fetched, because that image's needs are not recorded yet.
-   * The limit of saved layers from interrupted downloads holds even then.
-   */
+  /** Removes what no image uses. What an image that is being fetched needs is held until its record names it. */
   async #sweepNow() {
     const unusedBytes = await this.#trees.sweep(() => new Set(this.#records.all().map(({ tree }) => tree)))
     this.#givenBack.add('images', 'unused', unusedBytes)
@@ -464,19 +477,12 @@ export class Library {
     const spareBytes = await this.#spareBytes()
     const stored = await this.#blobs.bytes()
     const most = Math.max(0, Math.min(this.#parts.limits.keptLayersBytes, stored + spareBytes))
-    if (this.#waiting > 0) {
-      await this.#interrupted.sweep(most - stored, this.#givenBack)
-      return
-    }
-    const used = new Set(
-      this.#records
-        .all()
-        .flatMap(({ origin, layers }) =>
-          origin === undefined ? [] : layers.map((digest) => keptNameOf({ origin, digest })),
-        ),
-    )
+    let used: ReadonlySet<string> | undefined
     const kept = await this.#blobs.sweep(
-      ({ name }) => used.has(name),
+      ({ name }) => {
+        used ??= new Set(this.#records.all().flatMap(keptNamesOf))
+        return used.has(name)
+      },
       most,
       (bytes, why) => this.#givenBack.add('layers', why === 'unwanted' ? 'unused' : 'pressure', bytes),
     )

@@ -72,7 +72,7 @@ export const checkIsPublic = (reference: Reference, settings: RegistrySettings):
   )
 }
 
-/** One job instead of two. JSON has no zero byte. Without a configuration the caller asks again, and gets that error. */
+/** Asks for both in the same job. JSON has no zero byte. Without a configuration the caller asks again, and gets that error. */
 const inspectTwice = `
 inspect() { skopeo --debug --insecure-policy inspect --raw "$@"; }
 inspect "$@" && printf '\\0' && { inspect --config "$@" || :; }`
@@ -91,7 +91,7 @@ export class Skopeo {
 
   /** Returns the exact bytes of a manifest and, if skopeo finds one for this platform, of a configuration. Nothing ties them yet. */
   async manifestAndConfig(reference: Reference, asking: Asking): Promise<{ manifest: Buffer; config?: Buffer }> {
-    const argv = ['sh', '-c', inspectTwice, 'sh', ...this.#registryOptions(reference, ''), sourceOf(reference)]
+    const argv = ['sh', '-c', inspectTwice, 'sh', ...this.#registryOptions(reference, '', asking), sourceOf(reference)]
     const both = await this.#run(argv, [], { ...asking, reference })
     const end = both.indexOf(0)
     return end < 0 ? { manifest: both } : { manifest: both.subarray(0, end), config: both.subarray(end + 1) }
