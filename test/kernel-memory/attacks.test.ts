@@ -4,9 +4,9 @@ import { suite, test } from 'node:test'
 import { attacks, holds, noiseMiB, slowAttacks, watchedAttacks } from './attacks.ts'
 
 suite('attacks on the kernel’s memory', () => {
-  test('each attack is in the table of the reference page, and in attacks.c', () => {
+  test('each attack is in the table of the reference page, and in the program', () => {
     const page = readFileSync(new URL('../../docs/reference/kernel-memory.md', import.meta.url), 'utf8')
-    const program = readFileSync(new URL('attacks.c', import.meta.url), 'utf8')
+    const program = readFileSync(new URL('attacks/attacks.c', import.meta.url), 'utf8')
     const names = [...attacks, ...watchedAttacks, ...slowAttacks].map(({ name }) => name)
     assert.deepEqual(
       names.filter((name) => !page.includes(`\`${name}\``)),

@@ -1,6 +1,7 @@
-// The table of the attacks in attacks.c: for each attack the kernel objects that it makes, what limits them, and the expected
+// The table of the attacks in attacks/: for each attack the kernel objects that it makes, what limits them, and the expected
 // result. An attack runs inside a sandbox. It is measured from outside, by the counters of the host's kernel and of the cgroup.
 import { execFileSync } from 'node:child_process'
+import { globSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Cgroup } from '#src/runner/cgroup/cgroup.ts'
@@ -117,9 +118,8 @@ export const slowAttacks: readonly Pick<Attack, 'name' | 'object'>[] = [
 ]
 
 export const buildAttacks = (path: string): void => {
-  execFileSync('cc', ['-static', '-O1', '-o', path, join(import.meta.dirname, 'attacks.c'), '-lpthread'], {
-    stdio: 'pipe',
-  })
+  const sources = globSync(join(import.meta.dirname, 'attacks/*.c'))
+  execFileSync('cc', ['-static', '-O1', '-o', path, ...sources, '-lpthread'], { stdio: 'pipe' })
 }
 
 export type Measured = {
