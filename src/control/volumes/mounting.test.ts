@@ -75,6 +75,44 @@ suite('POST /sandbox with volumes', () => {
     assert.deepEqual((await create(app, { snapshot: 'kept' })).body.volumes, [])
   })
 
+  test('a sandbox that waits for its image gets its volumes when it is placed, and holds them until then', async () => {
+    await using app = await startControl()
+    await using runner = await connectRunner(app)
+    const id = await makeVolume(app, 'data')
+    const buildInfo = { dockerfileContent: 'FROM alpine:3.20\n' }
+    const body = { ...mounting('data'), buildInfo }
+    const key = { headers: { 'idempotency-key': 'once' } }
+    const made = (await app.as('owner').post('/sandbox', body, key)).body
+    assert.deepEqual([made.state, made.volumes], ['pending_build', [{ volumeId: id, mountPath: '/data' }]])
+    assert.equal((await app.as('owner').post('/sandbox', body, key)).body.id, made.id)
+    assert.equal((await app.as('owner').delete(`/volumes/${id}`)).status, 409)
+    const config = { entrypoint: [], env: {}, user: 'app', workdir: '/' }
+    runner.say({ type: 'image', report: { image: made.buildInfo.snapshotRef, state: 'present', config } })
+    await untilState(app, made.id, 'started')
+    const asked = await runner.untilAsked(({ sandboxId }) => sandboxId === made.id)
+    assert.deepEqual(asked.volumes, [{ volumeId: id, mountPath: '/data', driver: 'disk', sizeGiB: 10, isNew: true }])
+    const other = { dockerfileContent: 'FROM busybox\n' }
+    const unbuilt = (await create(app, { ...mounting('data'), buildInfo: other })).body
+    for (const each of [unbuilt, made]) {
+      await app.as('owner').delete(`/sandbox/${each.id}`)
+      await untilState(app, each.id, 'destroyed')
+    }
+    assert.equal((await app.as('owner').delete(`/volumes/${id}`)).status, 200)
+  })
+
+  test('a create with volumes takes no warm sandbox', async () => {
+    await using app = await startControl(waiting)
+    await using _runner = await connectRunner(app)
+    assert.equal((await app.as('owner').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)
+    await app.sweep()
+    const [warm] = (await app.as('owner').get('/sandbox?includeWarm=true')).body.items
+    assert.ok(warm)
+    await makeVolume(app, 'data')
+    const made = (await create(app, mounting('data'))).body
+    assert.notEqual(made.id, warm.id)
+    assert.equal((await create(app, {})).body.id, warm.id)
+  })
+
   test('404 for a missing volume or one of another organization, and no sandbox is created', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
