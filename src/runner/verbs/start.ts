@@ -56,11 +56,11 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   const { journal, network } = machine
   const { sandboxId } = assignment
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
+  await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
   // Restoring a disk may take minutes, and no network is held meanwhile. A sandbox whose disk is lost must fail here, before the
   // note of its last run is overwritten: without that note it would count as new.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
-  await machine.volumes.prepare(assignment.volumes)
   const acquiring = span('network', {}, () => network.acquire())
   try {
     const [{ base, isMissing, isCopied }, { slot, run, bundle, ids }] = await allSettledOrThrow([

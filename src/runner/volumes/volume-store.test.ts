@@ -243,7 +243,8 @@ suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
     })
 
   test('a runner whose directory is not mounted offers no volumes', async () => {
-    const directory = mkdtempSync('/run/alcove-volumes-')
+    // Below a mount of its own, so that only the directory itself is missing.
+    const directory = mkdtempSync('/dev/shm/alcove-volumes-')
     const parts = {
       disks: undefined as never,
       launcher: builtLauncher(),
@@ -254,6 +255,8 @@ suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
     try {
       assert.equal((await VolumeStore.open({ ...parts, directory: '/' })).driver, undefined)
       assert.equal((await VolumeStore.open({ ...parts, directory: join(directory, 'none') })).driver, undefined)
+      const plain = join(directory, 'none')
+      assert.equal(existsSync(plain), false)
       assert.equal((await VolumeStore.open({ ...parts, directory: undefined })).driver, 'disk')
     } finally {
       rmSync(directory, { recursive: true })
