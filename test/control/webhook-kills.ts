@@ -24,8 +24,12 @@ export type Kills = {
 }
 
 /**
- * When a round kills control. `held`: certainly between commit and send, because a lock keeps control from its queue until it is
- * dead. A number: milliseconds after the commit is known. The kill may then come before, during or after the send.
+ * The moment at which one round of the test kills control.
+ *
+ * `held`: always between commit and send. The test holds the queue's lock until control is dead.
+ *
+ * A number: that many milliseconds after the test has learned of the commit. Such a kill may come before, during or after the
+ * send.
  */
 export type Moment = 'held' | number
 

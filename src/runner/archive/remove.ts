@@ -17,7 +17,10 @@ type RemoveParts = {
 const atOnce = 8
 const batchSize = 256
 
-/** Removes the archives of a sandbox, except `keep`. Safe to repeat, also after it was killed. */
+/**
+ * Removes the archives of a sandbox, except `keep`. May be called again at any time, also if the runner was killed during a
+ * removal.
+ */
 export const removeArchives = async ({ store, sandboxId, keep, signal }: RemoveParts): Promise<void> => {
   const needed = keep === undefined ? new Set<string>() : await keysOf(store, sandboxId, keep, signal)
   const places =

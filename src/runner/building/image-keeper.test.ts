@@ -217,7 +217,7 @@ suite('the keeper of images', () => {
 suite('slow builds and pulls', () => {
   const opened = () => {
     const kept = startKeeper({ long: 3, longOfOne: 2 })
-    // A build or pull never finishes here. It ends only when its image is no longer wanted.
+    // In this suite a build or pull never finishes. It ends only when its image is no longer wanted.
     const { bring } = kept.images
     kept.images.bring = async (assignment, parts) => {
       if (assignment.source.kind !== 'sandbox')
@@ -230,7 +230,7 @@ suite('slow builds and pulls', () => {
   }
   const ofOne = (image: string) => wanted(image, { organizationId: 'one' })
 
-  test('slow builds of one organization leave a lane to other organizations, whose order is kept', async () => {
+  test('slow builds of one organization leave a lane for other organizations, whose builds start in order', async () => {
     using kept = opened()
     for (const image of ['a', 'b', 'c', 'd']) kept.keeper.take(ofOne(image))
     for (const image of ['x', 'y']) kept.keeper.take(wanted(image, { organizationId: 'two' }))

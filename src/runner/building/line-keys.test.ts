@@ -4,7 +4,10 @@ import { suite, test } from 'node:test'
 import { emptyConfig, planOf } from '../images/definition/plan.ts'
 import { keyAfter, keyOfBase } from './line-keys.ts'
 
-/** Key after the last line of a definition. All its lines have the same inputs. */
+/**
+ * Returns the key after the last line of a definition. `files` names the files of the base image. Every line has the inputs
+ * `inputs`.
+ */
 const keyOf = (lines: string[], { files = 'files', inputs = ['x'] } = {}) => {
   const { stages } = planOf(['FROM base', ...lines].join('\n'), true)
   const { steps } = stages[0].on(emptyConfig())

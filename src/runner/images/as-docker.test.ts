@@ -16,7 +16,7 @@ const randomText = (length: number) => randomBytes(length / 2).toString('hex')
 const architecture = process.arch === 'x64' ? 'amd64' : process.arch
 const ours = { os: 'linux', architecture }
 
-suite('images as Docker takes them', { skip: cannotRun }, () => {
+suite('images of registries are handled as Docker handles them', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, fails, rootfs, read } = room
 
@@ -50,7 +50,7 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
     await bring(library, 'one', from(room.registry.put('x:1', index, image, attestation)))
     assert.equal(read(library, 'one', 'a'), 'a')
     assert.ok(!room.registry.asked.some((path) => path.endsWith(attestation.digest)))
-    // If the index names no platform, the image's configuration names it.
+    // The index names no platform here. The image's configuration names the platform.
     const bare = makeIndex([{ image }])
     await bring(library, 'bare', from(room.registry.put('x:3', bare, image)))
     assert.equal(rootfs(library, 'bare'), rootfs(library, 'one'))
@@ -153,7 +153,7 @@ suite('images as Docker takes them', { skip: cannotRun }, () => {
     }
   })
 
-  test('a hard link to a file of an earlier layer stays one file with it, even if the first name is deleted', async () => {
+  test('a hard link to a file of an earlier layer shares its inode, even after the original name is deleted', async () => {
     const image = makeImage({
       layers: [
         layer(file('tool', 'x', { mode: 0o755, uid: 7 }), file('other')),

@@ -1,4 +1,5 @@
-// Callers' images need not have what ours has. The images here have a single static program, and no user, bash, home or /etc.
+// Images of callers may lack what the default image has. The images in this test have a single static program, and no user, bash,
+// home or /etc.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -117,7 +118,7 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
     await assert.rejects(run(assignment, 'id', 'app:unknown'), { message: /"app:unknown" does not exist in this/ })
   })
 
-  test('a sandbox without any program starts too, and reports what is missing', async () => {
+  test('a sandbox of an empty image starts; a command fails because the sandbox has neither bash nor sh', async () => {
     await bring('empty', [{ path: 'nothing', content: '' }])
     const assignment = await host.started({ image: 'empty', user: 'root' })
     assert.deepEqual(await run(assignment, 'true', 'root'), {

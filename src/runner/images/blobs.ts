@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { namesBelow, sha256Of } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
 
-/** A digest is no secret, so a layer is shared only within its origin, whose readers may read it anyway. */
+/** A digest is no secret. Therefore a layer is shared only within its origin, whose readers may read the layer anyway. */
 type Blob = { origin: string; digest: string }
 
 /** A stored layer; `usedAt` in milliseconds. */

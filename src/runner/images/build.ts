@@ -1,5 +1,5 @@
-// Builds an image: its files, and one compressed file of them. A killed build leaves no process: mmdebstrap is the first process of a
-// pid namespace and runs in a mount namespace, and both end with this process.
+// Builds an image: its files, and one compressed file of all these files. A killed build leaves no process: mmdebstrap is the
+// first process of a pid namespace and runs in a mount namespace, and both namespaces end with this process.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
@@ -31,8 +31,8 @@ type BuildParts = {
 }
 
 /**
- * Unmounts the pools of all servers in its own mount namespace, and then runs the build. Otherwise this namespace would keep the
- * pool of a server that is removed meanwhile. The file system of the build itself stays.
+ * Runs the build in its own mount namespace, after unmounting the pools of all servers there. With a copy of these mounts, the
+ * build would keep the pool of a server that is removed meanwhile. The file system of the build stays mounted.
  */
 const withoutPools = `findmnt --noheadings --raw --types btrfs --output SOURCE,TARGET | while read -r device target; do
   at=$(printf %b "$target")
@@ -78,7 +78,7 @@ export const buildImage = async ({
   timeoutMs,
   isInBackground = false,
 }: BuildParts): Promise<void> => {
-  // The builder of a killed runner may still write for a moment, so the removal is retried.
+  // The builder of a killed runner may continue to write for a moment, so the removal is retried.
   for (const left of leftOfBuild(workDir)) await rm(left, { recursive: true, force: true, maxRetries: 10 })
   await mkdir(workDir, { recursive: true, mode: 0o755 })
   const niceness = isInBackground ? ['nice', '-n', '10'] : []
@@ -97,7 +97,10 @@ export const buildImage = async ({
   const packer = spawn('zstd', ['--quiet', '--force', '-3', '-T0', '-o', target], { stdio: ['pipe', 'ignore', 'pipe'] })
   const unpacker = spawn('tar', unpackingInto(root), { stdio: ['pipe', 'ignore', 'pipe'] })
 
-  /** The files are complete, and mmdebstrap only removes its own copy of them. That takes seconds, so it is not awaited. */
+  /**
+   * True once the files are complete. mmdebstrap then removes its own copy of the files. That takes seconds, and the build does
+   * not wait.
+   */
   let isComplete = false
   let isPacked = false
   const lastLines: string[] = []
@@ -152,7 +155,7 @@ export const unpackingInto = (root: string): string[] => [
   ...['--directory', root],
 ]
 
-/** What a killed build may have left. */
+/** Directories that a killed build may have left. */
 export const leftOfBuild = (workDir: string): string[] => [workDir, `${workDir}.old`]
 
 const discard = async (workDir: string, { inBackground }: { inBackground: boolean }) => {
@@ -160,6 +163,6 @@ const discard = async (workDir: string, { inBackground }: { inBackground: boolea
   await rename(workDir, old)
   const removed = removeTree(old, { tries: 10 })
   if (!inBackground) await removed
-  // The next build tries again.
+  // A failure is ignored: the next build removes the directory.
   else removed.catch(() => {})
 }

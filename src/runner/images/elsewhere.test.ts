@@ -104,7 +104,7 @@ if (!isPrivateHost) {
       assert.ok(await reaches('public'))
     })
 
-    test('unknown, private, metadata and host addresses fail with the same error after the same time', async () => {
+    test('fetches of unknown, private, metadata and host addresses fail with one error after one fixed time', async () => {
       const told = await Promise.all(
         ['nowhere', 'lan', 'metadata', 'host'].map(async (place) => {
           const begun = performance.now()
@@ -117,7 +117,7 @@ if (!isPrivateHost) {
       assert.deepEqual(told, Array(4).fill(alike))
     })
 
-    test('a file that ADD names is fetched under the same rules, and errors reveal as little', async () => {
+    test('a file that ADD names is fetched under the rules for images; errors do not show if a name exists', async () => {
       assert.match(
         (await refusalOf('public', { isWebFile: true })).message,
         /^It could not be fetched from public\.test\.$/,

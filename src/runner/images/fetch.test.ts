@@ -10,7 +10,7 @@ import { standardLimits } from './limits.ts'
 import { digestOf, makeImage, tarOf, writeLayout } from './testing/oci-image.ts'
 
 suite('files that an image-reading program has written', { skip: needsRoot }, () => {
-  test('a part is hashed even if it is stored already, so that no image gets a wrong description', async () => {
+  test('each part of a download is hashed even if it is stored already, so no image gets a wrong config', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-fetch-'))
     try {
       const kept = new Blobs(join(directory, 'blobs'))

@@ -13,7 +13,7 @@ import { type Described, type Descriptor, type Manifest, ourEntryOf, parseConfig
 import { formatReference, pinned, type Reference } from './reference.ts'
 import type { Skopeo } from './skopeo.ts'
 
-/** An image of a registry: the digest that its name stands for now, and the image itself. */
+/** An image of a registry: the digest to which its name resolves now, and the reference of the image for this platform. */
 export type Resolved = {
   /** Digest that the name stands for; it may be the digest of an index. */
   digest: string
@@ -116,7 +116,7 @@ const mostAttempts = 3
 
 /**
  * Runs a download, and retries it if the connection breaks. Parts that are complete in the download's directory are not
- * downloaded again. All attempts share one time limit.
+ * downloaded again. One time limit covers all attempts.
  */
 const downloadPersistently = async (
   { limits, signal }: Fetching,
@@ -163,7 +163,7 @@ export const fileWithin = async (directory: string | undefined, path: string): P
   const root = await realpath(directory).catch(() => undefined)
   const found =
     root === undefined || path.includes('\0') ? undefined : await realpath(join(root, path)).catch(() => undefined)
-  // A file outside of the directory gets the same answer as a missing file.
+  // A file outside of the directory causes the error of a missing file.
   if (root === undefined || found === undefined || !found.startsWith(root + sep))
     throw new ImageFailed('not-found', `There is no "${path.slice(0, 255)}" in the runner's directory for images.`)
   return found
@@ -197,7 +197,10 @@ const askingFor = ({ directory, names }: Work, { scratch, mostBytes, limits, sig
   },
 })
 
-/** Sizes of the files that the download has written. Files with a second name existed before the download. */
+/**
+ * Sizes of the files that this download has written. A file with more than one hard link is a layer that was stored before the
+ * download.
+ */
 const newSizesIn = async (directory: string): Promise<number[]> => {
   const names = await namesBelow(directory).catch(() => [])
   const sizes = names.map(async (name) => {
@@ -207,7 +210,7 @@ const newSizesIn = async (directory: string): Promise<number[]> => {
   return (await Promise.all(sizes)).flat()
 }
 
-/** Verifies what was written and moves the layers into the blobs. */
+/** Verifies the files that the download has written, and moves the layers into the blobs. */
 const adopt = async (
   blobs: BlobsOfOrigin,
   { directory }: Work,

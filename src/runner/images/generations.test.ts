@@ -23,7 +23,7 @@ const publicNetwork = () => Promise.reject(new Error('nothing here is on the Int
 const hour = 3_600_000
 const none: ReadonlySet<string> = new Set()
 
-suite('generations of the default image', { skip: needsRoot }, () => {
+suite('generations (versions) of the default image', { skip: needsRoot }, () => {
   let directory: string
   let built: number
   let now: number
@@ -65,7 +65,7 @@ suite('generations of the default image', { skip: needsRoot }, () => {
   const namesInPool = async () => (await readdir(join(directory, 'pool/images'))).sort()
   const namesInCache = async () => (await readdir(join(directory, 'cache'))).filter((name) => !name.endsWith('.lock'))
 
-  test('after a renewal new disks use the new generation, old disks keep theirs; control sees one image', async () => {
+  test('after a renewal new disks use the new generation, old disks use theirs; control sees one image', async () => {
     const store = await opened()
     assert.equal(store.newest('default'), 'default')
     await renew(store)
@@ -77,7 +77,7 @@ suite('generations of the default image', { skip: needsRoot }, () => {
     assert.deepEqual([next.newest('default'), built], ['default.2', 2])
   })
 
-  test('a replaced generation is removed after an hour if no disk and no image uses it', async () => {
+  test('a replaced generation is removed one hour after its replacement, if no disk and no image uses it', async () => {
     const store = await opened()
     await store.bringBase({ image: 'mine', source: { kind: 'image', image: 'default' }, maxGiB: 1 })
     await store.complete('mine', { entrypoint: [], cmd: [], env: {}, user: '', workdir: '/' })
@@ -119,7 +119,7 @@ suite('generations of the default image', { skip: needsRoot }, () => {
     assert.equal(await madeIn(store, store.newest('default')), '1')
   })
 
-  test('a second server on the host uses the image file that the first server has built', async () => {
+  test('a second server on one host uses the image file that the first server has built', async () => {
     const first = await opened()
     const second = await opened({ poolDir: join(directory, 'second') })
     await renew(first)

@@ -67,7 +67,10 @@ export class Generations {
     this.#current = undefined
   }
 
-  /** Returns the generation itself, or the newest if that one is not on this host: an archive may come from another runner. */
+  /**
+   * Returns `image` if that generation is on this host, otherwise the newest generation. A generation can be missing because an
+   * archive may come from another runner.
+   */
   resolve(image: string): string | undefined {
     return this.read(image) === undefined ? this.current() : image
   }
@@ -89,7 +92,8 @@ export class Generations {
       return now.getTime() - this.madeAt(next).getTime() >= replacedForMs
     })
     for (const image of unneeded) {
-      // Renamed first, so that it no longer counts as a generation. After a kill the next start removes the rest.
+      // The directory is renamed first, and then no longer counts as a generation. After a kill the next start removes the
+      // directory.
       const going = join(this.#images, `.old-${image}`)
       await rename(join(this.#images, image), going)
       await rm(going, { recursive: true, force: true, maxRetries: 10 })

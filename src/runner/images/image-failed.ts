@@ -29,8 +29,9 @@ export class ImageFailed extends Error {
 }
 
 /**
- * Thrown if a registry could not be reached. The error must not show whether a name exists in the operator's network. So every
- * such error has the same sentence, and the caller must not get it before `notBefore` (a `performance.now()` time).
+ * Thrown if a registry could not be reached. The error must not reveal whether a name exists in the operator's network: neither
+ * by its text nor by its time. Therefore all such errors have one sentence, and the caller gets none before `notBefore` (a
+ * `performance.now()` time).
  */
 export class Unreached extends ImageFailed {
   readonly notBefore: number

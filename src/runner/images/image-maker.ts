@@ -49,7 +49,7 @@ export type Accounts = { organizationId?: string | undefined; logins?: readonly 
 /** `maxBytes`: limit of the unpacked files. `say` is called with each step, and with each line that the caller may read. */
 export type Making = { maxBytes: number; signal: AbortSignal; say: (said: Said) => void; accounts?: Accounts }
 
-/** Origin of the operator's files: a caller who may name any of these files may name all of them. */
+/** The common origin of all image files of the operator. A caller who may use one of these files may use all of them. */
 const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 
@@ -173,8 +173,8 @@ export class ImageMaker {
   }
 
   /**
-   * Finds the image that a name stands for now, at the first mirror that has it. The layers come from that mirror, too. No mirror is
-   * asked for an organization that has an account of its own.
+   * Resolves a name to an image: at the first mirror that has the image, otherwise at the registry. The layers come from there,
+   * too. If the organization has an account at the registry, no mirror is used.
    */
   async resolve(reference: Reference, making: Making, scratch: string): Promise<Resolved> {
     const fetching = this.#fetching(scratch, making)

@@ -57,5 +57,5 @@ export class ImagePool {
   }
 }
 
-/** For tests, which remove what they made. No sandbox may be left. */
+/** For tests, which remove the instance that they have made: unmounts the file system. No sandbox may be left. */
 export const unmountImagePool = (poolDir: string): Promise<void> => unmountPoolImage(join(poolDir, 'image-pool'))

@@ -17,7 +17,10 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
   const asked = (digest: string) => room.registry.asked.filter((path) => path.endsWith(digest)).length
   const isHere = (digest: string) => below('image-downloads').filter((name) => name.endsWith(digest.slice(7))).length
 
-  /** Makes the registry break off the last layer (at most `most` times), after the other layers were requested. */
+  /**
+   * Makes the registry interrupt the download of the last layer, at most `most` times. The first two layers have been requested
+   * by then.
+   */
   const lastIsCut = (most = Number.POSITIVE_INFINITY) => {
     let cuts = 0
     room.registry.onRequest = async (path, answer) => {
@@ -37,7 +40,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'c').length, 300_000)
   })
 
-  test('the next attempt uses the complete layers, for images of the same repository only', async () => {
+  test('after a failed download the next attempt uses its complete layers, for one repository only', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     const library = open()
@@ -80,14 +83,14 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'a').length, 300_000)
   })
 
-  test('saved layers share the limit of all kept layers', async () => {
+  test('layers saved from a failed download count against `keptLayersBytes`, the limit of all kept layers', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     await assert.rejects(bring(open({ keptLayersBytes: 400_000 }), 'one', from(reference)))
     assert.equal(below('image-downloads').length, 1)
   })
 
-  test('a saved layer that a power cut has shortened is downloaded again', async () => {
+  test('a layer saved from a failed download is downloaded again if a power cut has shortened its file', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     await assert.rejects(bring(open(), 'one', from(reference)), { name: 'ImageFailed' })
@@ -100,7 +103,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'a').length, 300_000)
   })
 
-  test('the limit of saved layers also holds while another download never ends', async () => {
+  test('the limit of layers saved from failed downloads also holds while another download never ends', async () => {
     const [endless, reference] = [
       room.registry.put('endless:1', makeImage({ layers: [layer(file('d'))] })),
       room.registry.put('x:1', image),

@@ -30,16 +30,20 @@ export class Interrupted {
         const { origin, layers } = JSON.parse(await readFile(join(scratch, noteName), 'utf8')) as Download
         const saved = this.#layers.of(origin)
         for (const digest of layers) {
-          // This layer was being unpacked.
+          // The layer is complete if it was being unpacked when the runner was killed.
           await saved.linkFrom(blobs.of(origin), digest)
-          // The downloading program may outlive its runner for a moment, so a file that it can still write is copied.
+          // The downloading program may continue to write for a moment after its runner is killed. Therefore its files are
+          // copied, not moved.
           await saved.takeCopy(digest, downloadsTo(scratch))
         }
       } catch {}
     }
   }
 
-  /** Runs a download that may begin with layers saved earlier, and saves the complete ones if it fails. */
+  /**
+   * Runs a download. The download may use layers that an earlier failed download has saved. If the download fails, its complete
+   * layers are saved.
+   */
   async saving<T>(scratch: string, { origin, layers }: Download, to: BlobsOfOrigin, run: () => Promise<T>): Promise<T> {
     const saved = this.#layers.of(origin)
     // The note is written first, so that a kill during the download loses no layer.
@@ -50,7 +54,7 @@ export class Interrupted {
     } catch (error) {
       for (const digest of layers) {
         await saved.linkFrom(to, digest)
-        // Most layers are missing or incomplete.
+        // The error is ignored: most layers are missing or incomplete.
         await saved.take(digest, downloadsTo(scratch)).catch(() => {})
       }
       throw error
@@ -58,8 +62,8 @@ export class Interrupted {
   }
 
   /**
-   * Removes layers that were saved more than a day ago, and the least recently used ones beyond the limit. Returns the bytes that
-   * stay.
+   * Removes layers that were saved more than a day ago. Then removes the least recently used layers until `mostBytes` is not
+   * exceeded. Returns the bytes of the layers that stay.
    */
   sweep(mostBytes: number, givenBack: GivenBack): Promise<number> {
     return this.#layers.sweep(

@@ -60,7 +60,7 @@ suite('kept files and layers of images', { skip: cannotRun }, () => {
     await bring('theirs', put('theirs:1', theirs))
     registry.onRequest = (path, answer) =>
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
-    // The attacker names the image alone first, and then together with a layer of their own.
+    // The image of the attacker first has only the secret layer, and then also a layer of the attacker.
     const same = put('others:same', theirs)
     const more = put('others:more', makeImage({ layers: [layer('secret'), layer('own')] }))
     await assert.rejects(bring('same', same), ImageFailed)
@@ -70,11 +70,11 @@ suite('kept files and layers of images', { skip: cannotRun }, () => {
     registry.onRequest = (_path, answer) => answer
     await bring('same', same)
     assert.equal(room.read('same', 'secret'), 'secret')
-    // Now its own repository has delivered the layer, so the files are the same.
+    // The attacker's repository has now delivered the secret layer, so both images share their files.
     assert.equal(room.rootfs('same'), room.rootfs('theirs'))
   })
 
-  test('a layer of one’s own that claims to hold another repository’s files gives nothing of them', async () => {
+  test('a layer with a forged diff id gives no access to the files of another repository’s layer', async () => {
     await using room = await openRoom()
     const { library, put, bring } = room
     const secret = layer('secret')
@@ -161,7 +161,8 @@ suite('kept files and layers of images', { skip: cannotRun }, () => {
     const { library, put, bring, below, pool } = room
     for (const name of ['one', 'two']) await bring(name, put(`x:${name}`, makeImage({ layers: [layer(name)] })))
     const tree = basename(dirname(room.rootfs('one')))
-    // These files are removed together with those of the first image, which takes longer than removing the second record.
+    // These files are removed in one sweep with those of the first image. The sweep therefore takes longer than removing the
+    // second record.
     const many = 'mkdir "$0" && cd "$0" && seq 30000 | xargs touch'
     execFileSync('sh', ['-c', many, pool('image-trees/.old-many')])
     const removing = library.remove('one')

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { Generations } from './generations.ts'
 
 /**
- * Looks at the image itself, because another server of this host may have built it. Undefined if nothing is missing or there is
- * no image.
+ * Examines the image itself, because another server of this host may have built the image. Undefined if nothing is missing or
+ * there is no image.
  */
 export const lackOfDefault = (runnerDirectory: string): string | undefined => {
   const generations = new Generations(join(runnerDirectory, 'images'))

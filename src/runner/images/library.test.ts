@@ -96,7 +96,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.ok(!room.registry.asked.some((path) => other.layers.some((digest) => path.endsWith(digest))))
   })
 
-  test('an image requested twice is downloaded once, and its files are shared', async () => {
+  test('an image requested three times at once is downloaded once, and its files are shared', async () => {
     const image = makeImage({ layers: [layer(file('a'), file('big', noise(300_000)))] })
     const reference = room.registry.put('x:1', image)
     const library = open()
@@ -151,7 +151,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
   })
 
-  test('downloaded layers are removed when the disk is nearly full, before it is too full for images', async () => {
+  test('downloaded layers are removed before the disk is too full to bring another image', async () => {
     const reference = room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))
     await bring(open(), 'one', from(reference))
     assert.equal(below('image-layers').length, 1)
@@ -193,7 +193,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const { layers } = library.stored()
     await bring(library, 'two', from(reference))
     assert.deepEqual(library.stored(), { images: sizeBytes, layers })
-    // A new runner knows these sizes from its start.
+    // A new runner has these sizes as soon as it is open.
     const next = open()
     await next.open()
     assert.deepEqual(next.stored(), { images: sizeBytes, layers })
@@ -274,7 +274,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual([next.list(), next.rootfsOf('left')], [['one', 'two'], undefined])
   })
 
-  test('user ids above 65535 are recorded with an image’s files, and images built on it have them too', async () => {
+  test('user ids above 65535 are recorded with an image’s files and inherited by images built on that image', async () => {
     const image = makeImage({
       layers: [
         layer(
@@ -309,7 +309,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     const known = await bring(library, 'one', from(room.registry.put('x:1', image)))
     assert.equal(known.digest, image.digest)
     assert.deepEqual([read(library, 'one', 'a'), read(library, 'one', 'b')], ['a', 'b'])
-    // The repository of these layers also has them as gzip, with equal files.
+    // This second image has equal files, but its layers are compressed with gzip.
     await bring(library, 'two', from(room.registry.put('x:2', makeImage({ layers }))))
     assert.equal(rootfs(library, 'one'), rootfs(library, 'two'))
     const lying = makeImage({
@@ -323,7 +323,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await assert.rejects(bring(library, 'four', from(room.registry.put('x:4', bomb)), small), { failure: 'too-large' })
   })
 
-  test('a caller who leaves does not stop the work of others; when all have left the work ends', async () => {
+  test('a caller who cancels does not stop a shared download; when all callers cancel, the download ends', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
     const asked = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
@@ -402,13 +402,13 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     leavesNothing()
   })
 
-  test('opening waits for files that a killed runner’s program still holds', async () => {
+  test('opening the library waits until a killed runner’s program releases its files', async () => {
     using _ = makeBusy(join(room.directory, 'pool/image-work/of-a-killed-one'))
     await open().open()
     assert.deepEqual(below('image-work'), [])
   })
 
-  test('a full disk leaves nothing half made, and the next image finds room', async () => {
+  test('a download that fills the disk leaves no files, and the next image finds room', async () => {
     await mkdir(join(room.directory, 'pool'))
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', join(room.directory, 'pool')])
     try {

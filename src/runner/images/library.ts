@@ -49,16 +49,19 @@ export type Base = {
 }
 
 export type BringRequest = {
-  /** A name that is never reused, so an image with this name is the right one, wherever it came from. */
+  /**
+   * A name that is never used for another image. A present image with this name is therefore the requested one, whatever its
+   * source.
+   */
   image: string
   source: LibrarySource
   maxGiB: number
   /**
-   * User ids, above those that every sandbox has, that the image needs besides the owners of its files. Left out if they do not
-   * fit.
+   * User ids that the image needs besides the owners of its files, and that not every sandbox has. Ignored if they do not fit
+   * into the map.
    */
   largeIds?: readonly number[] | undefined
-  /** Organization of the image. All its images together may use only a part of the disk. */
+  /** The organization that the image belongs to. All images of one organization together may use only a share of the disk. */
   organizationId?: string | undefined
   /** Accounts of that organization at registries. */
   logins?: Accounts['logins']
@@ -83,14 +86,14 @@ type LibraryParts = {
   givenBack?: GivenBack | undefined
   /** Images share layers on a btrfs file system of their own (`image-pool.ts`). */
   sharesLayers?: boolean | undefined
-  /** Size of that file system. Default: four fifths of what the host has free. */
+  /** Size of the shared btrfs file system. Default: four fifths of the host's free space. */
   sharedBytes?: number | undefined
 }
 
 /** Kept layers are removed once the host has less free space than this many times `keepFreeBytes`. */
 const spareForLayers = 4
 const GiB = 1024 ** 3
-/** Interrupted downloads are kept for a day, so they are looked at this often. */
+/** Interval of sweeps, which remove layers of interrupted downloads after a day. */
 const sweepEveryMs = 3600_000
 
 const withIds = (own: readonly number[], wanted: readonly number[]): Pick<StoredImage, 'largeIds'> => {
@@ -99,7 +102,10 @@ const withIds = (own: readonly number[], wanted: readonly number[]): Pick<Stored
   return largeIds.length === 0 ? {} : { largeIds }
 }
 
-/** Callers with different accounts never share a download: what one may read, the other may not. */
+/**
+ * Callers with different accounts never share a download, because a registry may show an image to one account and not to the
+ * other.
+ */
 const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
   logins.length === 0
     ? ''
@@ -139,11 +145,11 @@ export class Library {
   readonly #lanes: FairQueue
   readonly #recording = new FairQueue({ atOnce: 1 })
   #waiting = 0
-  /** A removal of unused files that is under way. New images wait for it. */
+  /** The sweep that is running now. New images wait until it ends. */
   #sweeping: Promise<void> | undefined
   #mustSweep = false
   readonly #givenBack: GivenBack
-  /** Sizes as the last sweep has found them. */
+  /** Bytes of images and of layers, as measured by the last sweep. */
   #stored = { images: 0, layers: 0 }
   #sweptAt = 0
   #opened: Promise<void> | undefined
@@ -178,7 +184,7 @@ export class Library {
   async #open() {
     await this.#blobs.open()
     await this.#interrupted.open(this.#scratch, this.#blobs)
-    // Programs of a killed runner die with it, but may still write a file meanwhile, so the removal is retried.
+    // Programs of a killed runner end soon after it, but may write a file until then. Therefore the removal is retried.
     await removeTree(this.#scratch, { tries: 10 })
     await mkdir(this.#scratch, { recursive: true, mode: 0o700 })
     await this.#plainTrees.open()
@@ -316,7 +322,7 @@ export class Library {
                 this.#makeAndHold(source, { maxBytes, say, signal: cancelled, accounts: { organizationId, logins } }),
               ),
             ),
-          // Records are written one after the other, so that each check of a share sees the earlier images.
+          // Records are written one after the other, so that each check of an organization's share includes the earlier images.
           use: (made) => this.#recording.run(() => record(made)),
           release: (made) => this.#release(made),
         },
@@ -395,7 +401,8 @@ export class Library {
           held.push(() => this.#blobs.release(name))
         },
       })
-      // An extra hold on the tree for the callers. It is released when all of them have written their record.
+      // An additional hold on the tree, for the callers of the shared work. `release` ends it when all callers have written their
+      // records.
       this.#trees.hold(made.tree)
       for (const name of keptNamesOf(made)) this.#blobs.hold(name)
       return made
@@ -449,8 +456,8 @@ export class Library {
   }
 
   /**
-   * Removes what no image uses. A call during a sweep starts another sweep, because its own removal may have come too late for
-   * the first.
+   * Removes layers and trees that no image uses. A call during a running sweep starts another sweep afterwards, because the
+   * running sweep may have missed what this call has to remove.
    */
   #sweep(): Promise<void> {
     this.#mustSweep = true
@@ -465,7 +472,7 @@ export class Library {
         this.#parts.log.error({ err }, 'unused images could not be removed'),
       )
     }
-    // No await lies between the last check and this line, so a later caller starts a new sweep.
+    // There is no `await` between the last check of `#mustSweep` and this line, so a later call starts a new sweep.
     this.#sweeping = undefined
   }
 

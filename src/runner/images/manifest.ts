@@ -83,14 +83,14 @@ const layerKinds = [
   'application/vnd.docker.image.rootfs.diff.tar.zstd',
 ]
 
-/** Throws for other kinds of layers: encrypted ones, or those of Windows. */
+/** Throws if the layer's kind is not in `layerKinds`, for example an encrypted or a Windows layer. */
 const checkKind = (mediaType: unknown) => {
   if (layerKinds.includes(String(mediaType))) return
   const sentence = `A layer of the image is of a kind that is not supported (${String(mediaType).slice(0, 100)}).`
   throw new ImageFailed('unsupported', sentence)
 }
 
-/** Kinds of image configurations. An early Docker wrote the last kind. */
+/** Kinds of image configurations. Only an early version of Docker wrote `application/octet-stream`. */
 const configKinds = [
   'application/vnd.oci.image.config.v1+json',
   'application/vnd.docker.container.image.v1+json',
@@ -125,7 +125,7 @@ export const parseManifest = (text: string): { manifest: Manifest } | { index: I
   const layers = listOf(fields['layers'], 'its list of layers')
   for (const layer of layers) {
     checkKind(isFields(layer) ? layer['mediaType'] : undefined)
-    // A layer with `urls` would be fetched from any address that the image's author has chosen.
+    // A layer with `urls` is refused. The image's author chooses these addresses, and the layer would be fetched from them.
     if (isFields(layer) && layer['urls'] !== undefined)
       throw new ImageFailed('unsupported', 'The image has a layer that lies elsewhere than in its registry.')
   }
@@ -152,7 +152,9 @@ const wrongArchitecture = (offered: readonly Platform[]) =>
     `The image is for ${offered.slice(0, 10).map(nameOf).join(', ') || 'no platform'}; this runner is linux/${ownArchitecture}.`,
   )
 
-/** Finds the entry for this platform. An entry without a platform may match; its configuration decides. */
+/**
+ * Finds the index entry for this machine's platform. An entry without a platform may match; the image's configuration decides.
+ */
 export const ourEntryOf = (index: readonly IndexEntry[]): Descriptor => {
   const images = index.filter(({ isArtifact }) => !isArtifact)
   const ours =
@@ -198,7 +200,7 @@ export const parseConfig = (text: string): Described => {
   return described
 }
 
-/** Throws if the configuration is too large for a program's arguments and environment, which are what sandboxes get of it. */
+/** Throws if the configuration does not fit into the arguments and environment that a program can get. */
 export const checkConfig = (config: ContainerConfig): void => {
   const { entrypoint, cmd, env, user, workdir, shell = [], onbuild = [] } = config
   const { words, wordCharacters, nameCharacters, pathCharacters, characters } = imageConfigBounds

@@ -8,7 +8,7 @@ import { makeImage } from './testing/oci-image.ts'
 import { TestRegistry } from './testing/registry.ts'
 
 suite('names of mirrors', () => {
-  test('an image’s name in a mirror is that in its registry, perhaps below a path', () => {
+  test('an image has its own name in a mirror, perhaps below a path', () => {
     const mirrors = readMirrors(['docker.io=cache:5000/hub', 'docker.io=second', 'ghcr.io=third']) ?? []
     const named = (name: string) => mirrored(parseReference(name), mirrors).map(formatReference)
     assert.deepEqual(named('alpine:3'), ['cache:5000/hub/library/alpine:3', 'second/library/alpine:3'])
@@ -43,7 +43,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     assert.match(first ?? '', new RegExp(`^asking the mirror ${mirror.host}$`))
   })
 
-  test('the registry is asked when its mirror does not have the image, and when the mirror fails', async () => {
+  test('the registry is used if its mirror does not have the image, and if the mirror fails', async () => {
     await using mirror = await TestRegistry.start()
     const reference = room.registry.put('x/y:1', image)
     assert.ok((await bring(mirror, reference)).includes(`it does not have the image; asking ${room.registry.host}`))
@@ -52,7 +52,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     assert.ok((await bring(mirror, reference)).includes(`it cannot be used; asking ${room.registry.host}`))
   })
 
-  test('a mirror that answers a digest with another image is not used', async () => {
+  test('an image from a mirror is not used if its digest differs from the requested digest', async () => {
     await using mirror = await TestRegistry.start()
     room.registry.put('x/y:1', image)
     const other = makeImage({ layers: [layer(file('from', 'another'))] })

@@ -47,7 +47,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
     })
 
   for (const way of ['basic', 'token'] as const)
-    test(`an organization pulls with its account (${way}), and no other one has the image from that`, async () => {
+    test(`an organization pulls with its account (${way}); the image stays hidden from other organizations`, async () => {
       const reference = room.registry.put('team/app:1', image)
       await using guarded = await GuardedRegistry.guard(room.registry, way, { ours: password, theirs: password })
       const lines: string[] = []
@@ -58,7 +58,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       const secrets = [password, Buffer.from(`ours:${password}`).toString('base64')]
       const leaks: string[] = []
       room.registry.onRequest = (...request) => {
-        // While a pull runs.
+        // During a pull, no command line and no file contains a secret.
         const seen = [commandLines(), ...filesBelow(room.parts().poolDir)]
         for (const text of seen)
           for (const secret of secrets) if (text.includes(Buffer.from(secret).toString('latin1'))) leaks.push(text)
@@ -69,7 +69,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       assert.deepEqual(leaks, [])
       room.registry.onRequest = onRequest
 
-      // The files are here, and still only an account that the registry accepts gets them.
+      // The image is on this host now. A pull still needs an account that the registry accepts.
       await refused(bring(library, 'none', from(reference)), /wants credentials/)
       await refused(bring(library, 'none', from(reference), { organizationId: 'theirs' }), /wants credentials/)
       const wrong = { ...accountOf('theirs', { password: 'wrong' }), onLine }
@@ -78,14 +78,15 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       const digest = await library.resolve(reference, 1, AbortSignal.timeout(60_000), accountOf('ours'))
       assert.equal(digest, image.digest)
 
-      // Another organization’s account has the layers sent again: what it is shown may differ.
+      // For another organization's account the layers are downloaded again, because a registry may show different layers to
+      // different accounts.
       const blobs = () =>
         room.registry.asked.filter((path) => image.layers.some((layer) => path.endsWith(layer))).length
       const before = blobs()
       await bring(library, 'two', from(reference), { ...accountOf('theirs'), onLine })
       assert.equal(blobs(), before + 1)
 
-      // A new password is used at once; the old one is of no use.
+      // A changed password is in force at once, and the old password is refused.
       guarded.accounts.set('ours', 'rotated')
       await refused(bring(library, 'none', from(reference), accountOf('ours')), /does not show it/)
       await bring(library, 'three', from(reference), accountOf('ours', { password: 'rotated' }))
@@ -93,7 +94,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       for (const secret of [...secrets, 'rotated']) assert.ok(!kept.includes(secret))
     })
 
-  test('two organizations that ask at the same time do not share one download', async () => {
+  test('two organizations that pull an image at the same time do not share one download', async () => {
     const reference = room.registry.put('team/app:1', image)
     await using _guarded = await GuardedRegistry.guard(room.registry, 'basic', { ours: password })
     const library = room.open()
@@ -114,13 +115,13 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
     assert.deepEqual(room.below('images'), [])
   })
 
-  test('the account is not sent to another registry', async () => {
+  test('an account is not sent to a registry for which it was not made', async () => {
     const reference = room.registry.put('team/app:1', image)
     await using guarded = await GuardedRegistry.guard(room.registry, 'basic', { ours: password })
     const library = room.open()
     for (const host of ['127.0.0.1', 'docker.io', '127.0.0.1:1'])
       await refused(bring(library, 'one', from(reference), accountOf('ours', { host })), /wants credentials/)
-    // Without an account skopeo sends an empty one.
+    // Without an account, skopeo sends an empty user name and password.
     assert.deepEqual([...new Set(guarded.received)], [`Basic ${Buffer.from(':').toString('base64')}`])
   })
 })

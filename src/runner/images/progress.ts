@@ -1,7 +1,10 @@
 // Computes the progress of a build from the output of mmdebstrap and the package tools on standard error.
 import type { Progress } from '#src/wire/runner-link.ts'
 
-/** `steps`: the number of counted lines that each package prints in this phase. */
+/**
+ * A phase of the build. `says`: text that begins the phase. `from` and `to`: its part of the progress in percent. `steps`:
+ * counted lines that each package prints in this phase.
+ */
 type Phase = { says: string; step: string; from: number; to: number; steps: number }
 
 const phases: readonly Phase[] = [

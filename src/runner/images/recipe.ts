@@ -1,10 +1,13 @@
-// The recipe of the default image. It contains everything that decides the content, and its hash names the result. So the same
-// recipe is built once per machine, and a changed recipe never reuses an old image.
+// The recipe of the default image contains everything that decides the image's content. The recipe's hash is the image's name.
+// Therefore each recipe is built once per machine, and a changed recipe never reuses an old image.
 import { createHash } from 'node:crypto'
 import { type AptSources, sourcesOfThisHost } from './apt-sources.ts'
 import { headersFor, type NodePackage, nodePackages, nodeSteps } from './node-packages.ts'
 
-/** Ids in the image are stored with this offset, once, because every sandbox maps its root to this id. */
+/**
+ * Offset of the user ids in the image's files. It is added once when the image is made, because every sandbox maps its root to
+ * this id.
+ */
 export const ownerShift = 165_536
 
 export type ImageDescription = {
@@ -86,7 +89,7 @@ const addUser = [
   `chroot "$1" install -d -o ${user} -g ${user} ${home}/.local ${home}/.local/bin`,
 ]
 
-/** Lets pip install outside of a virtual environment, which Debian forbids: the sandbox itself is the environment. */
+/** Lets pip install outside of a virtual environment, which Debian forbids. In a sandbox no virtual environment is needed. */
 const configurePip = 'printf "[global]\\nbreak-system-packages = true\\n" > "$1/etc/pip.conf"'
 
 /** Removes files that describe the machine that builds. */
@@ -142,7 +145,10 @@ const compileLater = [
   'ln -s /bin/true "$1/usr/bin/py3compile"',
 ].join(' && ')
 
-/** The image itself is as if packages had compiled: those that a sandbox installs do, and have their tests. */
+/**
+ * Compiles the Python packages of the image. Then removes the two measures of `compileLater`, so packages that a sandbox installs
+ * are compiled as usual and keep their tests.
+ */
 const compilePython = [
   'rm "$1/usr/bin/py3compile" && chroot "$1" dpkg-divert --local --quiet --rename --remove /usr/bin/py3compile',
   `sed -i '\\|^path-exclude=${pythonTests.replaceAll('*', '[*]')}|d' "$1/etc/dpkg/dpkg.cfg.d/99mmdebstrap"`,

@@ -94,7 +94,7 @@ suite('image requests that are refused', { skip: cannotRun }, () => {
 
   test('a layer whose contents do not match the configuration is refused', async () => {
     const layers = [layer(file('a')), layer(file('b'))]
-    // Each unpacked layer must match the diff id at its own position, not any of them.
+    // Each unpacked layer must match the diff id at its own position. Here the diff ids are in reverse order.
     const image = makeImage({ layers, diffIds: layers.map(digestOf).reverse() })
     await fails('corrupted', /could not be unpacked/, bring(open(), 'one', from(room.registry.put('x:1', image))))
   })

@@ -12,7 +12,7 @@ export type RenewalState = {
     /** The request that this renewal carries out. Absent: it was due without a request. */
     request?: string
     state: 'running' | 'done' | 'failed'
-    /** When the renewal began, or ended. */
+    /** When this state began: the start of a running renewal, otherwise its end. */
     since: string
     step?: string
     percent?: number

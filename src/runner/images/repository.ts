@@ -35,8 +35,8 @@ const environment = [
   ...['GIT_ALLOW_PROTOCOL=http:https', 'GIT_LFS_SKIP_SMUDGE=1'],
 ]
 
-// "$1" is the address, "$2" the ref, "$3" the directory, "$4" the names that tar leaves out, "$5" the number of files that is too
-// many. git lists the directories, because a path of the file system may lead through a link.
+// Arguments: "$1" is the address, "$2" the ref, "$3" the directory, "$4" the names that tar leaves out. "$5" is the lowest number
+// of files that is too many. git lists the directories, because a path of the file system may lead through a link.
 const script = `set -e
 umask 022
 mkdir /work/tree; cd /work/tree
@@ -53,12 +53,12 @@ git checkout --quiet --detach FETCH_HEAD
 cd "./$3"
 tar --create --sort=name --format=pax --owner=0 --group=0 --numeric-owner --exclude="$4" --file=/work/file . || exit ${exitTar}`
 
-/** Most files and directories of a repository: the limit of COPY. */
+/** Most files and directories of a repository. COPY has an equal limit. */
 const mostEntries = 200_000
-/** The job may write this many times the size limit of the image: git objects, files and the tar file. */
+/** The job may write this many times the size limit of the image, because it writes git objects, files and the tar file. */
 const shareOfJob = 4
 
-/** Most objects that a server may send: each file and directory is one. git needs memory for each of them. */
+/** Most objects that a server may send. Each file and each directory is an object, and git needs memory for each object. */
 const mostObjects = 2 * mostEntries
 
 const tooMany = (what: string, most: number, cause?: unknown) =>
@@ -93,7 +93,7 @@ export const fetchRepository = async (
 ): Promise<RepositoryFile> => {
   const { settings, limits, scratch, mostBytes, signal } = fetching
   const url = new URL(address)
-  // Requests the address first, so that an unreachable server or an error status is reported in the usual sentences.
+  // Requests the address before git does. Therefore an unreachable server or an error status is reported as for other downloads.
   const asked = join(scratch, 'asked')
   await mkdir(asked)
   const refs = `${address.replace(/\/$/, '')}/info/refs?service=git-upload-pack`

@@ -4,7 +4,8 @@ import { LaunchFailed, runSteps, type Step, step } from '../launch.ts'
 import { groupLargeIds, type IdRange, mapToOwn, ownIds, sharedIds } from '../oci/ids.ts'
 
 /**
- * Steps that mount directories so that their files belong to these ids. Where all sandboxes share one range, nothing is mapped.
+ * Steps that mount directories so that their files belong to `ids`. With `sharedIds` (one range for all sandboxes) owners stay as
+ * they are.
  */
 export const stepsToShow = (
   ids: readonly IdRange[],
@@ -14,10 +15,10 @@ export const stepsToShow = (
   return [step.ids(mapToOwn(ids)), ...mounts.map(([from, to]) => step.bindMapped(from, to))]
 }
 
-/** The highest ids that a sandbox may have, and more of them than it usually has. */
+/** Ids for the trial: the highest range of ids that a sandbox may have, with more ranges than most sandboxes have. */
 const highestIds = ownIds('10.255.255.255', groupLargeIds([1_000_000, 4_000_000_000]))
 
-/** Whether owners can be mapped in a directory that is mounted without an overlay. */
+/** Tries whether owners can be mapped in a directory that is mounted without an overlay. Returns false if the kernel refuses. */
 export const canShowOwners = async (launcher: string, directory: string, mountPoint: string): Promise<boolean> => {
   try {
     await runSteps(launcher, [step.privateMounts(), ...stepsToShow(highestIds, [[directory, mountPoint]])])
@@ -31,14 +32,14 @@ export const canShowOwners = async (launcher: string, directory: string, mountPo
 type Trial = {
   launcher: string
   log: Logger
-  /** Directories to try, one for each file system whose files must be mapped. */
+  /** Directories in which the mapping of owners is tried out: one on each file system that will need the mapping. */
   directories: readonly string[]
   mountPoints: { image: string; own: string }
 }
 
 /**
- * Whether owners of files in these directories can be mapped below an overlay. Needs Linux 5.19 and a file system that supports
- * it.
+ * Tries whether owners of files in `directories` can be mapped below an overlay. The mapping needs Linux 5.19 and a file system
+ * that supports mapped mounts.
  */
 export const canMapOwners = async ({ launcher, log, directories, mountPoints }: Trial): Promise<boolean> => {
   const { image, own } = mountPoints

@@ -261,7 +261,7 @@ suite('jobs', () => {
     assert.deepEqual(await jobs.list(), [])
   })
 
-  test('pour passes on the whole output, and stops at its present end unless it follows', async () => {
+  test('`pour` passes on all output so far and then stops; with `follow` it continues until the job ends', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const poured = async (follow: boolean): Promise<string> => {

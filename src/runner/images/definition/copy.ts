@@ -36,7 +36,10 @@ export type CopyStep = {
 }
 
 type Reader = {
-  /** Expands the variables of the line in a text, and returns its words, or the whole text as one word. */
+  /**
+   * Expands the variables in a text with their values at this line. Returns the words of the text, or with `splits: false` the
+   * whole text as one word.
+   */
   wordsIn: (text: string, splits?: boolean) => string[]
   /** Returns the text of a here-document with its variables expanded. */
   linesIn: (text: string) => string
@@ -77,7 +80,7 @@ const flagInto = (copy: CopyStep['copy'], at: Required<At>, flag: string, { orig
   else if (key === 'checksum' && name === 'ADD') copy.checksum = value ?? ''
   else if (key === 'exclude' && value) copy.excludes.push(value)
   else if (key === 'parents' && name === 'COPY') copy.keepsParents = isSwitchedOn(value)
-  // `--link` is about layers, which builds here do not have. `repositoryIn` reads `--keep-git-dir`.
+  // `--link` has no effect: it is about layers, and builds here have no layers. `repositoryIn` reads `--keep-git-dir`.
   else if (key !== 'link' && !(key === 'keep-git-dir' && name === 'ADD'))
     refuse(at, `--${key.slice(0, 40)} is not supported`, flagInstead(name, key))
 }

@@ -124,7 +124,10 @@ type Run = (stage: Written, base: ContainerConfig, unset?: string) => { steps: B
 /** The last stage and all stages that it needs, in build order. Mistakes in them are reported before any download. */
 const orderOf = (stages: readonly Written[], run: Run): (Written & { takesFrom: Origin[] })[] => {
   const order: (Written & { takesFrom: Origin[] })[] = []
-  /** `unset`: placeholder for a variable that the base image of the registry may set. */
+  /**
+   * `unset`: placeholder value for variables that are not set. The base image may set such a variable, and its configuration is
+   * not known yet.
+   */
   const configs = new Map<number, { config: ContainerConfig; unset: string | undefined }>()
   const onTheWay: number[] = []
   const visit = (index: number): { config: ContainerConfig; unset: string | undefined } => {

@@ -43,7 +43,10 @@ class WordReader {
     this.#reading = reading
   }
 
-  /** Reads the remaining text, as words or as one word. Within braces, stops before one of the characters in `ends`. */
+  /**
+   * Reads the text from the current position on. With `splits`, white space separates words; otherwise all is one word. Stops
+   * before the first unquoted character in `ends`. Callers set `ends` to read the inside of `${…}`.
+   */
   words(splits: boolean, ends = ''): string[] {
     const { escapedBy } = this.#reading
     const words: string[] = []
@@ -158,7 +161,8 @@ class WordReader {
       case '+':
         return isThere ? word : ''
       case '?':
-        // A shell would ignore this error inside the unused word of an outer variable. That is rare, so it is an error here.
+        // A shell ignores this error in a word that is not used, for example in `${A:-${B:?text}}` if A is set. That is rare, so
+        // the build fails.
         if (!isThere) throw new WordError(`${name}: ${word || 'it is not set'}`, `write ARG ${name}=VALUE before`)
         return value as string
       case '#':
