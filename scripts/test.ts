@@ -230,7 +230,8 @@ const prepareSystem = async () => {
 const idleSeconds = () => cpus().reduce((sum, { times }) => sum + times.idle, 0) / 1000
 
 const files = findFiles()
-// A complete run starts with an empty cache, so that it does not keep removed code.
+// A complete run first empties Node's compile cache. Otherwise the cache would grow forever: it would keep the compiled
+// code of files that no longer exist.
 if (isWhole) rmSync(compiled, { recursive: true, force: true })
 enableCompileCache(compiled)
 const began = { at: performance.now(), idle: idleSeconds() }

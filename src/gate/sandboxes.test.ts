@@ -130,7 +130,7 @@ suite('the sandboxes of this host', () => {
     await assert.rejects(sides.find(sides.wanted({ leastGeneration: 2 })), { status: 503 })
   })
 
-  test('a runner’s last state is used while it is away; then the next runner’s state', async () => {
+  test('the gate uses a disconnected runner’s last states; after a restart, the new process’s states', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     sides.host.hold(assigned('other', 1), 'started')

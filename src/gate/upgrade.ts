@@ -17,7 +17,10 @@ type Handover = {
 
 const answerMs = 30_000
 
-/** Time in ms that the second side may take to end after the first side. In this time the first side's last bytes still pass. */
+/**
+ * When either side of the connection has ended, the other side must end within this time, in ms. Until then it still
+ * receives the last bytes of the ended side.
+ */
 const partMs = 2000
 
 const join = (one: Duplex, other: Duplex) => {

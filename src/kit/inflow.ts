@@ -43,7 +43,8 @@ export class Inflow extends Socket {
         callback: (size, from) => {
           const bytes = (from as Buffer).subarray(0, size)
           if (this.#take !== undefined) {
-            // If the consumer is slow, the bytes stay in the buffer. A larger buffer would not help then.
+            // If `take` returns false, the consumer is slow: reading stops, and the bytes stay in the buffer. The
+            // buffer does not grow, because more memory would not make the consumer faster.
             if (!this.#take(bytes)) return false
             memory.fit(size, mostBytes)
             return true

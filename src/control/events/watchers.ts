@@ -74,7 +74,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
         await inParallel(checksAtOnce, everybody, async (watcher) => void (await check(watcher)))
       }
     } catch (error) {
-      // Every watcher is checked again before its next event and at its next ping.
+      // A failed check disconnects no socket. Each socket's credential is checked again before its next event and ping.
       log.warn({ err: error }, 'not every event socket could be checked')
     } finally {
       isChecking = false

@@ -66,7 +66,7 @@ suite('GET /regions/{id}', () => {
     assert.equal((await app.as('viewer').get('/regions/local')).status, 200)
   })
 
-  test('404 for another organization’s region, a dedicated region of others, and an unknown one', async () => {
+  test('404 for another organization’s region, a dedicated region without quota of the caller, an unknown id', async () => {
     await using app = await startControl()
     await addRegions(app)
     for (const id of ['theirs_1', 'gold', 'no-such']) {

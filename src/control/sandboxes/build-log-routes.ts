@@ -1,5 +1,5 @@
-// The build logs of snapshots and sandboxes that were made from a definition. Clients ask for the URL first, and add
-// `follow` to it.
+// The build logs of snapshots and sandboxes that were made from a definition. Clients first request the log's URL from
+// control, and then add the parameter `follow` to that URL.
 import type { FastifyReply } from 'fastify'
 import Type, { type Static, type TObject } from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
@@ -17,10 +17,13 @@ import { findSandboxById, getSandbox } from './service.ts'
 const BuildLogsUrl = Type.Object({ url: Type.String() })
 const FollowQuery = Type.Object({ follow: Type.Boolean({ default: false }) })
 
-/** A snapshot or sandbox with a build log, as far as the caller may see it. */
+/** A snapshot or sandbox that has a build log and that the caller may see. */
 type Built = { path: string; organizationId: string; image: string; isBeingMade: () => Promise<boolean> }
 
-/** A kind of thing that has build logs. `made` and `until` are words for the summaries. */
+/**
+ * A kind of thing that has build logs: snapshots or sandboxes. `made` and `until` are phrases for the summaries of the
+ * endpoints.
+ */
 type Logged<P extends TObject> = {
   path: string
   params: P

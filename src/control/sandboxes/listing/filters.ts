@@ -1,4 +1,5 @@
 // The filters of listings, as SQL conditions that indexes can answer. Numbers and times outside the database's range are
+
 // moved into the range, or refused if they mean nothing.
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -52,7 +53,7 @@ const times = (sql: Sql, column: string, after: string | undefined, before: stri
 const oneOf = (sql: Sql, column: string, values: string[] | null): Piece =>
   sql`and (${values}::text[] is null or ${sql(column)} = any(${values}::text[]))`
 
-/** The condition for the sandboxes that a listing can contain. */
+/** The condition that selects which kinds of sandboxes a listing contains, for example no destroyed ones. */
 type Among = (sql: Sql) => Piece
 
 /** Condition for the sandboxes that the sort indexes contain. */
@@ -72,11 +73,14 @@ const presentAndEvicted =
 type Where = {
   organizationId: string
   among: Among
-  /** Makes the LIKE pattern: one listing matches prefixes, the other matches any part. */
+  /** Makes the LIKE pattern. The cursor listing matches prefixes; the paginated listing matches any part of a text. */
   match: (text: string) => string
 }
 
-/** The conditions of both listings. A single state is a condition of its own, because an index is ordered by state. */
+/**
+ * The conditions that both listings have. A filter for exactly one state becomes a condition with `=`, because an
+ * index on the state can then be read in order.
+ */
 const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where): Piece => {
   const id = like(query.id, match)
   const name = like(query.name, match)
@@ -94,7 +98,10 @@ const shared = (sql: Sql, query: Shared, { organizationId, among, match }: Where
     ${lastEvent(sql, at(query.lastEventAfter), at(query.lastEventBefore))}`
 }
 
-/** Filters by the later of last state change and last activity, so that a search for idle sandboxes finds none in use. */
+/**
+ * Filters by the later of two times: the last change of state and the last activity. A search for idle sandboxes
+ * therefore finds no sandbox that is in use.
+ */
 const lastEvent = (sql: Sql, after: Date | null, before: Date | null): Piece => sql`
   and (${after}::timestamptz is null or state_changed_at >= ${after} or last_activity_at >= ${after})
   and (${before}::timestamptz is null or (state_changed_at <= ${before} and last_activity_at <= ${before}))`
@@ -116,12 +123,12 @@ const between = (column: string, from: number | Date | null, to: number | Date |
   sql`
   ${from === null ? sql`` : sql`and ${sql(column)} >= ${from}`} ${to === null ? sql`` : sql`and ${sql(column)} <= ${to}`}`
 
-/** Most states for which one listing per state is faster than one listing over all states. */
+/** Most states in a filter for which one query per state is faster than one query over all states. */
 const fewStates = 4
 
 /**
- * The ranges of the sort's index that can match the filters, without overlap. Absent filters are left out. So even a
- * plan for unknown values reads only these ranges.
+ * The ranges of the sort's index that can match the filters, without overlap. Filters that the caller left out make no
+ * range. PostgreSQL therefore reads only these ranges, even with a plan for unknown values.
  */
 export const stretchesOf = (query: ListQuery): ((sql: Sql) => Piece)[] => {
   const size = (column: string, least: number | undefined, most: number | undefined) =>

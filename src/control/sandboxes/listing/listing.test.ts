@@ -114,7 +114,7 @@ const fill = async (app: TestControl) => {
   await insert(app, { id: 't1', name: 'theirs', organization_id: organizations.theirs })
 }
 
-/** Inserts sandboxes that were evicted so many hours ago, and are gone from their runner. */
+/** Inserts evicted sandboxes, of which the runner has nothing any more. `hours`: how many hours ago they were evicted. */
 const insertEvicted = (app: TestControl, hours: number, fields: Fields) =>
   insert(app, {
     ...fields,
@@ -158,7 +158,7 @@ suite('GET /sandbox', () => {
     [{ isRecoverable: 'false' }, ['a1', 'a2', 'b1']],
     [{ createdAtAfter: '2026-01-03T00:00:00Z' }, ['a2']],
     [{ createdAtBefore: '2026-01-02T00:00:00+00:00' }, ['a1', 'b1', 'b2']],
-    // A time in the form that other clients write.
+    // A time in another valid ISO format: with microseconds and a time zone without a colon.
     [{ createdAtBefore: '2026-01-02T02:00:00.000000+0200' }, ['a1', 'b1', 'b2']],
     [{ lastEventAfter: '2026-01-09T00:00:00Z' }, ['b1']],
     [{ lastEventBefore: '2026-01-08T00:00:00Z' }, ['a1', 'a2', 'b2']],

@@ -177,13 +177,19 @@ const costOf = async (sql: Sql, question: Piece): Promise<number> => {
   return Number(/cost=[\d.]+\.\.([\d.]+)/.exec(plan['QUERY PLAN'])?.[1])
 }
 
-/** PostgreSQL's estimated cost of reading one sandbox from a sort index. */
+/** PostgreSQL's estimated cost of reading one sandbox through an index of the sort order. */
 const costOfLook = 0.07
 
-/** Most rows that are read without first asking for the cost of other plans, because asking takes as long. */
+/**
+ * Most rows that are read without an estimate of the cost of other plans. Reading more rows would take longer than the
+ * estimate.
+ */
 const hopefulLook = 6000
 
-/** Most rows that are read speculatively. If the matches are not among them, half the cost of reading all is wasted. */
+/**
+ * Most rows that are read in the hope that they contain a full page of matches. If they do not, reading them was
+ * wasted.
+ */
 const longestLook = 40_000
 
 /**
@@ -196,7 +202,8 @@ const pick = async (database: Database, question: Question): Promise<ListedRow[]
   const first = await look(database.sql, question, firstLook)
   if (first.isEnough) return first.rows
   return await asking(database, { tablePage }, async (sql) => {
-    // Rows to read if the matches go on at the same rate. Twice as many are read, because later matches may be rarer.
+    // The estimated number of rows to read for a full page, if matches stay as frequent as in the first rows. Twice as
+    // many are read, because later matches may be rarer.
     const expected = firstLook * (question.limit / first.rows.length)
     const lookFurther = () => look(sql, question, Math.ceil(2 * expected))
     const hopeful = expected <= hopefulLook ? await lookFurther() : undefined

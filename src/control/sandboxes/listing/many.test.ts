@@ -85,7 +85,7 @@ const questions: [question: string, is: (row: SandboxRow) => boolean][] = [
   ['sandboxClasses=linux-vm&isPublic=false', () => false],
 ]
 
-suite('GET /sandbox among thousands', () => {
+suite('GET /sandbox with thousands of sandboxes', () => {
   test('200 returns the sandboxes and order of plain filtering and sorting, for every filter and sort', async () => {
     await using app = await startControl()
     await populate(app.database, [{ organizationId: organizations.ours, count: 6000 }], now)
@@ -113,7 +113,7 @@ suite('GET /sandbox among thousands', () => {
     }
   })
 
-  test('200 lists each sandbox with an unchanged sort key once, while others appear, change and go', async () => {
+  test('200 lists a sandbox with a fixed sort key once, while other sandboxes are made, changed or deleted', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await insertMany(sql, { organizationId: organizations.ours, count: 3000 }, now)
@@ -124,8 +124,8 @@ suite('GET /sandbox among thousands', () => {
       const stays = await sql<{ id: string }[]>`
         select id from sandboxes where state <> 'destroyed' and warm_pool_id is null and hashtext(id) % 3 = 0`
       const found = await walk(app, `sort=${sort}`, async (page) => {
-        // Changes the sort keys of the other sandboxes: some move to the front, some to the back, some are deleted, and
-        // new ones appear everywhere.
+        // Changes the sandboxes whose sort key may change: some move to the front, some to the back, some are deleted,
+        // and new ones appear everywhere.
         await sql`
           update sandboxes set ${column} = ${now}::timestamptz - (page.n - 50) * interval '1 day', version = version + 1
           from (select ${page * 7}::int as n) page
@@ -133,7 +133,7 @@ suite('GET /sandbox among thousands', () => {
         await sql`
           update sandboxes set state = 'destroyed', desired_state = 'destroyed'
           where hashtext(id) % 3 <> 0 and abs(hashtext(id)) % 53 = ${page}`
-        // Changes everything but the sort key of the sandboxes that must be listed.
+        // The sandboxes that must be listed are changed too, except for their sort key.
         await sql`
           update sandboxes set version = version + 1, labels = '{}', public = not public, state_changed_at = ${now}
           where hashtext(id) % 3 = 0 and abs(hashtext(id)) % 5 = ${page % 5}`

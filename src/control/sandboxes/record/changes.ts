@@ -46,7 +46,7 @@ export class ChangeFeed {
     this.#log = log
   }
 
-  /** Starts to exchange changes with the other control processes. */
+  /** Connects to the other control processes: each process announces its changes to all others. */
   async join(database: Pick<Database, 'sql' | 'listen'>): Promise<void> {
     const onNews = (news: Change | Renewal | Mishap) => {
       if ('eventId' in news) return void this.#emitter.emit('mishap', news)
@@ -57,7 +57,7 @@ export class ChangeFeed {
     this.#peers = await Peers.open({ database, channel: 'sandbox_changes', log: this.#log, onNews })
   }
 
-  /** Ends all announcements. Waiting callers are woken and check the database. */
+  /** Removes all listeners. Waiting callers are woken, so that they read the database. */
   close(): void {
     this.#peers?.close()
     for (const event of ['change', 'renewal', 'mishap']) this.#emitter.removeAllListeners(event)
@@ -85,7 +85,7 @@ export class ChangeFeed {
     return () => this.#emitter.off('mishap', listener)
   }
 
-  /** Sends the assignment again, by the process that has the runner's link. */
+  /** Makes the runner's assignment be sent again, by the control process to which the runner is linked. */
   renew(row: SandboxRow): void {
     const { id: sandboxId, runner_id: runnerId } = row
     this.#forget(sandboxId)
@@ -95,14 +95,14 @@ export class ChangeFeed {
   }
 
   /**
-   * The row of a sandbox under way, as this process last wrote it. Another process may have written it since, so a write
-   * based on this row must check the version.
+   * The row of a sandbox that is under way, as this process last wrote the row. Another process may have written a
+   * newer version. A write that is based on this row must therefore check the version.
    */
   findUnderWay(sandboxId: string): SandboxRow | undefined {
     return this.#underWay.get(sandboxId)
   }
 
-  /** Calls `listener` for every change. Returns a function that ends this. */
+  /** Calls `listener` for every change. Returns a function that removes the listener. */
   hear(listener: (change: Change) => void): () => void {
     this.#emitter.on('change', listener)
     return () => this.#emitter.off('change', listener)
@@ -113,7 +113,10 @@ export class ChangeFeed {
     return () => this.#emitter.off('renewal', listener)
   }
 
-  /** Resolves at the next change of a sandbox, with its row if known here, or after `timeoutMs`. */
+  /**
+   * Resolves at the next change of a sandbox, or after `timeoutMs`. The result is the sandbox's row, if this process
+   * made the change.
+   */
   next(sandboxId: string, timeoutMs: number): Promise<SandboxRow | undefined> {
     return new Promise((resolve) => {
       const done = (row?: SandboxRow) => {
@@ -126,7 +129,10 @@ export class ChangeFeed {
     })
   }
 
-  /** Announces that a runner has applied this generation. Returns true if that completes a claim made in this process. */
+  /**
+   * Announces that a runner has applied this generation. Returns true if the report completes a claim that this process
+   * made.
+   */
   tellTaken(runnerId: string, sandboxId: string, generation: number): boolean {
     const taken = takenBy(runnerId, sandboxId, generation)
     this.#emitter.emit(taken)
@@ -134,8 +140,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Waits until the runner has applied the sandbox's present generation. Resolves earlier with the row of the next
-   * change, or after `timeoutMs`.
+   * Waits until the runner has applied the sandbox's current generation. If the sandbox changes first, the result is
+   * the row of that change. The wait ends after `timeoutMs`.
    */
   async taken(sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow | undefined> {
     const event = takenBy(sandbox.runner_id ?? '', sandbox.id, sandbox.generation)

@@ -21,7 +21,7 @@ const storedColumns = (app: TestControl): Promise<Stored[]> =>
     where table_schema = 'public' and table_name = 'sandboxes' and is_generated = 'NEVER'
     order by column_name collate "C"`
 
-/** Values as SQL, by type, that no column has at first. */
+/** An SQL value for each type of column. No new sandbox has one of these values. */
 const samples: Record<string, string> = {
   jsonb: `'{"a": "sample"}'`,
   text: `'sample'`,
@@ -51,7 +51,7 @@ const isEmpty = (value: unknown) =>
   value === null || value === false || (typeof value === 'object' && Object.keys(value).length === 0)
 
 suite('the columns of a sandbox', () => {
-  test('the table has exactly the columns of the database, JSON where it says so', async () => {
+  test('the table in `columns.ts` has exactly the database’s columns, with `isJson` for those of type JSON', async () => {
     await using app = await startControl()
     const stored = await storedColumns(app)
     assert.deepEqual(
@@ -64,7 +64,7 @@ suite('the columns of a sandbox', () => {
     )
   })
 
-  test('columns are emptied when the sandbox is gone, exactly where the table says so', async () => {
+  test('a column is emptied when the sandbox is gone, exactly if the table in `columns.ts` says `shed`', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { sql } = app.database
@@ -72,8 +72,8 @@ suite('the columns of a sandbox', () => {
     const stored = await storedColumns(app)
     const shed = stored.filter(isShed)
     assert.ok(shed.length > 0)
-    // Users choose the values of the columns that a fork copies. Only these columns could be emptied by mistake.
-    // `runner_id` is a reference and is left out.
+    // The test also fills columns that should stay. It fills those that a fork copies, because users choose their
+    // values. `runner_id` is left out, because it refers to a runner.
     const chosen = stored.filter(
       ({ name, isNullable }) => isNullable && columns[name].fork === 'copied' && name !== 'runner_id',
     )
@@ -86,7 +86,7 @@ suite('the columns of a sandbox', () => {
       const emptyOf = ({ name, type }: Stored) => (type === 'ARRAY' || name === 'volumes' ? [] : {})
       const emptied = shed.map((each) => [each.name, each.isNullable ? null : emptyOf(each)])
       const expected = { ...before, ...Object.fromEntries(emptied), gone_at: after['gone_at'] }
-      // The database computes these two columns from the others.
+      // `due_at` and `label_signature` are computed by the database from other columns.
       for (const row of [expected, after] as Record<string, unknown>[])
         for (const name of ['due_at', 'label_signature']) delete row[name]
       assert.deepEqual(after, expected)
@@ -101,7 +101,7 @@ suite('the columns of a sandbox', () => {
     assert.deepEqual(written, [])
   })
 
-  test('columns are copied by a fork, exactly where the table says so', async () => {
+  test('a fork copies a column exactly if the table in `columns.ts` says `copied`', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { labels: { a: 'b' } })
@@ -120,7 +120,7 @@ suite('the columns of a sandbox', () => {
   })
 })
 
-suite('a field of a create that is stored as it is given', () => {
+suite('a field of POST /sandbox that is stored unchanged', () => {
   const sampleOf = ({ type }: { type?: string }) =>
     ({ string: 'sample', boolean: true, integer: 7, number: 7 })[type ?? ''] ?? assert.fail(`no sample of ${type}`)
   const asked = names.flatMap((name) => {
@@ -132,7 +132,7 @@ suite('a field of a create that is stored as it is given', () => {
   const body = Object.fromEntries(asked.map(({ name, sample }) => [name, sample]))
   const shownIn = (record: Record<string, unknown>) => Object.fromEntries(asked.map(({ name }) => [name, record[name]]))
 
-  test('a stored field is in the answers of create, get and lists; 400 for another type', async () => {
+  test('a stored field is in the replies of create, get and lists; 400 for a value of another type', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const made = await app.as('owner').post('/sandbox', { name: 'box', ...body })
@@ -145,7 +145,7 @@ suite('a field of a create that is stored as it is given', () => {
     for (const { name } of asked) assert.equal((await app.as('owner').post('/sandbox', { [name]: [[]] })).status, 400)
   })
 
-  test('a stored field is in the answers of a claimed warm sandbox and of its fork', async () => {
+  test('a stored field is in the replies for a claimed warm sandbox and for a fork of that sandbox', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     assert.equal((await app.as('owner').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)

@@ -28,22 +28,26 @@ export const SandboxVolume = Type.Object({
 export type PlacedMount = VolumeMount & { placed?: Pick<AssignedVolume, 'driver' | 'sizeGiB' | 'isNew'> }
 
 type Described = {
-  /** Whether a create gives the value, may give it, or leaves it to the database's default. */
+  /** Whether a create must give the value (`given`), can give the value, or leaves the column at the database's default. */
   begins: 'given' | 'may be given' | 'default'
   /** Whether a fork copies its parent's value or gets a new one. */
   fork: 'copied' | 'own'
   /** Whether the value stays when the sandbox is gone, or is emptied: null, `{}` or `[]` (trigger `shed_when_gone`). */
   gone: 'stays' | 'shed'
   /**
-   * `kept`: a warm sandbox keeps its value when it is claimed. Absent: the caller's value is used, as for a new
-   * sandbox.
+   * `kept`: at a claim, the column of the warm sandbox is unchanged. Without `claim`, a claim writes the caller's
+   * value, as a create does.
    */
   claim?: 'kept'
   isJson?: true
-  /** The field in answers that shows the column: in lists and single records, or in single records only. */
+  /**
+   * The field of API replies that shows the column. `lists`: lists and single records have the field. `records`: only
+   * single records have the field.
+   */
   shown?: { in: 'lists' | 'records'; name: string; shape: TSchema }
   /**
-   * The field of the same name in the body of a create. It is stored as it is; if it is absent, `otherwise` is stored.
+   * The field of the create's body, which has the name of the column. The value is stored unchanged. Without the field,
+   * `otherwise` is stored.
    */
   asked?: { shape: TSchema; otherwise: unknown }
 }
@@ -114,7 +118,7 @@ export const columns = {
   auto_pause_interval: column<number>()({ ...copied, shown: inLists('autoPauseInterval', Whole) }),
   auto_archive_interval: column<number>()({ ...copied, shown: inLists('autoArchiveInterval', Whole) }),
   auto_delete_interval: column<number>()({ ...copied, shown: inLists('autoDeleteInterval', Whole) }),
-  // A fork copies this time as an exception: otherwise it could outlive its parent's time limit.
+  // A fork's own value is at most its parent's: `verbs/fork.ts` takes the earlier end of the two.
   auto_destroy_at: column<Date | null>()({ ...own, shown: inLists('autoDestroyAt', Type.Optional(DateTime)) }),
   created_at: column<Date>()({ ...own, shown: inLists('createdAt', DateTime) }),
   updated_at: column<Date>()({ ...later, shown: inLists('updatedAt', DateTime) }),
@@ -129,7 +133,8 @@ export const columns = {
     shown: inLists('runnerId', Type.Optional(Text)),
   }),
   spot_evicted_at: column<Date | null>()({ ...later, shown: inLists('spotEvictedAt', Type.Optional(DateTime)) }),
-  // Internal columns: the kind of a pause, the source of a fork, and the progress of slow work.
+  // Columns that no request sets directly: the kind of a pause, the kind of a fork, and the progress of slow
+  // work.
   pause_kind: column<'memory' | null>()({ ...later, shown: inLists('pauseKind', Type.Optional(oneOf(['memory']))) }),
   fork_kind: column<'disk' | null>()({
     ...own,
@@ -143,7 +148,10 @@ export const columns = {
   }),
 
   env: column<Record<string, string>>()({ ...copied, gone: 'shed', isJson: true, shown: inRecords('env', TextMap) }),
-  /** Names of inherited variables, from the image or the server, that its processes do not get. None of them is in `env`. */
+  /**
+   * Names of variables that the image or the server sets, and that processes of the sandbox do not get. No name is in
+   * both `env` and `unset_env`.
+   */
   unset_env: column<string[]>()({ ...copied, begins: 'may be given', gone: 'shed' }),
   /** The definition that the sandbox's image is built from, and the user that the creator named. */
   build: column<{ dockerfile: string; contextHashes?: string[]; user: string | null } | null>()({
@@ -177,8 +185,8 @@ export const columns = {
   version: column<number>()({ ...own, claim: 'kept' }),
   generation: column<number>()({ ...own, claim: 'kept' }),
   /**
-   * Calls into the sandbox wait until its runner has applied this generation. Before that generation the sandbox had no
-   * owner.
+   * Calls into the sandbox wait until its runner has applied this generation, for example the generation of a claim.
+   * Before the claim the sandbox had no owner.
    */
   least_generation: column<number | null>()(later),
   stop_signal: column<'SIGTERM' | 'SIGKILL'>()(later),
@@ -261,12 +269,12 @@ type AskedShapes = {
   [C in AskedColumn as Columns[C]['shown']['name']]: ReturnType<typeof Type.Optional<Columns[C]['asked']['shape']>>
 }
 
-/** The fields of a request to create that are stored as they are. */
+/** The fields of the create's body that are stored unchanged. */
 export const askedShapes = Object.fromEntries(
   askedColumns.map((name) => [columns[name].shown.name, Type.Optional(columns[name].asked.shape)]),
 ) as AskedShapes
 
-/** The columns of the fields that a create stores as they are. */
+/** The columns for the fields of the create's body that are stored unchanged. */
 export const askedOf = (body: Partial<Record<string, unknown>>): Pick<ColumnValues, AskedColumn> =>
   Object.fromEntries(
     askedColumns.map((name) => [name, body[columns[name].shown.name] ?? columns[name].asked.otherwise]),

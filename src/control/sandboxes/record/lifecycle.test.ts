@@ -117,7 +117,7 @@ const expected: Record<SandboxState, Answer[]> = {
 
 suite('the life of a sandbox', () => {
   for (const state of sandboxStates) {
-    test(`every verb has one answer while ${state}`, () => {
+    test(`the result of every verb while a sandbox is ${state}`, () => {
       assert.deepEqual(
         verbs.map((verb) => answerTo(verb, state)),
         expected[state],
@@ -130,7 +130,7 @@ suite('the life of a sandbox', () => {
     assert.equal(new Set(pairs).size, pairs.length)
   })
 
-  test('every move passes through a state with a time limit, and ends in a settled state', () => {
+  test('every move except a claim passes through a state with a time limit, and ends in a settled state', () => {
     for (const [on, from] of moves) {
       const move = findMove(on, from)
       assert.ok(move)
@@ -141,13 +141,13 @@ suite('the life of a sandbox', () => {
     }
   })
 
-  test('a claim passes through nothing: the claimed sandbox runs, and only a claim gives it an owner', () => {
+  test('a claim leaves a sandbox `started`; only the verbs `claim` and `claim-resizing` are claims', () => {
     assert.deepEqual(findMove('claim', 'started'), { on: 'claim', from: 'started', through: 'started', to: 'started' })
     const led = moves.filter(([, from, through]) => isClaim(from, through)).map(([on]) => on)
     assert.deepEqual(led, ['claim', 'claim-resizing'])
   })
 
-  test('a runner can complete every move or fail it', () => {
+  test('a report of the runner can complete every move, and a report can fail every move', () => {
     for (const [, , through, to] of moves) {
       // A sandbox in this state has no runner yet; its image decides how it continues.
       if (through === 'pending_build' || through === 'building_snapshot') continue
@@ -159,7 +159,7 @@ suite('the life of a sandbox', () => {
     }
   })
 
-  test('delete leads out of every state that is not itself an end', () => {
+  test('`delete` has a move from every state except `destroying` and `destroyed`', () => {
     for (const state of sandboxStates) {
       if (state === 'destroyed' || state === 'destroying') continue
       assert.deepEqual(findMove('delete', state)?.to, 'destroyed', state)
@@ -184,19 +184,19 @@ suite('reports of a runner', () => {
     }
   })
 
-  test('an ended or destroyed sandbox stays so, whatever is reported about earlier states', () => {
+  test('while a sandbox is stopping or being destroyed, late reports of earlier states change nothing', () => {
     assert.equal(afterReport('stopping', 'stopped', 'started'), undefined)
     assert.equal(afterReport('destroying', 'destroyed', 'started'), undefined)
     assert.equal(afterReport('destroying', 'destroyed', 'stopped'), undefined)
   })
 
-  test('a sandbox that ends by itself is stopped, and a lost one is an error', () => {
+  test('a sandbox that ends by itself becomes `stopped`; a sandbox lost by its runner becomes `error`', () => {
     assert.equal(afterReport('started', 'started', 'stopped'), 'stopped')
     assert.equal(afterReport('started', 'started', 'destroyed'), 'error')
     assert.equal(afterReport('stopped', 'stopped', 'destroyed'), 'error')
   })
 
-  test('a late success ends an error, if it is the state that was requested', () => {
+  test('a report in state `error` changes the state only to the desired state', () => {
     assert.equal(afterReport('error', 'started', 'started'), 'started')
     assert.equal(afterReport('error', 'destroyed', 'destroyed'), 'destroyed')
     assert.equal(afterReport('error', 'started', 'stopped'), undefined)
@@ -219,7 +219,7 @@ suite('reports of a runner', () => {
     }
   })
 
-  test('a sandbox whose desired state is not to run never runs', () => {
+  test('a sandbox whose desired state is not `started` never becomes `started`', () => {
     for (const state of sandboxStates) {
       for (const desired of ['stopped', 'paused', 'archived', 'destroyed'] as const) {
         assert.notEqual(afterReport(state, desired, 'started'), 'started', `${state}, wanted ${desired}`)
@@ -234,7 +234,7 @@ suite('reports of a runner', () => {
     }
   })
 
-  test('a snapshot ends with its image or its sandbox; a report of the state before it changes nothing', () => {
+  test('a snapshot ends with its image or sandbox; a report of the sandbox’s earlier state changes nothing', () => {
     for (const was of ['started', 'stopped', 'paused'] as const) {
       assert.equal(afterReport('snapshotting', was, was), undefined)
     }
@@ -252,7 +252,7 @@ suite('reports of a runner', () => {
     assert.equal(afterRefusal('creating', 'stopped'), undefined)
   })
 
-  test('the toolbox answers while a sandbox runs, also during a resize or snapshot of a running one', () => {
+  test('the toolbox works while a sandbox runs, also during a resize or snapshot of a running sandbox', () => {
     const running = sandboxStates.filter((state) => isRunning(state, 'started'))
     assert.deepEqual(running, ['started', 'resizing', 'snapshotting'])
     assert.equal(isRunning('resizing', 'paused'), false)

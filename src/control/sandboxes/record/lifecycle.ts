@@ -54,7 +54,8 @@ export const moves = [
   ['start', 'stopped', 'starting', 'started'],
   ['start', 'paused', 'resuming', 'started'],
   ['start', 'archived', 'restoring', 'started'],
-  // The runner cancels the archiving and starts from the disk, or restores the archive if the disk is gone already.
+  // A start during an archive: the runner cancels the archive and starts the sandbox from its disk. If the disk is
+  // removed already, the runner restores the archive.
   ['start', 'archiving', 'starting', 'started'],
   ['stop', 'started', 'stopping', 'stopped'],
   ['stop', 'paused', 'stopping', 'stopped'],
@@ -111,7 +112,7 @@ export const alreadyDone = [
 export const forkableStates = ['started', 'stopped', 'paused'] as const satisfies readonly SandboxState[]
 
 type StateRow = {
-  /** True if no move is under way in this state. */
+  /** True if the sandbox can stay in this state: no move is under way. */
   settled: boolean
   /** True if the sandbox counts against the cpu and memory of its runner. */
   holdsCompute: boolean
@@ -190,7 +191,7 @@ const restingMoves: (readonly [through: SandboxState, desired: DesiredState])[] 
   .filter(([, from, , to]) => from === to && !stateRows[to].holdsCompute)
   .map(([, , through, to]) => [through, to])
 
-/** The resources that a sandbox counts for in its organization's quota. */
+/** The resources (compute, disk) that a sandbox in this state uses of its organization's quota. */
 export const holdsOf = (state: SandboxState, desired: DesiredState): Pick<StateRow, 'holdsCompute' | 'holdsDisk'> => {
   const { holdsCompute, holdsDisk } = stateRows[state]
   const isResting = restingMoves.some(([through, to]) => through === state && to === desired)
@@ -264,7 +265,10 @@ type Settlement = Partial<Record<Report['state'], SandboxState>>
 
 const lost = { error: 'error', destroyed: 'error' } as const satisfies Settlement
 
-/** New state after a report about the current generation. Absent: the report changes nothing, or is not final yet. */
+/**
+ * The new state after a report of the current generation. A report without an entry changes nothing, or is not the
+ * final report of the move.
+ */
 export const settlements: Record<SandboxState, Settlement> = {
   // `stopped`: the sandbox may have started and ended by itself before a report arrived.
   creating: { started: 'started', stopped: 'stopped', ...lost },
@@ -293,7 +297,7 @@ export const settlements: Record<SandboxState, Settlement> = {
   archived: {},
   build_failed: {},
   destroyed: {},
-  // Out of `error`, a report leads only to the desired state: see `afterReport`.
+  // In `error`, only a report of the desired state changes the state: see `afterReport`.
   error: {},
 }
 
@@ -312,8 +316,8 @@ export const refusals: Partial<Record<SandboxState, readonly Report['state'][]>>
 }
 
 /**
- * The state after a report, or `undefined` if nothing changes. Out of `error` a report leads only to the desired state:
- * a runner that comes back late may have done its work after all.
+ * The state after a report, or `undefined` if nothing changes. In `error`, only a report of the desired state counts: a
+ * runner that was disconnected may have completed the move in the meantime.
  */
 export const afterReport = (
   state: SandboxState,
@@ -334,6 +338,9 @@ export const afterRefusal = (state: SandboxState, reported: Report['state']): Sa
 export const isClaim = (from: SandboxState | null, to: SandboxState): boolean =>
   moves.some(([on, before, through]) => on.startsWith('claim') && before === from && through === to)
 
-/** Whether a move through this state was meant to end in `state`. If not, the runner must get the new desired state. */
+/**
+ * Whether a move through this state is meant to end in `state`. If not, the runner must get an assignment with the new
+ * desired state.
+ */
 export const isMeant = (through: SandboxState, state: SandboxState): boolean =>
   moves.some((move) => move[2] === through && move[3] === state)

@@ -88,7 +88,7 @@ suite('the network of a new sandbox', () => {
   const blocked = (given: Parameters<typeof networkOfNew>[0], isLimited: boolean) =>
     networkOfNew(given, isLimited).network_block_all
 
-  test('a new sandbox is open; it is closed if its organization limits networks and it opens none itself', () => {
+  test('all traffic is open by default; an organization can limit it to what each sandbox’s lists allow', () => {
     assert.equal(blocked({}, false), false)
     assert.equal(blocked({}, true), true)
     assert.equal(blocked({ networkAllowList: '', domainAllowList: '' }, true), true)
@@ -100,7 +100,7 @@ suite('the network of a new sandbox', () => {
 })
 
 suite('changing the network', () => {
-  test('a change replaces the lists that it gives; lifting the block alone removes the lists', () => {
+  test('a change replaces only the given lists; `networkBlockAll: false` without lists removes both lists', () => {
     assert.deepEqual(networkChange({ networkBlockAll: true }), { network_block_all: true })
     assert.deepEqual(networkChange({ domainAllowList: 'a.test' }), { domain_allow_list: ['a.test'] })
     assert.deepEqual(networkChange({ networkAllowList: '' }), { network_allow_list: null })
@@ -115,7 +115,7 @@ suite('changing the network', () => {
     })
   })
 
-  test('an empty change is refused', () => {
+  test('400 for a change without any field', () => {
     assert.throws(() => networkChange({}), { status: 400 })
   })
 })

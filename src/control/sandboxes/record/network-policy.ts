@@ -22,7 +22,10 @@ type RequestedNetwork = {
 
 const mostItems = 10
 
-/** Reads the items of a list. Commas alone are refused: no list opens the Internet to a caller who meant to close it. */
+/**
+ * Reads the items of a list. A text of only commas and spaces is refused: it would mean "no list", which opens the
+ * Internet, although the caller wanted a list.
+ */
 const itemsOf = (field: string, given: string | null | undefined): string[] => {
   const items = (given ?? '')
     .split(',')
@@ -98,8 +101,9 @@ export const networkOfNew = (given: RequestedNetwork, isLimited: boolean): Netwo
 }
 
 /**
- * The columns that change. Fields that are not given stay. Exception: lifting the block without a list in the same call
- * also removes the lists, because the SDK promises that this restores the Internet.
+ * The columns that change. A field that the call does not give leaves its column unchanged. Exception:
+ * `networkBlockAll: false` without a list also removes both lists, because the SDK promises that this restores the
+ * Internet.
  */
 export const networkChange = (given: RequestedNetwork): Partial<NetworkColumns> => {
   const { networkBlockAll, networkAllowList, domainAllowList } = given

@@ -27,7 +27,7 @@ export const writeImageProgress = async (sql: Sql, image: string, { progress, st
     where image = ${image} and state in ${sql(statesAwaitingImage)}`
 }
 
-/** Stores the time when a sandbox counts as stuck, unless it makes progress before. */
+/** Stores the time at which a sandbox counts as stuck, if no progress is reported until then. */
 export const writeStuckAt = async (sql: Sql, { id, version }: VersionedId, stuckAt: Date): Promise<void> => {
   await sql`update sandboxes set stuck_at = ${stuckAt} where id = ${id} and version = ${version}`
 }
@@ -58,8 +58,8 @@ export const leaveRunner = async (sql: Sql, runnerId: string, now: Date): Promis
 }
 
 /**
- * A statement for the first message of a runner that was silent since `silentBefore`. The silence does not count as idle time
- * of its sandboxes, because callers could not reach them, or their activity could not be stored.
+ * A statement to run at the first message of a runner that was silent since `silentBefore`. The silent time is not
+ * counted as idle time of its sandboxes: callers could not reach them, or their activity could not be stored.
  */
 export const forgiveSilence = (
   sql: Sql,
@@ -70,7 +70,10 @@ export const forgiveSilence = (
   where runners.id = ${runnerId} and last_heartbeat_at < ${silentBefore}
     and sandboxes.runner_id = runners.id and sandboxes.state = 'started'`
 
-/** Writes the variables of a locked sandbox. Calls wait until its runner has them. The generation grows as for `writeNetwork`. */
+/**
+ * Writes the variables of a sandbox whose row is locked. Calls into the sandbox wait until its runner has the new
+ * variables. The generation grows by the rule of `writeNetwork`.
+ */
 export const writeVariables = async (
   transaction: Transaction,
   { id, state, desired_state, generation, version }: SandboxRow,
@@ -85,7 +88,10 @@ export const writeVariables = async (
   return row!
 }
 
-/** Writes a new network policy. The generation grows, except in `error` or before destroy, where a later move does that. */
+/**
+ * Writes a new network policy. The generation grows, so that the runner gets the policy. Exception: in `error` or
+ * before a destroy, the next move increases the generation.
+ */
 export const writeNetwork = async (
   sql: Sql,
   id: string,

@@ -20,7 +20,7 @@ export const sizeOf = ({ cpu, memory_gib, disk_gib }: SandboxRow): Size => ({
   diskGiB: disk_gib,
 })
 
-/** A row of a query, with the columns that some queries join. */
+/** A row of `sandboxes`, and columns of other tables that some queries add. */
 export type SandboxRow = ColumnValues & {
   /** Columns of the sandbox's runner. */
   runner_is_silent?: boolean | null
@@ -28,18 +28,21 @@ export type SandboxRow = ColumnValues & {
   /** Address of the runner's toolboxes; `null` before the runner's first hello. */
   runner_address?: string | null
   /**
-   * What the runner keeps of a sandbox at a pause, and copies at a fork: memory or not. `null` if the runner cannot do
-   * it.
+   * What the runner can preserve at a pause (`runner_pause`) or copy at a fork (`runner_fork`): disk only, or memory
+   * too. `null` if the runner cannot pause or fork.
    */
   runner_pause?: SandboxRecord['pauseKind'] | null
   runner_fork?: SandboxRecord['forkKind'] | null
-  /** When the previous state was written. Present only in the result of a state write. */
+  /** When the state before this one was written. Only the row that `writeState` returns has this value. */
   previous_state_changed_at?: Date
 }
 
 export type ListedRow = Pick<SandboxRow, ListedColumn | 'runner_is_silent' | 'runner_heartbeat_at'>
 
-/** The reason that is shown. If the runner is silent, the shown state is the last known one, and the reason says so. */
+/**
+ * The reason that callers see. If the runner is silent, the state that callers see is the last reported one, and the
+ * reason tells this.
+ */
 const reasonOf = (row: ListedRow): string | null => {
   if (!row.runner_is_silent || row.state === 'destroyed') return row.error_reason
   const since = row.runner_heartbeat_at?.toISOString() ?? 'it was registered'
@@ -136,8 +139,9 @@ const targetOf = (desired: DesiredState): Target => {
 }
 
 /**
- * The archive that the runner needs: one to write or to delete, or the one that holds the disk. An old archive is left
- * out if the sandbox was started from it since: after a loss of the disk, an outdated disk must not come back.
+ * The archive that the runner needs: an archive to write or to delete, or the archive that has the sandbox's disk. An
+ * archive from before the last start is left out. Otherwise its old disk could come back after a loss of the current
+ * one.
  */
 const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
   if (row.archive_id === null) return undefined
@@ -147,7 +151,7 @@ const archiveOf = (row: SandboxRow): ArchiveRef | undefined => {
   return row.desired_state === 'archived' || row.desired_state === 'destroyed' ? { id: row.archive_id } : undefined
 }
 
-/** The volumes for the assignment. A runner must not make a volume that existed before. */
+/** The volumes for the assignment. Once the sandbox has started, its volumes exist, so the runner must not create them. */
 const volumesOf = ({ volumes, first_started_at }: SandboxRow): AssignedVolume[] | undefined => {
   const assigned = volumes.flatMap(({ placed, ...mount }) => {
     if (placed === undefined) return []
@@ -159,12 +163,15 @@ const volumesOf = ({ volumes, first_started_at }: SandboxRow): AssignedVolume[] 
 
 export const languageLabel = 'code-toolbox-language'
 
-/** Name of a label. With the value `localhost`, previews send `Host: localhost` to the servers inside. */
+/**
+ * The name of a label of sandboxes. If the label's value is `localhost`, previews send `Host: localhost` to servers in
+ * the sandbox.
+ */
 export const previewHostLabel = 'preview-host'
 
 /**
- * The default language for code. The label can be any text. Text that is not a word falls back to Python, because it
- * would be refused later.
+ * The default language of `code-run`, which is the value of a label. A value that is not a word becomes Python, because
+ * the runner would refuse it.
  */
 const languageOf = ({ labels }: SandboxRow): string => {
   const language = labels[languageLabel] ?? ''

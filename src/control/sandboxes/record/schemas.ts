@@ -31,7 +31,7 @@ export const SandboxRecord = Type.Object({ ...listed, ...recordedShapes })
 export type SandboxListItem = Static<typeof SandboxListItem>
 export type SandboxRecord = Static<typeof SandboxRecord>
 
-/** Lists of networks as text: items with commas between them. An empty text means no list. */
+/** Lists of networks in one text, with commas between the items. An empty text means that there is no list. */
 const networkLists = {
   networkAllowList: Type.Optional(Type.String({ maxLength: 1024 })),
   domainAllowList: Type.Optional(Type.String({ maxLength: 4096 })),
@@ -200,10 +200,12 @@ export const PaginatedSandboxes = Type.Object({
 export const ForRunnerQuery = Type.Object({
   states: Type.Optional(Type.Array(SandboxState, { maxItems: 100 })),
   skipReconcilingSandboxes: Type.Boolean({ default: false }),
-  // An addition to the interface: pages in the order of ids, so that no answer has all sandboxes of a runner.
+  // `after` is our addition to the interface. It makes pages in the order of ids, so that no reply lists all sandboxes
+  // of a runner.
   after: Type.Optional(Type.String({ maxLength: 255 })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500 })),
-  // An addition to the interface: the assignment leaves out `env`, which may be large, and the record around it has `env` once.
+  // `envOnce` is our addition to the interface. With it, the assignment leaves out `env`, which may be large; only the
+  // record has `env`.
   envOnce: Type.Boolean({ default: false }),
 })
 

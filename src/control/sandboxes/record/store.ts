@@ -21,7 +21,8 @@ export type StateChange = {
   /** Further columns that change in the same statement. */
   set?: Partial<SandboxRow>
   /**
-   * Commits without waiting for the disk. A lost change is reported again (docs/adr/0017-what-waits-for-the-disk.md).
+   * Commits without waiting until the disk has the change. If the change is lost, the runner reports again
+   * (docs/adr/0017-what-waits-for-the-disk.md).
    */
   isToldAgain?: boolean
   /** Writes only if a timer of the sandbox is due at the moment of the write. */
@@ -38,8 +39,8 @@ export const nameTaken = (name: string | undefined, cause: unknown): Problem =>
   new Problem('already_exists', `There is a sandbox named "${name}" already.`, { cause })
 
 /**
- * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. Text that looks like an id
- * is never used as a name. So it finds no other sandbox when the one with that id is gone.
+ * Finds a sandbox of this organization that is neither destroyed nor an unclaimed warm one. A text in the form of an id
+ * is never used as a name. Otherwise a call by the id of a deleted sandbox could reach a sandbox with that name.
  */
 export const findSandbox = async (
   sql: Sql,
@@ -159,8 +160,8 @@ export const insertSandbox = async (sql: Sql, sandbox: NewSandbox, by: By): Prom
 }
 
 /**
- * Lists, by id, the sandboxes that a runner should have, and those that it has not yet reported as gone. Without
- * `states`: all states.
+ * Lists by id the sandboxes that a runner should have, and those whose end the runner has not reported yet. Without
+ * `states`: in every state.
  */
 export const listForRunner = (sql: Sql, runnerId: string, asked: ForRunnerQuery): Promise<SandboxRow[]> => {
   const { states, skipReconcilingSandboxes, after = null, limit = null } = asked
@@ -221,10 +222,10 @@ export const writeLabels = async (
   return row
 }
 
-/** Records activity, at most every few seconds per sandbox. */
+/** Records activity. `atMostEverySeconds` limits how often the row is written. */
 export const touch = async (sql: Sql, sandbox: SandboxRow, now: Date, atMostEverySeconds: number): Promise<void> => {
   const before = new Date(now.getTime() - atMostEverySeconds * 1000)
-  // The stored time is replaced if it is in the future, because another process's clock was ahead.
+  // A time in the future is always overwritten: the clock of the process that wrote it was ahead.
   if (sandbox.last_activity_at > before && sandbox.last_activity_at <= now) return
   await sql`
     update sandboxes set last_activity_at = ${now}

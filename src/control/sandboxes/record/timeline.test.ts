@@ -57,7 +57,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     )
   })
 
-  test('200 lists a mishap inside a sandbox that goes on running, with equal states before and after', async () => {
+  test('200 lists a mishap in a sandbox that still runs; the event’s states before and after are equal', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -102,7 +102,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     }
   })
 
-  test('200 for a deleted sandbox, by id and for its organization only, until it is forgotten', async () => {
+  test('200 for a deleted sandbox, by id and for its own organization, until its events are deleted', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -139,7 +139,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     assert.equal((await app.as('nobody').get('/sandbox/box/events')).status, 401)
   })
 
-  test('200 with no events for a sandbox whose events are all too old', async () => {
+  test('200 with an empty list for a sandbox whose events were all deleted by age', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 0 })
@@ -148,7 +148,7 @@ suite('GET /sandbox/{sandboxIdOrName}/events', () => {
     assert.deepEqual(await eventsOf(app, id), [])
   })
 
-  test('if there are too many events, the organization with the most events loses its oldest ones', async () => {
+  test('above the limit of events, the organization with the most events loses its oldest events', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await sql`

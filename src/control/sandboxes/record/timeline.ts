@@ -1,5 +1,5 @@
-// The timeline of a sandbox: each change of its state, when, by whom and why. Events are kept for a while after the sandbox is
-// gone. Its timeline can then still be read, by its id and in its own organization.
+// The timeline of a sandbox: each change of its state, with time, actor and reason. Events stay for a while after the
+// sandbox is gone. During that time its organization can read the timeline by the sandbox's id.
 
 import { readCursor, writeCursor } from '#src/control/cursor.ts'
 import type { Parts } from '#src/control/parts.ts'

@@ -22,20 +22,21 @@ suite('a change of the variables of a sandbox', () => {
     assert.deepEqual(change(before, { unset: ['A', 'B'], set: { B: '3' } }), { env: { B: '3' }, unset_env: [] })
   })
 
-  test('removing a variable of the image is noted, until the variable is set again', () => {
+  test('`unset` of a variable of the image adds its name to `unset_env`, until the variable is set again', () => {
     const without = change({ env: { LANG: 'de' } }, { unset: ['LANG', 'nowhere'] })
     assert.deepEqual(without, { env: {}, unset_env: ['LANG'] })
     assert.deepEqual(change(without!, { unset: ['PATH'] })?.unset_env, ['LANG', 'PATH'])
     assert.deepEqual(change(without!, { set: { LANG: 'fr' } }), { env: { LANG: 'fr' }, unset_env: [] })
   })
 
-  test('a prefix removes each variable whose visible value begins with it, unless the variable is set', () => {
+  test('`unsetValuePrefix` removes each variable whose value begins with the prefix, unless `set` names it', () => {
     const before = { env: { PATH: 'placeholder-2', MINE: 'placeholder-3', NEW: 'placeholder-4', A: 'no placeholder' } }
     assert.deepEqual(change(before, { unsetValuePrefix: 'placeholder-', set: { NEW: '1' } }), {
       env: { A: 'no placeholder', NEW: '1' },
       unset_env: ['PATH', 'TOKEN'],
     })
-    // The value of the sandbox hides the value of the image, which is not compared then.
+    // The sandbox's own value of TOKEN does not begin with the prefix. The image's value does, but is hidden by the
+    // sandbox's value.
     assert.equal(change({ env: { TOKEN: 'own' } }, { unsetValuePrefix: 'placeholder-' }), undefined)
     assert.equal(change({ env: { A: '1' } }, { unsetValuePrefix: '' }), undefined)
   })

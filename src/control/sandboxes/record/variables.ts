@@ -25,9 +25,9 @@ export const checkEnv = (env: Record<string, string>): Record<string, string> =>
 }
 
 /**
- * Applies a change: first removes, then sets. `inherited`: the variables that a process has even without the sandbox's
- * own. If one of these is removed, its name is noted. Throws a 400 if the result is too large. Returns undefined if
- * nothing changes.
+ * Applies a change: `unset` first, then `set`. `inherited`: the variables of the image and the server. A removed
+ * inherited variable is added to `unset_env`. Returns undefined if nothing changes. Throws 400 if the result is too
+ * large.
  */
 export const changeVariables = (
   { env, unset_env }: Variables,

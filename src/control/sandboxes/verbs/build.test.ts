@@ -116,7 +116,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, large.id)).state, 'pending_build')
   })
 
-  test('a definition is built once for an organization, and its next sandbox uses that image', async () => {
+  test('a definition is built once per organization: the next sandbox with the definition uses that image', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const [one, two] = await Promise.all([create(app, { cpu: 2 }), create(app, { user: 'root' })])
@@ -138,7 +138,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal(runner.askedImages.filter((asked) => asked.image === image).length >= 1, true)
   })
 
-  test('build_failed with the reason; the next create builds again', async () => {
+  test('the sandbox becomes build_failed, with the reason; the next create with that definition builds again', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const failed = await create(app)
@@ -161,7 +161,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await app.as('owner').get(`/sandbox/${failed.id}`)).status, 404)
   })
 
-  test('a delete while the sandbox waits frees its name at once, and nothing is started', async () => {
+  test('a delete while the sandbox waits for its image frees its name at once, and the sandbox never starts', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const first = await create(app, { name: 'box' })
@@ -179,7 +179,7 @@ suite('POST /sandbox with buildInfo', () => {
     await untilState(app, next.id, 'started')
   })
 
-  test('a sweep continues where a killed control had stopped', async () => {
+  test('a sweep places waiting sandboxes whose image was ready when control was killed', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const [placed, doomed] = [await create(app), await create(app)]
@@ -196,7 +196,7 @@ suite('POST /sandbox with buildInfo', () => {
     await untilState(app, doomed.id, 'destroyed')
   })
 
-  test('a sandbox waits for room; without a build, or without room, it fails after an hour', async () => {
+  test('a sandbox waits for room; it fails after an hour without a finished build, or without room', async () => {
     await using app = await startControl({ sandboxes: { overcommit: { cpu: 1, memory: 1, disk: 1 } } })
     await using _runner = await connectRunner(app, { capabilities: { memoryGiB: 1 } })
     const made = await create(app, { memory: 4 })
@@ -207,7 +207,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await get(app, made.id)).state, 'build_failed')
   })
 
-  test('time without any connected runner does not count as waiting time, up to a day', async () => {
+  test('time without a connected runner does not count as time of waiting for an image, up to a day', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const made = await create(app)
@@ -248,7 +248,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.deepEqual(await listed(app), [])
   })
 
-  test('403 when a thousand sandboxes wait or have failed; deleting one makes room', async () => {
+  test('403 for a create while 1000 sandboxes of the organization wait or have failed, until one is deleted', async () => {
     await using app = await startControl()
     const made = await create(app)
     const { sql } = app.database
@@ -262,7 +262,7 @@ suite('POST /sandbox with buildInfo', () => {
     assert.equal((await another()).status, 200)
   })
 
-  test('an organization keeps its 500 most recently used images; 403 while a thousand are not yet removed', async () => {
+  test('500 most recently used images stay; 403 for a new build while 1000 images exist or await removal', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const made = await create(app)
@@ -280,7 +280,7 @@ suite('POST /sandbox with buildInfo', () => {
       app.as('member').post('/sandbox', { buildInfo: { dockerfileContent: `FROM alpine:3.20\n# ${line}` } })
     const refused = await another('one')
     assert.deepEqual([refused.status, /1000 images/.test(refused.text)], [403, true])
-    // An existing build is not limited by the quota.
+    // The limit of images does not affect a sandbox whose definition was built before.
     await create(app)
     await tell(app, { image: 'build-1', state: 'absent' })
     assert.equal((await another('one')).status, 200)
