@@ -204,13 +204,14 @@ print(p.wait())`
     const client = Number(await box.run('sudo -b sleep 3616 >/dev/null 2>&1 & echo $!; wait'))
     const inside = ['--pid', '--target', String(await alcove.hostPid('sleep 3616')), 'sh', '-c']
     let below = 0
-    await until('a command has that number', async () => {
+    await until('the shell of a session has that number', async () => {
       below = (below % 4) + 1
       execFileSync('nsenter', [...inside, `echo ${client - below} >/proc/sys/kernel/ns_last_pid`])
-      // When its time is over, it is killed with its descendants.
-      const command = `[ $$ = ${client} ] && echo mine >/tmp/reused; sleep 3617`
-      await box.toolbox('POST', '/process/execute', { command, timeout: 1 })
-      return (await box.try('test -e /tmp/reused')).exitCode === 0
+      await box.toolbox('POST', '/process/session', { sessionId: 'reused' })
+      const { body } = await box.toolbox('POST', '/process/session/reused/exec', { command: 'echo $$' })
+      // All that belongs to the shell is ended with it.
+      await box.toolbox('DELETE', '/process/session/reused')
+      return Number(body['stdout'] ?? body['output']) === client
     })
     assert.equal((await box.try('pgrep -f "^sleep 361[6]"')).exitCode, 0)
     await box.run('sudo pkill -f "sleep 361[6]"')
