@@ -1,7 +1,6 @@
 // Decides which test files run beside each other. A plan is a list of phases; the files of a phase run in lanes.
 //   1 all other files: more lanes than processors, because many tests wait, some of them for minutes of real time
-//   2 files that measure the host's memory, beside files of control, which neither have sandboxes nor fill the kernel's memory
-//   3 files that check a time
+//   2 files that measure the host's memory or check a time, one after the other
 import { readFileSync } from 'node:fs'
 import { batchesOf, eachAlone } from './test-batches.ts'
 import type { Lanes, Queue } from './test-lanes.ts'
@@ -64,8 +63,6 @@ export const planOf = (
     processors,
   )
   const programs = eachAlone(code.filter((file) => needsOf(file).has('programs') && !needsOf(file).has('database')))
-  // The batches that stay in the queue `database` fill the lanes of the first phase at its end.
-  const besideMemory = files.some(measuresHostMemory) ? database.splice(Math.floor(database.length / 2)) : []
 
   const inLanes = (lane: readonly Queue[], count: number) => Array.from({ length: count }, () => lane)
   return [
@@ -76,7 +73,6 @@ export const planOf = (
       ...inLanes([own, programs, pure, database], processors),
       ...inLanes([programs, own, pure, database], processors - 1),
     ],
-    [[eachAlone(files.filter(measuresHostMemory))], ...inLanes([besideMemory], processors + 1)],
-    [[eachAlone(files.filter(checksTime))]],
+    [[eachAlone(files.filter((file) => measuresHostMemory(file) || checksTime(file)))]],
   ]
 }

@@ -2,8 +2,7 @@
 //   1 while packages are installed: format, lint, types and tests of pure code
 //   2 beside these, everything else: tests beside the code (real PostgreSQL, real C programs under sanitizers) and tests with real
 //     sandboxes. Files that share a server run two at a time; other files start what they need. test-plan.ts has the order.
-//   3 tests that measure the host's memory, beside tests of control, which have no sandboxes
-//   4 tests that check a time, alone
+//   3 alone, one after the other: tests that measure the host's memory or check a time
 // Files of control share processes (test-batches.ts).
 // A file that fails is run a second time alone, and both results are reported. So a race on a busy machine is visible, but
 // does not stop the run.
