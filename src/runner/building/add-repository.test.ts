@@ -25,7 +25,7 @@ suite('ADD of a repository', { skip }, () => {
   let from: string
   let at: string
   let count = 0
-  /** The number of objects that the server says it sends, if not the true one. */
+  /** A false number of objects that the server reports. Undefined: the server reports the true number. */
   let saidObjects: number | undefined
   const commits: Record<string, string> = {}
   const work = mkdtempSync(join(tmpdir(), 'alcove-repository-'))

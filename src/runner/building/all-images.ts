@@ -170,13 +170,13 @@ export class AllImages {
     if (template === undefined && this.#brought.rootfsOf(image) === undefined) return true
     if (template?.base === image) {
       if ((await this.#host.basesInUse(image)).has(image)) return false
-      // Removes the record first: a template without a record is unusable, and the runner removes it at its next start.
+      // Removes the record first. If the runner is killed before the template is removed, its next start removes the template.
       await this.#brought.remove(image)
       await this.#removeTemplate(image, template)
       return true
     }
     if (template !== undefined) {
-      // Sandboxes made from a template have disks of their own, so they do not need the template.
+      // Copies of this template are complete disks, so sandboxes made from the template do not need it.
       await this.#removeTemplate(image, template)
       return true
     }
@@ -246,7 +246,7 @@ export class AllImages {
     return { base: this.#templates.get(image)?.base ?? this.#brought.newest(image), container }
   }
 
-  /** Reads the template of this image again, and no others: a full listing could overwrite newer entries of the others. */
+  /** Reads the template of this image again. Reads no other template, because a full listing could overwrite newer entries. */
   async #look(image: string): Promise<Template | undefined> {
     this.#configs.clear()
     const template = await this.#host.template(image)

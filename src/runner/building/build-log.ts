@@ -1,7 +1,8 @@
 // The log of one build, sent in pieces a few times a second. Its length is limited, so that a command that prints without end
-// cannot fill the database. Of a longer log the end is kept too, because a build says there why it failed.
+// cannot fill the database. A log that is too long keeps its beginning and its end, because a build prints at the end why it
+// failed.
 const everyMs = 300
-/** Together with the end, this is less than the 1 MiB that control stores. */
+/** Most characters of the log's beginning. Beginning and end together are below the 1 MiB that control stores. */
 const mostCharacters = 900 * 1024
 const endCharacters = 64 * 1024
 /** Longest piece that is sent at once. */
@@ -11,7 +12,7 @@ export class BuildLog implements Disposable {
   readonly #tell: (text: string) => void
   #waiting = ''
   #left = mostCharacters
-  /** The end of the text after the limit. */
+  /** The last characters of the text beyond `mostCharacters`. */
   #end = ''
   #leftOut = 0
   #timer: NodeJS.Timeout | undefined

@@ -1,5 +1,5 @@
-// Builds one definition. First the survey finds for each stage what it begins with, and how many of its lines are cached. Then
-// the last stage runs, with the stages that it still needs. Independent stages run side by side.
+// Builds one definition. First the survey finds for each stage its base image, and how many of its lines are cached. Then the
+// last stage is built, after the stages that it needs. Stages that do not need each other are built at the same time.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { CopySource } from '#src/runner/copying/source.ts'
 import { type BuildStep, type Origin, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
@@ -100,7 +100,7 @@ export class Build {
     if (this.#failure !== undefined) throw this.#failure.error
   }
 
-  /** Starts a stage and the stages that it needs. They cannot wait for each other, because stages form no cycle. */
+  /** Starts a stage and the stages that it needs. No deadlock is possible: stages form no cycle. */
   #start(looked: Looked): Promise<void> {
     const { index } = looked.stage
     const known = this.#runs.get(index)

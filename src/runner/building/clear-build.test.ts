@@ -52,7 +52,7 @@ const requestOf = (lines: string[], removed: string[]): BuildRequest => ({
 })
 
 suite('a build whose sandbox cannot be removed', () => {
-  test('such a build releases its kept lines and removes its images', async () => {
+  test('a build whose sandbox cannot be removed still releases its kept lines and removes its images', async () => {
     let time = Date.now()
     const lines = await openFullCache(() => time)
     const host = {
@@ -62,7 +62,7 @@ suite('a build whose sandbox cannot be removed', () => {
     } as unknown as BuildHost
     const parts = { host, agentAt: refuse('no agent') as never, lines, files: undefined }
     const removed: string[] = []
-    // The build holds the kept line as soon as it has found the line.
+    // Number of kept lines that the build holds. It holds a kept line as soon as it has found the line.
     let held = 0
     const hold = lines.hold.bind(lines)
     lines.has = () => true

@@ -88,7 +88,8 @@ export class ImageBuilder {
     const files = of && (await ContextSource.open({ contexts: this.#contexts, of, signal: until }))
     const parts = { host: this.#host, agentAt: this.#agentAt, lines: this.#lines, files }
     const build = new Build({ ...request, signal: until }, parts)
-    // Code in a sandbox may keep its agent from answering. Then the call ends only when the sandbox is destroyed.
+    // A program in the sandbox may stop the agent from answering. A call to the agent then ends only when the sandbox is
+    // destroyed.
     const giveUp = () => void build.destroyPlaces().catch(() => {})
     until.addEventListener('abort', giveUp, { once: true })
     try {

@@ -93,7 +93,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.reports, Array(2).fill({ image: 'tool', state: 'present', sizeBytes: 7 }))
   })
 
-  test('an image that is already here is reported without being brought', async () => {
+  test('an image that is on this runner already is reported without being fetched or built', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', { digest: 'sha256:abc' })
     kept.keeper.takeAll([wanted('tool')])
@@ -135,7 +135,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.images.passwords, [['old'], ['new'], undefined])
   })
 
-  test('an image that is in use is removed once nothing uses it', async () => {
+  test('an image that is in use stays; once nothing uses the image, the next list removes it', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', {})
     kept.images.inUse.add('tool')
@@ -198,7 +198,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.said(), ['tool present'])
   })
 
-  test('few images are brought at the same time, and progress is reported at most once a second', async () => {
+  test('images beyond the limit wait to be brought; progress is reported at most once a second', async () => {
     using kept = startKeeper({ long: 2 })
     const { promise, resolve } = Promise.withResolvers<void>()
     kept.images.before = () => promise

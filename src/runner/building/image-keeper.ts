@@ -78,7 +78,7 @@ export class ImageKeeper implements Disposable {
     const known = this.#entries.get(assignment.image)
     const isSaidWhole = known?.assignment.source !== undefined || assignment.source === undefined
     if (known?.assignment.target === assignment.target && isSaidWhole) {
-      // The accounts at registries may have changed since.
+      // The accounts at registries may have changed since the earlier assignment, so the newer assignment replaces it.
       if (assignment.source !== undefined && known.settled?.state !== 'present') known.assignment = assignment
       return known
     }
@@ -110,7 +110,7 @@ export class ImageKeeper implements Disposable {
   }
 
   #ended(entry: Entry, working: AbortController, report: ImageReport | undefined) {
-    // The entry may have been replaced by an entry with another target, which waits for this work to end.
+    // An entry with another target may have replaced this entry. The new entry waits until this work has ended.
     const latest = this.#entries.get(entry.assignment.image)
     if (latest?.working === working) delete latest.working
     delete entry.working
@@ -118,7 +118,7 @@ export class ImageKeeper implements Disposable {
       if (latest) this.#reconcile(latest)
     } else if (report) {
       entry.settled = report
-      // The passwords are not needed any more: control sends them again with the next order.
+      // Forgets the passwords. They are not needed any more, and control sends them again with its next assignment.
       entry.assignment = withoutLogins(entry.assignment)
       if (!this.#isClosed) this.#parts.report(report)
     }
@@ -137,7 +137,8 @@ export class ImageKeeper implements Disposable {
       if (target === 'present') {
         const bringing = { signal, onProgress: this.#sayOf(image), onText: (text: string) => said.add(text) }
         const known = images.find(image) ?? (source && (await images.bring({ ...assignment, source }, bringing)))
-        // Without a source, control believes that the image is here. After the report `absent` it sends the source.
+        // An assignment without a source means: control believes that the image is here. After the report `absent`, control sends
+        // the source.
         return known === undefined ? { image, state: 'absent' } : { image, state: 'present', ...known }
       }
       return (await images.remove(image)) ? { image, state: 'absent' } : undefined

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LineAccount } from './line-account.ts'
 
-test('an account has the lines and bytes that are left: a base counts until its last line is removed', () => {
+test('removed lines no longer count; a base image counts until the last line over it is removed', () => {
   const account = new LineAccount(new Map([['base', 100]]))
   const line = { base: 'base' }
   const isOver = () => [account.bytes, account.isOver(2, 1000), account.isOver(1, 1000), account.isOver(0, 1000)]

@@ -340,7 +340,7 @@ suite('a line that has not changed', { skip }, () => {
   test('the storage figures have the bytes of kept lines, and evicted bytes by reason', async () => {
     const definition = [`FROM ${from}`, 'RUN head -c 5000000 /dev/urandom > /a']
     const storage = () => imageStorageOf(store, images, lines, givenBack)
-    // What is given back is counted anew.
+    // The counters of evicted bytes begin at 0 again.
     await open()
     const wanted = await wantedOf(definition, { organizationId: 'one' })
     await bring(wanted)

@@ -28,10 +28,10 @@ type Bases = Pick<ImageStore, 'rootfsOf' | 'remove' | 'listBelowLines' | 'keepBe
 export type LineLimits = {
   most: number
   mostOfOrganization: number
-  /** Shares of the storage pool that lines may take with the images below them. */
+  /** Shares of the storage pool that kept lines and their base images may take: in total, and per organization. */
   share: number
   shareOfOrganization: number
-  /** Lines are evicted until this share of the pool is free, or this many bytes if that is less. */
+  /** Lines are evicted until the pool has this share of its size free, or `freeBytes` if that is less. */
   freeShare: number
   freeBytes: number
   keptMs: number
@@ -262,7 +262,7 @@ export class LineCache {
     }
   }
 
-  /** Bytes that must still be freed for the disks of sandboxes; negative if enough is free. */
+  /** Bytes that must be evicted until the pool has enough free space for the disks of sandboxes. Negative if it has enough. */
   async #missingBytes(): Promise<number> {
     const { freeBytes, wholeBytes } = await this.#host.room()
     return Math.min(this.#limits.freeBytes, wholeBytes * this.#limits.freeShare) - freeBytes
@@ -312,7 +312,7 @@ export class LineCache {
       const bytes = sizes.get(line) ?? 0
       sizes.delete(line)
       this.#givenBack?.add('lines', isOld ? 'age' : 'pressure', bytes)
-      // At most this many bytes become free. If it is less, the next call of `relieve` evicts more.
+      // At most this many bytes become free. If fewer become free, the next call of `relieve` evicts more lines.
       missing -= bytes
       all.remove(line, bytes)
       own.remove(line, bytes)

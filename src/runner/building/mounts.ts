@@ -1,6 +1,6 @@
-// The mounts of one RUN line. A sandbox cannot mount anything, so the files are moved or copied to the target before the command
-// runs. Afterwards they are removed, and the earlier content of the target is put back. The agent of the build's sandbox does
-// this, and caches stay on the sandbox's own disk between two lines.
+// The mounts of one RUN line. A sandbox cannot mount anything. Therefore the agent of the build's sandbox moves or copies the
+// files to the target before the command runs. Afterwards the files are removed, and the earlier content of the target is put
+// back. Between two lines, caches stay on the sandbox's own disk.
 import { createHash } from 'node:crypto'
 import { posix } from 'node:path'
 import { AgentRefused, type Files } from '#src/toolbox/agent/agent.ts'

@@ -1,5 +1,5 @@
-// Finds out about the stages of a definition before any of them runs: what each begins with, the keys of its lines, and how many
-// lines are cached.
+// Examines the stages of a definition before any stage runs. Finds for each stage its base image, the keys of its lines, and how
+// many lines are cached.
 import { type BuildStep, originsOf, type Stage } from '#src/runner/images/definition/plan.ts'
 import type { ContainerConfig } from '#src/runner/images/manifest.ts'
 import { formatReference, parseReference, pinned } from '#src/runner/images/reference.ts'
@@ -132,7 +132,7 @@ export class Survey {
     let { firstKey: key, keptKey } = looked
     for (const step of steps) {
       let fetched: string[] | undefined
-      // Downloads only if there is a kept line that may match.
+      // Downloads only if a line is kept that builds on the last kept line. Only such a line can match.
       if (mayChange(step) && lines.hasAfter(organizationId, keptKey)) fetched = await this.#fetchDigests(step)
       key = await this.#keyAfter(key, step, fetched)
       keys.push(key)
@@ -200,7 +200,7 @@ export class Survey {
       identityOf: (image) => this.#identityOf(image),
       signal: this.#signal,
     }).catch(() => {
-      // The error is reported when the line runs.
+      // Ignores the error: it is reported when the line runs.
       this.#signal.throwIfAborted()
       return undefined
     })
@@ -266,7 +266,7 @@ export class Survey {
     return image === undefined ? { kind: 'registry', reference: name } : { kind: 'image', image }
   }
 
-  /** The image's reference with the digest that the keys were computed with. Unchanged if no key needed a digest. */
+  /** Adds to the image's reference the digest with which the keys were computed. Unchanged if no key needed a digest. */
   async pinned(reference: string): Promise<string> {
     return (await this.#identities.get(reference)) ?? reference
   }

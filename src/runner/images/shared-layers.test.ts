@@ -1,4 +1,5 @@
-// Images that share layers share the room of their files, and only who got a layer from its own registry gets the files of it.
+// Images with equal layers share the space of these layers' files. An image gets the files of a layer only if its own registry
+// has delivered the layer.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -36,11 +37,11 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       ['a', 'b', 'base'].map((name) => existsSync(join(rootfs(library, 'two'), name))),
       [false, true, true],
     )
-    // This image shares the lowest layer only.
+    // This image shares only the lowest layer with the images before.
     await bring(library, 'three', from(room.registry.put('x:3', makeImage({ layers: [base, layer(file('c'))] }))))
     assert.deepEqual(readdirSync(rootfs(library, 'three')).sort(), ['base', 'c'])
     assert.ok(library.stored().images - afterOne < MiB)
-    // An image that is only layers of others is here already.
+    // All layers of this image are layers of the images before, so its files are here already.
     await bring(library, 'lower', from(room.registry.put('x:4', makeImage({ layers: [base, installed] }))))
     assert.equal(read(library, 'lower', 'base').length, read(library, 'one', 'base').length)
 
@@ -53,7 +54,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('another repository shares files once it has delivered the layers, and not by naming them', async () => {
+  test('another repository shares files once it has delivered the layers; naming the layers is not enough', async () => {
     const library = openSharing()
     const [secret, installed] = layersOfBase() as [Buffer, Buffer]
     const theirs = makeImage({ layers: [secret, installed] })
@@ -66,7 +67,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       path === `/v2/others/blobs/${theirs.layers[0]}` ? { ...answer, status: 404, body: Buffer.from('{}') } : answer
     await assert.rejects(bring(library, 'same', from(reference)))
     room.registry.onRequest = (_path, answer) => answer
-    // The attacker's own bytes, said to be the other repository's layer.
+    // The attacker delivers other bytes and states the diff id of the other repository's layer.
     for (const layers of [[own], [own, layer(file('more'))]]) {
       const diffIds = [digestOf(secret), ...layers.slice(1).map(digestOf)]
       const forged = room.registry.put('others:forged', makeImage({ layers, diffIds }))
@@ -80,7 +81,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('a layer that is packed in another way is checked by unpacking it, and its files are then shared', async () => {
+  test('a layer compressed in another way is verified by unpacking; the images then share its files', async () => {
     const library = openSharing()
     const layers = [layer(file('a', noise(100_000)))]
     await bring(library, 'gzip', from(room.registry.put('x:1', makeImage({ layers }))))
@@ -91,7 +92,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('after a kill while layers are unpacked, the next runner has whole trees only and goes on', async () => {
+  test('after a kill while layers are unpacked, the next runner has no half-made tree and brings the image', async () => {
     const [base, installed] = layersOfBase() as [Buffer, Buffer]
     const reference = room.registry.put('x:1', makeImage({ layers: [base, installed, layer(file('own'))] }))
     const program =
@@ -100,7 +101,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
       `import { existsSync, readdirSync } from 'node:fs'\n` +
       `const parts = ${JSON.stringify(parts())}\n` +
       `const library = new Library({ ...parts, sharesLayers: true, log: silentLog() })\n` +
-      // The kill comes when the tree of the lowest layers has its name and the next layer is being unpacked.
+      // The process kills itself when the tree of the lowest layers has its name and the next layer is being unpacked.
       `const trees = parts.poolDir + '/image-pool/trees'\n` +
       `setInterval(() => existsSync(trees) && readdirSync(trees).some((name) => name[0] !== '.') && process.kill(process.pid, 'SIGKILL'), 1)\n` +
       `await library.bring({ image: 'one', source: { kind: 'registry', reference: '${reference}' }, maxGiB: 1 })`
@@ -114,7 +115,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('a runner that begins finds the files of images again, also when their file system is not mounted', async () => {
+  test('a restarted runner finds the files of images, also when their file system is not mounted', async () => {
     const first = openSharing()
     await bring(first, 'one', from(room.registry.put('x:1', makeImage({ layers: [layer(file('a', 'content'))] }))))
     await first.close()
@@ -125,7 +126,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await second.close()
   })
 
-  test('a full disk is said; its room is free at once, and the next image finds it', async () => {
+  test('a full disk is reported; its space is free at once, and the next image fits', async () => {
     const pool = join(room.directory, 'pool')
     const zeros = Buffer.alloc(50e6)
     mkdirSync(pool)
@@ -147,7 +148,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     }
   })
 
-  test('images of an older runner keep their files where they are', async () => {
+  test('images that an older runner brought stay at their place', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
     const older = room.open()
     await bring(older, 'old', from(reference))

@@ -41,7 +41,7 @@ export class SharedWork<Said, Result> {
       if (--mine.wantedBy === 0) {
         mine.cancel.abort()
         if (this.#under.get(key) === mine) this.#under.delete(key)
-        // The next caller starts new work and must not share work that is still ending.
+        // Waits until the cancelled work has ended. The entry is already removed, so the next caller starts new work.
         await mine.result.then(release, () => {})
       }
     }

@@ -137,8 +137,9 @@ export class Skopeo {
   }
 
   /**
-   * Throws if the registry wants the password of this account sent to a server that it is not for (`kit/registry-realm.ts`). Sends
-   * no password. A registry that answers skopeo otherwise a moment later gives away what it could have asked for itself.
+   * Throws if the registry demands that the account's password be sent to a server for which it was not made
+   * (`kit/registry-realm.ts`). Sends no password itself. A registry that names another server to skopeo later reveals only a
+   * password that it could have asked for itself.
    */
   async checkRealm(reference: Reference, asking: Asking & { login: RegistryLogin }): Promise<void> {
     const { registry } = reference
@@ -191,8 +192,8 @@ export class Skopeo {
     await using network = await this.#networkFor(reference, scratch)
     const mayNotTell = reference !== undefined && !isOfOperator(reference, this.#settings)
     const begun = performance.now()
-    // Failures are reported only at multiples of this span, so that their time reveals nothing. A span covers the end of a
-    // program that took too long.
+    // An unreachable registry is reported only at multiples of this span, so that the time reveals nothing. A span is longer than
+    // the time limit of a request and the end of its program.
     const unreached = (cause?: unknown) => {
       const span = this.#settings.tellAfterMs + 1000
       const spans = Math.ceil((performance.now() - begun) / span)

@@ -139,7 +139,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.equal(built, 1)
   })
 
-  test('after a kill during unpacking the next runner starts over', async () => {
+  test('after a kill during unpacking, the next runner unpacks the default image again from the beginning', async () => {
     await open().ensureDefault()
     await rm(join(directory, 'pool'), { recursive: true })
     // A tar that never ends replaces the real one, so the process hangs while it unpacks.
@@ -187,7 +187,7 @@ suite('the image store', { skip: needsRoot }, () => {
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
 
-/** A package index on loopback, with a wheel of its own for uv. */
+/** A package index on loopback with a wheel of uv that this test has made. */
 const serveUv = async () => {
   const directory = await mkdtemp(join(tmpdir(), 'alcove-index-'))
   const name = `uv-${uv.version}-py3-none-any.whl`
@@ -210,7 +210,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
   execFileSync('/usr/bin/python3', ['-c', pack, wheel, JSON.stringify(files)])
   const bytes = await readFile(wheel)
   const sha256 = createHash('sha256').update(bytes).digest('hex')
-  // Runs as a separate process, because this process waits for pip.
+  // The server is a separate process, because the test's own process is blocked while it waits for pip.
   const server = spawn('/usr/bin/python3', ['-u', '-c', serve, directory, name, sha256], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })

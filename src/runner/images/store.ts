@@ -154,7 +154,9 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
   }
 
   const sizes = new Map<string, number>()
-  /** Not awaited: until the default image is measured, it counts as 0 in the size of images made from it. */
+  /**
+   * The caller does not wait for this. Until the default image is measured, it counts as 0 in the size of images made from it.
+   */
   const measureDefault = async () => {
     try {
       for (const image of generations.list())

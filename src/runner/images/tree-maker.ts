@@ -15,7 +15,7 @@ type Making = {
   /** Most bytes of the unpacked files. */
   mostBytes: number
   signal: AbortSignal
-  /** Called with bytes written by bytes to unpack. */
+  /** Called with the share of the bytes that is unpacked so far, from 0 to 1. */
   onShare: (share: number) => void
 }
 
@@ -25,7 +25,7 @@ type Named = { name: string; tree: Tree }
 
 export const treeOfNothing: Tree = { sizeBytes: 0, diffIds: [], layers: [] }
 
-/** After so many packed bytes, the tree is kept for images that share the layers up to there. */
+/** After this many packed bytes, a copy of the unfinished tree is kept for images that share these layers. */
 const segmentBytes = 8 * 1024 ** 2
 
 /** Small layers are unpacked together with later ones, because each unpacking costs about 0.2 s. */
@@ -60,7 +60,10 @@ export class TreeMaker {
     this.#parts = parts
   }
 
-  /** Finds the tree of these layers if the origin may use it. Holds it, and those of the lower layers, also if they come later. */
+  /**
+   * Finds the tree of these layers if the origin may use the tree. Holds its name and the names of the trees of all lower layers,
+   * even if such a tree is made later.
+   */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts
     const earlier = trees.earlierNameOf(origin, diffIds)
@@ -75,7 +78,10 @@ export class TreeMaker {
     return undefined
   }
 
-  /** Unpacks layers over the tree that has the most of them already. */
+  /**
+   * Makes the tree of these layers. Begins with a copy of the tree that has the most of these layers, and unpacks the remaining
+   * layers over the copy.
+   */
   async make({ origin, layers }: Delivered, making: Making): Promise<Named> {
     const { trees, blobs, limits } = this.#parts
     const { scratch, mostBytes, signal, onShare } = making
@@ -121,7 +127,7 @@ export class TreeMaker {
       const name = trees.nameOf(diffIds)
       const tree = trees.find(name)
       if (tree === undefined || (count < layers.length && !trees.canBeCopied(name))) continue
-      // The tree was made from the very bytes that this origin has delivered.
+      // True if the tree was made from the bytes that this origin has delivered.
       const isProven = layers.slice(0, count).every(({ digest }, at) => digest === tree.layers?.[at])
       if (isProven || known.some((whole) => beginsWith(whole, diffIds))) return { name, tree }
     }
@@ -129,8 +135,8 @@ export class TreeMaker {
   }
 
   /**
-   * Layers of the images of this origin that are here. Diff ids are no secrets, so only these, and layers whose bytes came from the
-   * origin, give it a tree of that name.
+   * Diff ids of the present images of this origin. An origin may use a tree only if these ids or delivered bytes prove that it
+   * has the layers. Naming diff ids is not enough, because they are no secrets.
    */
   #layersOf(origin: string): (readonly string[])[] {
     const { records, trees } = this.#parts

@@ -14,19 +14,19 @@ export interface TreePlace {
   make(path: string): Promise<void>
   /** Copies a directory that `make` or `copy` has made. The copy is on the disk when this resolves; its name may not be. */
   copy(from: string, path: string): Promise<void>
-  /** No error if it is gone. */
+  /** Removes a directory. No error if the directory does not exist. */
   remove(path: string): Promise<void>
-  /** Slower than `remove`, but its room is free when this resolves. */
+  /** Removes a directory slowly: its space is free when this resolves. */
   removeAtOnce(path: string): Promise<void>
   sync(path: string): Promise<void>
   /** Resolves when all names given so far are on the disk. */
   syncNames(): Promise<void>
-  /** Number of files made in a directory so far. Only the difference of two answers has a meaning. */
+  /** Number of files made in a directory so far. Only the difference between two results has a meaning. */
   filesMade(path: string): Promise<number>
 }
 
 const timeoutMs = 10 * 60_000
-/** A program of a killed runner may still write for a moment. */
+/** Number of attempts to remove a directory, because a program of a killed runner may still write for a moment. */
 const tries = 10
 
 /** Owners of files may be users of this host (oci/ids.ts), so only root passes through the directory. */
@@ -66,7 +66,7 @@ export class PlainPlace implements TreePlace {
     await syncTree(path)
   }
 
-  /** Names and records are of one file system, which keeps their order. */
+  /** Does nothing: names and records are on one file system, which keeps their order. */
   async syncNames() {}
 
   filesMade(path: string) {
@@ -96,7 +96,7 @@ export class SharingPlace implements TreePlace {
 
   async remove(path: string) {
     if ((await stat(path).catch(() => undefined)) === undefined) return
-    // Slower, but it also removes plain directories and subvolumes in subvolumes.
+    // The fallback `removeTree` is slower, but it also removes plain directories, and subvolumes in subvolumes.
     await runCommand(['btrfs', '--quiet', 'subvolume', 'delete', '--commit-after', path], { timeoutMs }).catch(() =>
       removeTree(path, { tries }),
     )

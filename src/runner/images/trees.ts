@@ -22,9 +22,9 @@ export type Tree = {
   largeIds?: number[]
   /** Digests of the unpacked layers. Absent in trees of older runners. */
   diffIds?: readonly string[]
-  /** The layers as they were when they were unpacked: each was hashed, and its content has the diff id at its position. */
+  /** Digests of the packed layers, at the positions of their diff ids. Each layer was hashed while it was unpacked. */
   layers?: readonly string[]
-  /** Name of the tree that this one began as a copy of. */
+  /** Name of the tree from whose copy this tree was made. */
   below?: string
 }
 
@@ -114,12 +114,12 @@ export class Trees {
     }
   }
 
-  /** How many files were made in an unfinished tree, those that were removed again included. */
+  /** Number of files that were made in an unfinished tree so far, including files that were removed again. */
   filesMade(tree: Unfinished): Promise<number> {
     return (this.#sharing ?? this.#plain).filesMade(tree.directory)
   }
 
-  /** Keeps a copy of an unfinished tree as the tree of the layers that it has so far. Only where blocks are shared. */
+  /** Keeps a copy of an unfinished tree as the tree of the layers unpacked so far. Only at a place where blocks are shared. */
   async keepCopy({ directory }: Unfinished, name: string, tree: Tree): Promise<void> {
     const place = this.#sharing ?? this.#plain
     await writeFile(descriptionOf(directory), JSON.stringify(tree))
@@ -134,7 +134,7 @@ export class Trees {
     await writeFile(descriptionOf(directory), JSON.stringify(tree))
     await place.sync(directory)
     await this.#name(directory, name)
-    // Records lie on another file system, and none may outlive the name of its tree.
+    // Records are on another file system. No record may reach the disk before the name of its tree.
     await place.syncNames()
     return tree
   }
@@ -142,7 +142,7 @@ export class Trees {
   async #name(directory: string, name: string): Promise<void> {
     const place = this.#sharing ?? this.#plain
     await rename(directory, join(place.directory, name)).catch(async (error: unknown) => {
-      // Another call made the same tree meanwhile; that one is used.
+      // Another call made a tree of this name meanwhile. That tree is used.
       if (this.find(name) === undefined) throw error
       await place.remove(directory)
     })

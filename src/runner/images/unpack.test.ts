@@ -13,7 +13,10 @@ import { type Layer, unpackLayers } from './unpack.ts'
 
 const began = Math.floor(Date.now() / 1000)
 
-/** Prints each file with everything that can be known of it. Directories made without a layer's saying have the time of the test. */
+/**
+ * Prints each file with all its attributes. A directory that no layer describes has the time of its unpacking, which is printed
+ * as the word `now`.
+ */
 const describe = `
 import hashlib, json, os, stat, sys
 root, began = sys.argv[1], float(sys.argv[2])
@@ -47,7 +50,7 @@ const opaque = (path: string) => file(`${path}/.wh..wh..opq`, '')
 const mayBind = Buffer.from('0100000200040000000000000000000000000000', 'hex')
 const rootAs = (more: Partial<TarEntry>) => directory('./', more)
 
-/** Each is an image: layers of entries. */
+/** Each value is one image: a list of layers, each of them a list of entries. */
 const images: Record<string, TarEntry[][]> = {
   'everything that a layer can do to the files of lower layers': [
     [
@@ -111,7 +114,7 @@ const images: Record<string, TarEntry[][]> = {
   'layers without any file': [[], [file('a')], []],
 }
 
-suite('layers unpacked over lower layers', { skip: cannotRun }, () => {
+suite('unpacking layers over a tree of lower layers', { skip: cannotRun }, () => {
   let place: string
   const makePlace = async () => {
     place ??= await mkdtemp('/var/tmp/alcove-unpack-')

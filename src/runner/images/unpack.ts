@@ -23,7 +23,7 @@ export type Unpacking = {
   /** The directory that gets the files. */
   rootfs: string
   layers: readonly Layer[]
-  /** Bytes of the files that are there already; undefined for an empty directory. */
+  /** Bytes of the files that `rootfs` has already; undefined for an empty directory. */
   presentBytes?: number | undefined
   mostBytes: number
   limits: ImageLimits
@@ -41,7 +41,7 @@ export type Unpacked = {
 
 const GiB = 1024 ** 3
 const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
-/** Layers may replace files, so more files are made than there are in the end. */
+/** Factor for the limit of files made: layers may replace files, so more files are made than the tree has in the end. */
 const replacedFiles = 4
 
 export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): Promise<Unpacked> => {
@@ -118,7 +118,8 @@ const makeLayout = async (
     const isPacked = (await firstBytesOf(join(names, nameOf(digest)), gzipMagic.length)).equals(gzipMagic)
     return { mediaType: kind(isPacked ? 'layer.v1.tar+gzip' : 'layer.v1.tar'), digest, size }
   }
-  // umoci begins with a root directory of its own, and lower layers may have described another one.
+  // umoci begins with its own root directory, but a lower layer may have described another one. Therefore a layer with the
+  // present root directory comes first.
   const below = presentBytes === undefined ? [] : [await add(await rootOf(rootfs, scratch), kind('layer.v1.tar'))]
   const diffIds = [...below.map(({ digest }) => digest), ...layers.map(({ diffId }) => diffId)]
   const described = { architecture: ownArchitecture, os: 'linux', rootfs: { type: 'layers', diff_ids: diffIds } }

@@ -23,7 +23,7 @@ export const overlap = (a: Cidr, b: Cidr) => a.base <= lastOf(b) && b.base <= la
 
 const contains = (outer: Cidr, inner: Cidr) => outer.bits <= inner.bits && overlap(outer, inner)
 
-/** Drops blocks inside other blocks. Two CIDR blocks nest or are separate, so the result has no overlaps. */
+/** Drops blocks that are inside other blocks. Two CIDR blocks never overlap in part, so no blocks of the result overlap. */
 export const withoutNested = (blocks: readonly Cidr[]) =>
   blocks.filter(
     (block, index) =>

@@ -8,7 +8,10 @@ export const closedRanges = notPublicIpv4
 
 type Closed = readonly (typeof notPublicIpv4)[number][]
 
-/** Closed networks that can only contain this host and its direct neighbours. No resolver is there either (resolvers.ts). */
+/**
+ * Closed networks that stay closed on every host: they can only contain the host itself and its direct neighbours. No resolver of
+ * resolvers.ts is in these networks.
+ */
 export const ofNoHost = [
   '0.0.0.0/8',
   '127.0.0.0/8',
@@ -18,8 +21,8 @@ export const ofNoHost = [
 ] as const satisfies Closed
 
 /**
- * The closed networks that stay closed even if the operator opens a network that contains them. 168.63.129.16 has Azure's own
- * services, such as those that other clouds have at 169.254.169.254.
+ * The closed networks that stay closed even if the operator opens a larger network around them. 168.63.129.16 serves Azure's
+ * metadata, as 169.254.169.254 does in other clouds.
  */
 export const neverOpened = [...ofNoHost, '168.63.129.16/32'] as const satisfies Closed
 

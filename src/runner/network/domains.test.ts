@@ -126,7 +126,7 @@ if (!isPrivateHost) {
       await Promise.all([metadata, lan, sibling.address, slot.gateway, wayOut].map((to) => isClosed(slot, to)))
     })
 
-    test('CIDRs and domains together allow both; `block all` wins', async () => {
+    test('CIDRs and domains together allow the addresses of both; `block all` overrides them', async () => {
       const both = { blockAll: false, allowList: [`${web.other}/32`], domains: ['api.example.com'] }
       const slot = await slotWith(both)
       await isOpen(slot, web.other)
@@ -259,8 +259,8 @@ if (!isPrivateHost) {
       await isOpen(slot, web.api)
       assert.deepEqual(await ask(slot.name, dns, 'other.test'), [web.other])
       await isOpen(slot, web.other)
-      // The first process knew which name opened api's address. Its successor does not, so a shorter list closes the address
-      // until the name is asked for again.
+      // The first process knew which name had opened the address of api. Its successor does not know. Therefore a shorter list
+      // closes the address until the sandbox asks for the name again.
       await pool.apply(slot, named('other.test'))
       await isOpen(slot, web.other)
       await isClosed(slot, web.api)

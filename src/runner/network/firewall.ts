@@ -79,7 +79,10 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   await load(rulesetText(parts, present))
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
-  /** New slots get the organization of the slot taken last. That is usually right and saves a process. */
+  /**
+   * Slots that got an organization by a guess: that of the slot taken last. The guess is usually right, and saves starting a
+   * process.
+   */
   const guessed = new Set<number>()
   let likely: number | undefined
   const opened = new Map<number, OpenedAddresses>()
@@ -99,8 +102,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     mark === undefined ? [] : [`${verb} element inet ${table} organizations { ${keyOf(slot)} : ${mark} }`]
 
   /**
-   * Shortens a slot's open addresses to what a new list allows. The names of addresses from before this process are unknown, so
-   * those close.
+   * Closes the open addresses of a slot that a new list does not allow. For an address opened before this process started, the
+   * name is unknown, so that address is closed.
    */
   const shorten = async (slot: number, domains: readonly string[]): Promise<string[]> => {
     opened.get(slot)?.keepOnly(domains)
@@ -114,7 +117,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const changeOf = async (slot: number, now: Rule | undefined, next: Rule | undefined): Promise<string[]> => {
     const before = domainsOf(now)
     const after = domainsOf(next)
-    // A list that is applied again after a restart (`before` unknown) closes nothing: it is unchanged, or about to be changed.
+    // If `before` is unknown, the runner has restarted and applies the list again. Nothing is closed then: the list is unchanged,
+    // or about to be changed.
     const isShorter = now?.verdict === 'named' && after !== undefined && before !== undefined
     return [
       ...(next?.verdict === 'named' ? namedText(instance, slot) : []),
@@ -159,7 +163,7 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     await load(`${removalText(instance)}\n${rulesetText(parts, present)}${everything.join('\n')}`)
   }
 
-  // Assignments that arrive together are one transaction.
+  // Changes of organizations that arrive together are written in one transaction.
   const unassigned = new Map<number, number | undefined>()
   let assignSoon: NodeJS.Timeout | undefined
   const assignNow = async () => {

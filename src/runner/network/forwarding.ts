@@ -9,7 +9,10 @@ import { notesOfOthers, readNotes, writeNotes } from './notes.ts'
 
 const setting = '/proc/sys/net/ipv4/ip_forward'
 
-/** Turns forwarding on and records whether it was off. If another server of ours turned it on, that server's note is copied. */
+/**
+ * Turns packet forwarding on, and records whether it was off before. If another server on this host turned it on, its note is
+ * copied.
+ */
 export const openForwarding = async (instance: string) => {
   const isOff = (await readFile(setting, 'utf8')).trim() === '0'
   const notes = await readNotes(instance)
@@ -20,7 +23,7 @@ export const openForwarding = async (instance: string) => {
   if (isOff) await writeFile(setting, '1')
 }
 
-/** Turns forwarding off if we turned it on and no other server of ours needs it. */
+/** Turns packet forwarding off if a server of ours turned it on and no other server of ours needs it. */
 export const closeForwarding = async (instance: string) => {
   const { forwardingWasOff } = await readNotes(instance)
   const others = await notesOfOthers(instance)

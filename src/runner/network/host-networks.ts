@@ -1,5 +1,5 @@
-// The networks that the host belongs to, and its gateways. They are closed to sandboxes, public or not. They are read from all
-// routing tables and addresses, and read again at each change.
+// The networks that the host belongs to, and its gateways. They are closed to sandboxes, even if their addresses are public. They
+// are read from all routing tables and addresses of the host, at the start and after each change.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import type { Logger } from '#src/kit/log.ts'

@@ -24,8 +24,8 @@ const settings = [
   '[ ! -e /proc/sys/net/ipv6/conf/all/disable_ipv6 ] || echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6',
   'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start',
   'echo "0 2147483647" > /proc/sys/net/ipv4/ping_group_range',
-  // Without this, sent packets would wait in the queue of a socket that requests send timestamps, and their memory is charged to
-  // nobody.
+  // A socket that requests send timestamps could hold sent packets in its queue, and that memory is charged to no sandbox. This
+  // setting drops such requests of unprivileged programs.
   '[ ! -e /proc/sys/net/core/tstamp_allow_data ] || echo 0 > /proc/sys/net/core/tstamp_allow_data',
   // Memory for socket options is charged to nobody. The usual limit of 128 KiB for a socket is 30 times the socket's own cost.
   '[ ! -e /proc/sys/net/core/optmem_max ] || echo 8192 > /proc/sys/net/core/optmem_max',
@@ -52,8 +52,8 @@ const inside = ({ instance, range }: Where, n: number) => {
   const batch = [
     'link set lo up',
     `addr add ${addressOf(range, n)}/32 dev eth0`,
-    // ARP is off: the kernel has one neighbour table for the host and all sandboxes. Entries of a link without ARP are evicted
-    // when the table is full. Others stay for seconds, and one sandbox could keep the table full.
+    // ARP is off. The kernel has one neighbour table for the host and all sandboxes. Entries of a link without ARP are evicted
+    // when the table is full. With ARP entries stay for seconds, so that one sandbox could keep the table full.
     'link set eth0 arp off up',
     `neigh replace ${gateway} lladdr ${hardwareAddress(instance, n, 'host')} dev eth0 nud permanent`,
     `route add ${gateway} dev eth0 scope link`,
@@ -66,7 +66,7 @@ const inside = ({ instance, range }: Where, n: number) => {
   ]
 }
 
-/** Makes all slots or none: what a failed batch has made is deleted before this throws. */
+/** Makes all slots or none. If a slot of the batch fails, the batch's other slots are deleted before this throws. */
 export const makeSlots = async (where: Where, numbers: readonly number[], background: boolean) => {
   const script = [
     'set -e',

@@ -50,7 +50,7 @@ if (!isPrivateHost) {
       )
     })
 
-    test('a used slot is deleted, and the next caller gets another namespace', async () => {
+    test('a used slot is deleted, and the next caller gets a different network namespace', async () => {
       const pool = await openPool()
       const first = await pool.acquire()
       await runCommand(['ip', '-n', first.name, 'addr', 'add', '10.1.2.3/32', 'dev', 'lo'])
@@ -64,7 +64,7 @@ if (!isPrivateHost) {
       await pool.close()
     })
 
-    test('a slot counts for an organization once its policy is applied, even if another was guessed', async () => {
+    test('a slot counts for an organization once its policy is applied, even if another was guessed before', async () => {
       const pool = await openPool()
       const takenBy = async (organizationId: string) => {
         const slot = await pool.acquire()

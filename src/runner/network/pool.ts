@@ -26,7 +26,7 @@ import { resolversForSandboxes } from './resolvers.ts'
 export type Slot = { name: string; netnsPath: string; address: string; gateway: string }
 
 export type NetworkPool = {
-  /** Returns a fresh slot. Until `apply`, it may reach everything that is not closed for all sandboxes. */
+  /** Returns a new slot. Until `apply` is called, its sandbox may reach every address that is not closed for all sandboxes. */
   acquire(): Promise<Slot>
   /** Adopts a slot from before a restart; undefined if it no longer exists as a whole. */
   adopt(name: string): Slot | undefined
@@ -102,7 +102,7 @@ type Waiter = { resolve: (slot: Slot) => void; reject: (error: unknown) => void 
 class SlotPool implements NetworkPool {
   readonly #options: NetworkPoolOptions
   readonly #parts: Parts
-  /** Slots from before this process that are not adopted. */
+  /** Slots that were made before this process started and are not adopted. */
   readonly #found: Set<number>
   readonly #spare: number[] = []
   readonly #used = new Set<number>()
@@ -159,8 +159,8 @@ class SlotPool implements NetworkPool {
     const { firewall, resolver } = this.#parts
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
-    // If all is blocked, the resolver only answers no. Without it a DNS question would hang for seconds. A resolver that fails to
-    // start does not prevent blocking.
+    // With `blockAll` the resolver refuses every question. Without the resolver a question would hang for seconds. If the
+    // resolver fails to start, blocking continues.
     await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
     await firewall.assign(n, organizationId)
@@ -208,8 +208,8 @@ class SlotPool implements NetworkPool {
   }
 
   /**
-   * Starts making slots a little later, so that the sandbox that just got its slot goes first and several slots are made in one
-   * batch.
+   * Starts making slots a little later. The sandbox that just got its slot then continues first, and several slots are made in
+   * one batch.
    */
   #refillSoon() {
     this.#soon ??= setTimeout(() => {
@@ -235,7 +235,7 @@ class SlotPool implements NetworkPool {
         failures = 0
       } catch (error) {
         log.error({ err: error }, 'no network for a sandbox could be made')
-        // These slot numbers may have been the problem, so other numbers are tried once.
+        // Retries once with other slot numbers, because the first numbers may have caused the failure.
         if (++failures < 2) continue
         for (const waiter of this.#waiters.splice(0)) waiter.reject(error)
         return

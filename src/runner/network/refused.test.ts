@@ -118,7 +118,7 @@ if (!isPrivateHost) {
 
     test('with `block all` no name resolves, and the answer comes at once', async () => {
       const slot = await slotWith(nothing)
-      // The first question may come before our resolver has started, because no other sandbox needs it.
+      // Retried: the first question may come before our resolver has started. It starts with the first sandbox that needs it.
       await ask(slot.name, web.other, 'example.com')
       assert.equal(await ask(slot.name, web.other, 'example.com', 'A', 1), 'ENOTFOUND')
       assert.equal(await ask(slot.name, web.other, 'example.com', 'AAAA', 1), 'ENOTFOUND')

@@ -6,7 +6,7 @@ import { domainLimit, isDomain } from './dns/domains.ts'
 import { addressOf, type Range, slotOfLink, tableOf, toDotted } from './names.ts'
 import { namedOf } from './ruleset.ts'
 
-/** `listed` allows only a list of CIDR blocks, `named` allows CIDR blocks and domains. */
+/** `listed` allows only CIDR blocks. `named` allows CIDR blocks and domains. */
 export type Rule =
   | { verdict: 'drop' | 'open' }
   | { verdict: 'listed'; cidrs: readonly string[] }

@@ -159,7 +159,7 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,
     ]),
-    // Access to the host itself: only our resolver, and the host's resolver if that has one of the host's addresses.
+    // Access to the host itself. Allowed are only our resolver, and the host's resolver if it listens on an address of the host.
     ...chainOf('to_host', '{ type filter hook input priority filter; policy accept; }', [
       `iifname != ${links} ip daddr ${gatewayOf(range)} drop`,
       `iifname != ${links} return`,
@@ -246,7 +246,10 @@ export const namedText = (instance: string, slot: number): string[] => {
 export const namedRemovalText = (instance: string, slot: number): string[] =>
   ['flush chain', 'delete chain', 'delete set'].map((verb) => `${verb} inet ${tableOf(instance)} ${namedOf(slot)}`)
 
-/** Opens addresses for at least this long. Each is added, deleted and added again, because old kernels keep the old timeout. */
+/**
+ * Opens addresses for at least this long. Each address is added, deleted and added again: old kernels would otherwise keep the
+ * earlier timeout.
+ */
 export const openingText = (instance: string, slot: number, addresses: readonly string[], seconds: number): string => {
   const set = `inet ${tableOf(instance)} ${namedOf(slot)}`
   const bare = addresses.join(', ')

@@ -48,7 +48,7 @@ export type SandboxConfig = {
   filter: Filter
   /** Paths that are hidden in sandboxes (masked.ts). */
   maskedPaths: readonly string[]
-  /** Volumes, mounted at `from`, and their paths inside. */
+  /** Volumes. `from` is where a volume is mounted on the host, `mountPath` its path inside the sandbox. */
   volumes: readonly { from: string; mountPath: string }[]
   /** Who may use sudo. Undefined: the sandbox has no sudo. */
   sudo: SudoPolicy | undefined
@@ -99,8 +99,8 @@ const capabilities = [
 ]
 
 /**
- * PID 1 is our agent, but root inside owns the writable files in `/proc/1`: the out-of-memory priority (`oom_score_adj`), the
- * scheduling group (`autogroup`), the name, and more.
+ * PID 1 is the agent, but root inside the sandbox owns the writable files in `/proc/1`. For example `oom_score_adj`
+ * (out-of-memory priority) and `autogroup` (scheduling group). Therefore `/proc/1` is read-only.
  */
 const readonlyPaths = ['/proc/1', '/proc/bus', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger']
 
@@ -112,7 +112,8 @@ const mount = (destination: string, type: string, source: string, ...options: st
 })
 
 const mounts = ({ agent, own, sys, memoryGiB, cgroupVersion, volumes }: SandboxConfig) => [
-  // Volumes come first, so that one that a link of the sandbox leads to /proc, /sys or /dev is hidden by what belongs there.
+  // Volumes are mounted first. A link of the sandbox may lead a volume to /proc, /sys or /dev; the later mounts then hide the
+  // volume.
   ...volumes.map(({ from, mountPath }) => mount(mountPath, 'bind', from, 'bind', 'nosuid', 'nodev')),
   mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
   mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=1m', `nr_inodes=${memoryFiles.dev}`),

@@ -17,19 +17,19 @@ export const mostIds = 2 ** 32 - 1 - uidBase
 /** A range of inside ids that is contiguous on the host. */
 export type IdRange = { inside: number; outside: number; count: number }
 
-/** The last ids of a sandbox's second range are reserved for ids of its image above the common ids. */
+/** Number of ids at the end of a sandbox's second range. They are reserved for ids of its image that are above `commonIds`. */
 const largeCount = 4096
 /** Every sandbox has all ids below this number. */
 export const commonIds = uidCount + moreRunningIds.count - largeCount
 
-/** The kernel takes 4 KiB of lines (user_namespaces(7)), and a line has up to 29 characters. */
+/** The map may have 4 KiB of lines (user_namespaces(7)), and a line has up to 29 characters. This leaves room for 128 groups. */
 const mostGroups = 128
 
 export type IdGroup = { first: number; count: number }
 
 /**
- * Puts large ids into as few groups as allowed. Ids between them are included if that saves a group, the smallest gaps first.
- * Undefined if there are too many.
+ * Groups large ids into at most `mostGroups` ranges. To join two ranges, the ids between them are included, the smallest gaps
+ * first. Undefined if that is not possible.
  */
 export const groupLargeIds = (ids: Iterable<number>): IdGroup[] | undefined => {
   const large = [...new Set(ids)].filter((id) => id >= commonIds && id < mostIds).sort((a, b) => a - b)
@@ -46,7 +46,9 @@ export const groupLargeIds = (ids: Iterable<number>): IdGroup[] | undefined => {
   return groups.reduce((sum, { count }) => sum + count, 0) <= largeCount ? groups : undefined
 }
 
-/** The last two bytes of an address. Addresses of one runner's sandboxes are neighbours, and there are at most 4000. */
+/**
+ * The last two bytes of an address, as a number. Addresses of one runner's sandboxes are neighbours, and there are at most 4000.
+ */
 const numberOf = (address: string) => {
   const [, , high = 0, low = 0] = address.split('.').map(Number)
   return high * 256 + low

@@ -41,8 +41,9 @@ export const openCrun = async ({ launcher, root, hiddenMounts, mountPoint }: Run
   const said = await runCommand(['crun', '--version'])
   const version = /crun version (\S+)/.exec(said)?.[1] ?? 'unknown'
   const program = await pathOfProgram('crun')
-  // A container must never be able to write to the program that starts it. Unless crun is on a read-only mount, it makes one and
-  // starts itself again there. That costs a second program start, and an unmount that waits for all processors.
+  // A container must never be able to write to the program that starts it. Unless crun's program is on a read-only mount, crun
+  // makes such a mount and starts itself again from there. That costs a second program start, and an unmount that waits for all
+  // processors.
   const exec = (...args: string[]) => [
     step.bind(program, mountPoint),
     step.readOnly(mountPoint),

@@ -10,9 +10,9 @@ import { agentPathInside, type SudoPolicy } from './config.ts'
 import { uidBase } from './ids.ts'
 
 /**
- * Layers by the directories that contain their links. A sandbox gets the first layer all of whose directories it has, so that no
- * layer adds a directory. `/usr/local/bin` comes before Debian's own sudo in PATH; Debian's cannot work, because no process gains
- * privileges.
+ * Layers, named by the directories that contain their links. A sandbox gets the first layer whose directories all exist in the
+ * sandbox, so no layer adds a directory. `/usr/local/bin` comes before Debian's own sudo in PATH. Debian's sudo cannot work,
+ * because no process gains privileges.
  */
 const layers = [
   { name: 'local', directories: ['usr/local/bin', 'usr/bin'] },

@@ -38,7 +38,7 @@ export interface StoragePool {
   readonly volumes: Subvolumes
   diskOf(sandboxId: string): Disk
   exists(sandboxId: string): Promise<boolean>
-  /** The base image of a disk; undefined if it is not recorded (old disks, or after a power cut). */
+  /** The base image of a disk. Undefined if no base image is recorded: in an old disk, or after a power cut. */
   baseOf(of: Original): Promise<string | undefined>
   /** Steps that make a disk over an image. They do nothing if the disk exists. */
   stepsToMake(sandboxId: string, base: string): Step[]
@@ -87,9 +87,15 @@ export type PoolParts = {
 
 /** Bytes above the disk limit that a start may write on a full disk. */
 export const roomForStart = 8 * 1024 * 1024
-/** A restore was seen to take up to 2.7 % more space than before, because its metadata tree differs. */
+/**
+ * Share of the limit that a restore may exceed. Restored disks were seen to take up to 2.7 % more space, because their metadata
+ * tree differs.
+ */
 const roomForRestore = 0.04
-/** The smallest disk limit in bytes for a template of this size: a start itself needs half of the extra room. */
+/**
+ * The smallest disk limit in bytes for a template of this size. `roomForStart` is added to each limit; the start itself needs
+ * half of it.
+ */
 export const leastDiskFor = (templateBytes: number): number => Math.max(0, templateBytes - roomForStart / 2)
 /** Limit of a template: effectively none, because a template never grows. */
 const unlimited = 2 ** 53 - 1

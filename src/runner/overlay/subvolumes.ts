@@ -1,5 +1,5 @@
-// Directories of a pool that are made, copied and removed as a whole: btrfs subvolumes, or plain directories without btrfs. One
-// with its final name is complete. Names of unfinished ones begin with a dot, which no sandbox's name does.
+// Directories of a pool that are made, copied and removed as a whole: btrfs subvolumes, or plain directories without btrfs. A
+// directory with its final name is complete. Names of unfinished directories begin with a dot, which no sandbox's name does.
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Batches, type Outcomes } from '#src/kit/batches.ts'
@@ -64,7 +64,7 @@ export class Subvolumes {
     return join(this.#directory, name)
   }
 
-  /** Lists all of them, including unfinished and half-removed ones. */
+  /** Lists the names of all directories, including unfinished and half-removed directories. */
   list() {
     return readdir(this.#directory)
   }
@@ -99,8 +99,8 @@ export class Subvolumes {
   }
 
   /**
-   * Each snapshot and each sync commits the file system, and at each commit the kernel counts again what changed copies share with
-   * all others. So a batch is snapshotted, changed and synced together: the first sync commits the changes of all.
+   * Snapshots, changes and syncs a batch of copies together. Each snapshot and each sync commits the file system. At each commit
+   * the kernel counts again which data a changed copy shares. The first sync of a batch commits the changes of all its copies.
    */
   async #snapshotAll(copies: readonly Copy[]): Promise<Outcomes> {
     const failures = new Map<Copy, unknown>()
@@ -145,14 +145,14 @@ export class Subvolumes {
     return referenced === undefined ? undefined : Number(referenced)
   }
 
-  /** Bytes of all of them, by one process. Empty if the kernel does not count them or does not report their names. */
+  /** Bytes of every volume, read by one process. Empty if the kernel does not count them or does not report their names. */
   async sizes(): Promise<ReadonlyMap<string, number>> {
     if (!this.areSubvolumes) return new Map()
     const table = await runCommand(['btrfs', 'qgroup', 'show', '--raw', this.#directory]).catch(() => '')
     return parseSizes(table, basename(this.#directory))
   }
 
-  /** Removes one by name. Atomic, even if killed. No error if it does not exist. */
+  /** Removes a volume. Atomic, even if killed. No error if the volume does not exist. */
   async remove(name: string): Promise<void> {
     if (this.areSubvolumes) return runSteps(this.#launcher, [step.deleteSubvolume(this.pathOf(name))])
     const going = this.pathOf(`${leaving}${name.replace(leaving, '')}`)

@@ -179,8 +179,8 @@ suite('the next runner', { skip: needsRoot }, () => {
         const pids = await box.cgroupOf(sandboxId).pids()
         if (status === 'started') {
           const here = await box.run(sandboxId, 'echo here').catch((error: unknown) => {
-            // A process that was killed may still be dying when the next runner looks. That runner notices the end a moment
-            // later.
+            // The killed process may not have ended yet when the next runner examines the sandbox. That runner notices the end a
+            // moment later.
             if (verb === 'start') throw error
           })
           if (here) assert.equal(here.output, 'here')

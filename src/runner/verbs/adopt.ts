@@ -43,20 +43,21 @@ const adoptOne = async (machine: Machine, sandboxId: string, entry: Entry): Prom
     if (found.isAlive) return found.adopted
 
     const cause = found.cause ?? (await causeOfEnd(machine, spec.assignment.memoryGiB, run))
-    // The later sweep releases the network, together with other unused ones.
+    // The network is not released here: a later call of `sweep` releases it together with other unused networks.
     await clearSandbox(machine, sandboxId, undefined)
-    // The disk is in the archive. Anything left here is a disk that was not removed yet, or a disk that was only half restored.
+    // The disk of an archived sandbox is in the archive. A disk that is still here was not removed yet, or was only half
+    // restored.
     if (spec.status === 'archived') await machine.pool.remove(sandboxId)
     if (spec.status !== 'started') return { spec }
     machine.log.info({ sandboxId, cause }, 'ended while no runner looked')
-    // An interrupted start does not count as an end. Without a cause, the keeper starts the sandbox again if that is still
-    // assigned.
+    // An interrupted start does not count as an end, so no cause is recorded. The keeper starts a sandbox without a cause again
+    // if control still wants it started.
     const wasStarted = run === undefined || run.pid !== undefined
     const stopped: Spec = { assignment: spec.assignment, status: 'stopped', ...(wasStarted ? { cause } : {}) }
     await machine.journal.writeSpec(sandboxId, stopped)
     return { spec: stopped }
   } catch (error) {
-    // A sandbox that cannot be read must not prevent the adoption of the others.
+    // If one sandbox cannot be adopted, the runner still adopts the other sandboxes.
     machine.log.error({ err: error, sandboxId }, 'could not be adopted')
     return { spec: { assignment: spec.assignment, status: 'error', errorReason: reasonOf(error) } }
   }
@@ -78,7 +79,7 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
   if (slot === undefined) return { isAlive: false, cause: { detail: 'The network of the sandbox was gone.' } }
 
   const started: Spec = spec.status === 'started' ? spec : { assignment: spec.assignment, status: 'started' }
-  // Network rules are applied again: they may have been lost while no runner ran, and the kernel stores no domains.
+  // Applies the network policy again. Rules may have been lost while no runner ran, and the kernel stores no domains.
   const applied = machine.network.apply(slot, spec.assignment.network, spec.assignment.organizationId)
   if (!isComplete) {
     // The start was interrupted after the launch: network policy, entrypoint and the last write to `run.json` may be missing.
@@ -86,7 +87,7 @@ const findAlive = async (machine: Machine, sandboxId: string, { spec, run }: Ent
     await startEntrypoint(machine, spec.assignment)
     await machine.journal.writeRun(sandboxId, { ...run, ...init })
   } else {
-    // On failure the kernel keeps the rules it has, and the running sandbox stays.
+    // If this fails, the kernel's earlier rules stay in force, and the sandbox continues to run.
     await applied.catch((err: unknown) => machine.log.error({ err, sandboxId }, 'its policy could not be applied anew'))
   }
   if (started !== spec) await machine.journal.writeSpec(sandboxId, started)
@@ -127,7 +128,7 @@ const sweep = async (machine: Machine, known: ReadonlySet<string>): Promise<stri
     try {
       await destroySandbox(machine, id, undefined, await journal.owesArchives(id))
     } catch (error) {
-      // The leftover stays, and the next runner tries again.
+      // The error is only logged. The leftover stays, and the next runner tries to remove it again.
       machine.log.error({ err: error, id }, 'what no journal knows could not be removed')
     }
   })

@@ -130,7 +130,7 @@ suite('archive', { skip: needsRoot }, () => {
     await said(assignment, fill)
     await box.host.archive(archived(assignment))
     const there = brought(archived(assignment))
-    // After the destroy this host is like another one: it has no journal of the sandbox.
+    // After the destroy this host has no journal of the sandbox, so it stands for another runner.
     await box.host.destroy(assignment.sandboxId)
     assert.equal(box.host.get(assignment.sandboxId), undefined)
     await box.host.start(there)
@@ -189,7 +189,7 @@ suite('archive', { skip: needsRoot }, () => {
     assert.equal(existsSync(store(assignment)), false)
   })
 
-  test('a delete does not wait for a failing store; the next runner removes the owed archives', async () => {
+  test('a delete does not wait for a failing store; the next runner removes the archives that are left', async () => {
     const assignment = await box.started()
     await said(assignment, fill)
     await box.host.archive(archived(assignment))

@@ -45,7 +45,8 @@ export const archiveDisk = async (
 const mostDirectories = 250_000
 
 /**
- * Throws if a restore would not fit. An archive stores shared contents once per file, so the restored disk needs room for all.
+ * Throws if the archived disk would not fit into its limit when restored. An archive stores contents that files share once per
+ * file, so the restored disk needs more space.
  */
 export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Number.POSITIVE_INFINITY): void => {
   if (directories > mostDirectories) {
@@ -61,7 +62,7 @@ export const checkReturns = ({ bytesApart, directories }: Extent, diskGiB = Numb
 /** Removes what an archived sandbox no longer needs: its disk, and older archives. */
 export const finishArchiving = async (machine: Machine, sandboxId: string, keep: string): Promise<void> => {
   await machine.pool.remove(sandboxId)
-  // A failure only wastes room in the store: the next archive or the delete removes them too.
+  // If this fails, older archives only waste space in the store. The next archive or the delete removes them.
   await removeArchives({ store: machine.archiveStore, sandboxId, keep }).catch((err: unknown) =>
     machine.log.warn({ err, sandboxId }, 'older archives could not be removed'),
   )

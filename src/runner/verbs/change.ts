@@ -12,9 +12,9 @@ import { LaunchFailed, runSteps, step } from '../launch.ts'
 import { startEntrypoint } from './entrypoint.ts'
 
 /**
- * Applies the assignment. The journal is written last and not waited for, except for a change of variables. If a power cut or a
- * new runner finds the old entry, control sends the assignment again. A refusal leaves every size as it was, and is on the disk
- * before control hears of it.
+ * Applies the assignment to a running sandbox. The journal is written last, and only a refusal or a change of variables waits for
+ * that write. If a power cut or a new runner finds the old entry, control sends the assignment again. A refusal leaves every size
+ * as it was.
  */
 export const changeSandbox = async (
   machine: Machine,
@@ -26,7 +26,7 @@ export const changeSandbox = async (
   if (isDeepStrictEqual(assignment, wanted)) return spec
   const { sandboxId } = wanted
   const { network, organizationId } = wanted
-  // A warm sandbox gets its organization in this step.
+  // A warm sandbox that is claimed gets its organization here.
   if (!isDeepStrictEqual(assignment.network, network) || assignment.organizationId !== organizationId)
     await machine.network.apply(slot, network, organizationId)
   const refused = await resize(machine, assignment, wanted, init)
@@ -37,8 +37,8 @@ export const changeSandbox = async (
     status: 'started',
     ...(refused === undefined ? {} : { refused }),
   }
-  // Callers of an update of variables have its answer soon, and a runner that is killed then must still know them. A claim need
-  // not wait: no call reaches the sandbox before its runner has the generation of the claim.
+  // A change of variables is on the disk before its caller gets an answer. Otherwise a runner that is killed afterwards would
+  // lose the variables. A claim need not wait: no call reaches the sandbox before its runner has the generation of the claim.
   const isUpdateOfVariables = !assignment.isWarm && !hasSameVariables(assignment, wanted)
   if (refused !== undefined || isUpdateOfVariables) await machine.journal.rewriteSpec(sandboxId, changed)
   else if (!isDeepStrictEqual(lasting(assignment), lasting(wanted)))
@@ -52,8 +52,8 @@ const hasSameVariables = (one: Assignment, other: Assignment): boolean =>
   isDeepStrictEqual([one.env, one.unsetEnv], [other.env, other.unsetEnv])
 
 /**
- * The fields worth a write to the journal. Pause and resume change only the other fields, so they write nothing: control repeats
- * them.
+ * The assignment with fixed values for the fields that pause and resume change. Changes of these fields alone are not written to
+ * the journal, because control repeats them.
  */
 const lasting = (assignment: Assignment) => ({ ...assignment, generation: 0, target: 0, signal: 0 })
 

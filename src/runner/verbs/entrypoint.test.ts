@@ -84,14 +84,14 @@ suite('the entrypoint', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('the entrypoint runs once, although the runner was killed during the start, and keeps running', async () => {
+  test('the entrypoint runs once and keeps running, although the runner was killed during the start', async () => {
     await box.close()
     const killable = await KillableRunner.open(box)
     const assignment = box.assignment({ user: 'root', entrypoint: noting })
     const { sandboxId } = assignment
     await killable.does({ verb: 'start', assignment })
     await killable.kill()
-    // The runner was killed before its last write to `run.json`, so the next runner cannot know how far the start had come.
+    // A runner that was killed before its last write to `run.json`. The next runner cannot know how far the start had come.
     const path = join(box.directory, 'runner/sandboxes', sandboxId, 'run.json')
     const { bootId, slot } = JSON.parse(readFileSync(path, 'utf8'))
     writeFileSync(path, JSON.stringify({ bootId, slot }))

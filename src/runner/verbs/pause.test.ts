@@ -29,7 +29,8 @@ suite('pause', { skip: needsRoot }, () => {
   const statusOf = ({ sandboxId }: Assignment) => box.host.get(sandboxId)?.status
   const ticksOf = (pids: readonly number[]) =>
     pids.map((pid) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ').slice(13, 15).join()).join()
-  // The file is empty for a moment at each count.
+  // Reads the number in the file. The file is empty for a moment whenever the program writes the next number, so the read is
+  // repeated.
   const readCount = 'n=; while [ -z "$n" ]; do read n < /dev/shm/n; done 2>/dev/null; echo $n'
   const counter = async ({ sandboxId }: Assignment) => Number((await box.run(sandboxId, readCount)).output)
   const counts = async (assignment: Assignment) => {

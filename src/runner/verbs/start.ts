@@ -58,8 +58,8 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
   const isNew = assignment.isNew ?? (await journal.read(sandboxId))?.run?.pid === undefined
   await machine.volumes.prepare(assignment.volumes)
   const preparing = span('disk', {}, () => prepareDisk(machine, assignment, isNew, from))
-  // Restoring a disk may take minutes, and no network is held meanwhile. A sandbox whose disk is lost must fail here, before the
-  // note of its last run is overwritten: without that note it would count as new.
+  // Restoring a disk may take minutes, so no network is acquired before. If the disk of an existing sandbox is lost, the start
+  // must fail here, while `run.json` still has its last run. Without that record the sandbox would count as new.
   if (!isNew || from.archive?.sha256 !== undefined) await preparing
   const acquiring = span('network', {}, () => network.acquire())
   try {
@@ -85,7 +85,7 @@ export const startSandbox = async (machine: Machine, assignment: Assignment, fro
     await journal.writeRun(sandboxId, { ...run, ...init })
     return { init, slot, isPaused: false }
   } catch (error) {
-    // The first error is thrown even if the cleanup fails too: the next start or destroy repeats the cleanup.
+    // Throws the error of the start, even if the cleanup fails too. The next start or destroy repeats the cleanup.
     const slot = await acquiring.catch(() => undefined)
     await clearSandbox(machine, sandboxId, slot).catch((err: unknown) =>
       machine.log.error({ err, sandboxId }, 'a failed start could not be cleared away'),
@@ -213,7 +213,7 @@ const writeConfig = async (machine: Machine, assignment: Assignment, { slot, bun
   await writeFile(join(bundle, 'config.json'), JSON.stringify(config), { mode: 0o600 })
 }
 
-/** Answers of the kernel that a sandbox can cause by what it writes in its disk or in a volume. */
+/** Errors of the kernel that a sandbox can cause by the content of its disk or of a volume, with the reason for the caller. */
 const causedInside = {
   'Too many levels of symbolic links': 'there is a symbolic link',
   'Not a directory': 'there is something that is not a directory',
@@ -222,7 +222,7 @@ const causedInside = {
   'File name too long': 'the name is too long',
 }
 
-/** Says why a volume could not be mounted, if the reason is inside. */
+/** Returns why a volume could not be mounted, if the sandbox or the volume's content is the cause. */
 const sayMount = (complaint: string): string | undefined => {
   const [, step, answer = '', about] = /^(volume|mount-point): (.*) \((.*)\)$/s.exec(complaint) ?? []
   const why = causedInside[answer as keyof typeof causedInside]

@@ -23,7 +23,10 @@ export const mostQuestionBytes = 1232
 
 type Name = { end: number; name: string | undefined }
 
-/** Reads labels up to the root. Compression pointers are errors: a question has no earlier name to point to. */
+/**
+ * Reads a name, label by label, up to the root label. A compression pointer is an error, because no name comes before the
+ * question's name.
+ */
 const readName = (message: Buffer): Name | undefined => {
   const labels: string[] = []
   let at = headerBytes
@@ -33,7 +36,7 @@ const readName = (message: Buffer): Name | undefined => {
     const end = at + 1 + length
     if (end > message.length || end - headerBytes > mostNameBytes) return undefined
     if (length === 0) {
-      // A dot inside a label must not be taken for a separator.
+      // A dot inside a label would look like a separator between two labels. Such a name is on no list.
       const isPlain = labels.length > 0 && labels.every((label) => /^[a-z0-9_-]+$/.test(label))
       return { end, name: isPlain ? labels.join('.') : undefined }
     }

@@ -26,7 +26,10 @@ const serve = async (parts: Partial<DnsServerParts> = {}): Promise<DnsServer & D
   return { ...server, [Symbol.dispose]: server.close }
 }
 
-/** Sends these datagrams and returns the answer to the last one. Earlier ones get no answer or have another id. */
+/**
+ * Sends these datagrams and returns the answer to the last datagram. The earlier datagrams get no answer, or an answer with
+ * another id.
+ */
 const askUdp = async ({ udp }: DnsServer, ...messages: Buffer[]): Promise<Buffer> => {
   const socket = createSocket('udp4')
   try {

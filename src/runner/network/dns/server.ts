@@ -21,13 +21,16 @@ export type DnsServerParts = {
 
 export type DnsServer = { udp: number; tcp: number; close: () => void }
 
-/** Without EDNS, a UDP answer is no longer than this. For a longer answer the client asks again over TCP. */
+/** Maximum size of a UDP answer, because this resolver does not use EDNS. For a longer answer the client asks again over TCP. */
 const mostUdpBytes = 512
 const mostTcpBytes = 65_535
 const mostAddresses = 64
-/** Maximum TTL: a client has to ask again before its address is closed. */
+/** Maximum TTL in seconds. After the TTL a client asks again, and its address is still open at that time. */
 const mostSeconds = 300
-/** Limits for one sandbox and for all, and the number that every sandbox gets in any case. */
+/**
+ * Limits of questions under way. `each`: for one sandbox. `all`: for all sandboxes. `sure`: the number that every sandbox always
+ * gets.
+ */
 const mostAtOnce = { each: 64, all: 2048, sure: 4 }
 const mostConnections = { each: 8, all: 1024, sure: 1 }
 const idleMs = 10_000

@@ -19,8 +19,8 @@ export const runOnPrivateHost = (file: string, timeoutMs = 300_000) =>
     )
   })
 
-// Unmounts this namespace's copies of the host's loop mounts. With them, a server that ends could not release its pool before
-// this process ends.
+// Unmounts this namespace's copies of the host's loop mounts. While these copies exist, a server that ends cannot release its
+// pool.
 const letGoOfLoopDevices = async () => {
   const mounted = (await readFile('/proc/self/mountinfo', 'utf8'))
     .split('\n')

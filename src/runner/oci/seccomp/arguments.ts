@@ -5,7 +5,7 @@ import { assemble, type Forbidden, forbid } from './program.ts'
 
 type Reason = { reason: string; forbidden: readonly Forbidden[] }
 
-/** `done`: the call is answered as if it had succeeded. */
+/** Names of errors. `done`: the call returns success without any effect. */
 const errnos = {
   done: 0,
   EPERM: 1,
@@ -213,7 +213,10 @@ export const numbers: Record<string, { x64: number; arm64?: number }> = {
   socketpair: { x64: 53, arm64: 199 },
 }
 
-/** Answers forbidden calls; everything else continues with the next filter. That filter refuses other architectures. */
+/**
+ * Makes the filter that answers forbidden calls. Every other call continues with the next filter, which also refuses calls of
+ * other architectures.
+ */
 export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
   return assemble(forbid(forbiddenArguments, (call) => numbers[call]?.[arch]))

@@ -26,7 +26,7 @@ suite('the filter of 32-bit programs', () => {
       assert.equal(systemCalls32.get(name), Number(number), name)
   })
 
-  test('calls refused to 64-bit programs are refused here; unknown numbers are not implemented', () => {
+  test('calls refused to 64-bit programs are refused to 32-bit programs; unknown numbers fail with ENOSYS', () => {
     const refused = new Map(
       refusals.flatMap(({ calls, answer }) => calls.map((call) => [call, answer === 'EPERM' ? EPERM : ENOSYS])),
     )
