@@ -42,6 +42,14 @@ suite('answers of language servers in the shapes of the API', () => {
     assert.deepEqual(symbolsOf(null), [])
   })
 
+  test('422 if repeating the name of the file would make a small message of a server huge', () => {
+    const symbols = (count: number) => [{ name: 'A', children: Array.from({ length: count }, () => ({ name: 'b' })) }]
+    const uri = `file:///${'a'.repeat(12_000)}`
+    assert.throws(() => symbolsOf(symbols(100_000), uri), { code: 'unprocessable' })
+    assert.equal(symbolsOf(symbols(100_000), 'file:///a.py').length, 100_001)
+    assert.equal(symbolsOf(symbols(1000), uri).length, 1001)
+  })
+
   test('what has another type is dropped, or becomes zero', () => {
     for (const wrong of [1, 'x', true, {}, { items: {} }, { items: [1, null, {}, { label: 2 }] }]) {
       assert.deepEqual(completionsOf(wrong).items, [])

@@ -1,4 +1,5 @@
 // Turns results of language servers into the shapes of the API. Everything else that a server sends is dropped.
+import { Problem } from '#src/problems.ts'
 import type { CompletionItem, CompletionList, LspSymbol, Position, Range } from './schemas.ts'
 
 type Unknown = Record<string, unknown>
@@ -50,8 +51,7 @@ const rangeOf = (value: unknown): Range =>
     ? { start: positionOf(value['start']), end: positionOf(value['end']) }
     : { start: positionOf(undefined), end: positionOf(undefined) }
 
-/** `uri`: the document of symbols that do not name one. Symbols inside others come after them. */
-export const symbolsOf = (result: unknown, uri = ''): LspSymbol[] =>
+const flatten = (result: unknown, uri: string): LspSymbol[] =>
   objectsIn(result).flatMap((symbol) => {
     const { name, kind, location, range, children } = symbol
     if (typeof name !== 'string') return []
@@ -59,6 +59,19 @@ export const symbolsOf = (result: unknown, uri = ''): LspSymbol[] =>
     const own = typeof place['uri'] === 'string' ? place['uri'] : uri
     return [
       { name, kind: numberIn(kind), location: { uri: own, range: rangeOf(place['range']) } },
-      ...symbolsOf(children, uri),
+      ...flatten(children, uri),
     ]
   })
+
+/** Most bytes of a list that the URI of the document may take up. Everything else in a list is bounded by the message. */
+const uriBytes = 32 * 1024 * 1024
+
+/**
+ * `uri`: the document of symbols that do not name one. Symbols inside others come after them. Throws a 422 if the URI
+ * would be repeated too often: a small message of a server must not become an answer of gigabytes.
+ */
+export const symbolsOf = (result: unknown, uri = ''): LspSymbol[] => {
+  const symbols = flatten(result, uri)
+  if (symbols.length * Buffer.byteLength(uri) <= uriBytes) return symbols
+  throw new Problem('unprocessable', `The language server found ${symbols.length} symbols, too many for one answer.`)
+}
