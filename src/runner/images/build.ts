@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdir, readFile, rename, rm } from 'node:fs/promises'
 import { createInterface } from 'node:readline'
-import type { Readable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import { finished, pipeline } from 'node:stream/promises'
 import { removeTree } from '#src/kit/remove-tree.ts'
 import { runCommand } from '#src/kit/run-command.ts'
@@ -129,13 +129,14 @@ export const buildImage = async ({
     const shifted = shiftOwners(ownerShift)
     const takers = [packer.stdin, unpacker.stdin]
     for (const taker of takers) shifted.pipe(taker)
-    const piped = await Promise.all([
-      pipeline(builder.stdout, shifted),
-      ...takers.map((taker) => finished(taker)),
-    ]).then(
+    const endAll = () => {
+      for (const child of [builder, packer, unpacker]) child.kill('SIGKILL')
+    }
+    for (const end of ends.slice(1)) void end.then((problem) => problem !== undefined && endAll())
+    const piped = await Promise.all([pipeline(builder.stdout, shifted), ...takers.map(untilTaken)]).then(
       () => undefined,
       (error: Error) => {
-        for (const child of [builder, packer, unpacker]) child.kill('SIGKILL')
+        endAll()
         return error.message
       },
     )
@@ -148,6 +149,12 @@ export const buildImage = async ({
     await discard(workDir, { inBackground: isComplete })
   }
 }
+
+/** A program may exit before Node has seen the end of what it was given. Then its exit code tells whether it took everything. */
+const untilTaken = (stdin: Writable) =>
+  finished(stdin).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+  })
 
 /** Options of tar(1) to unpack an image's files with all that they have. */
 export const unpackingInto = (root: string): string[] => [
