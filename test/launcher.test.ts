@@ -114,7 +114,7 @@ class Checkout {
     return this.calls.length
   }
 
-  /** Resolves when npm has been started `installs` times. */
+  /** Resolves when npm has been started as many times as `installs` says. */
   async begun(installs: number) {
     while (this.installs < installs) await pause(20)
   }
@@ -167,7 +167,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
   })
 
   for (const what of ['unreachable', 'broken'] as const) {
-    test(`packages that are ${what} leave the earlier ones, which work again with the old lock file`, async () => {
+    test(`packages that are ${what} leave the earlier packages, which work again with the old lock file`, async () => {
       using checkout = await pulled()
       checkout.npmIs(what)
       assert.equal(await checkout.run('up'), '')
@@ -180,7 +180,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     })
   }
 
-  test('a killed install leaves the earlier packages; the next install waits for the killed one’s npm', async () => {
+  test('an install that is killed leaves the earlier packages; the next install waits for the killed npm', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const killed = checkout.start('up')
@@ -215,7 +215,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.equal(checkout.installs, 1)
   })
 
-  test('two commands at the same time install once', async () => {
+  test('if two commands start at the same time, the packages are installed once', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const both = [checkout.run('up', '1'), checkout.run('up', '2')]

@@ -56,8 +56,8 @@ void connection_flush(struct connection *connection) {
   if (connection->out_start == connection->out_end) {
     connection->out_start = connection->out_end = 0;
     /*
-     * Only end the sending side. Closing could destroy the refusal before a peer that is still sending has read it, so the peer
-     * closes.
+     * Ends only the sending side. Closing could destroy the refusal before a peer that is still sending has read it. The peer
+     * then closes the connection.
      */
     if (connection->ending) shutdown(connection->socket.fd, SHUT_WR);
   }
@@ -346,7 +346,8 @@ static void on_connection(struct source *source, uint32_t events) {
     }
     if (errno == EINTR || errno == ECONNABORTED) continue;
     if (errno != EAGAIN) {
-      /* No descriptors or memory are left: try again later, because epoll would report the same error in a loop. */
+      /* No descriptors or memory are left. Accepting is paused and retried later, because epoll would report this error in a
+       * loop. */
       source_watch(source, 0);
       timer_set(&accept_again, ACCEPT_AGAIN_MILLISECONDS, accept_more);
     }

@@ -13,9 +13,10 @@ struct connection;
 
 /* Callbacks of the operation on a connection. Each may be NULL. */
 struct operation {
-  /* Called for each frame after the request. Returns false if the frame is invalid here; the connection is then closed. */
+  /* Called for each frame after the request. Returns false if the operation does not allow this frame now; the connection is
+   * then closed. */
   bool (*frame)(struct connection *, uint8_t kind, uint8_t *payload, uint32_t size);
-  /* Called when everything written so far was sent and a whole chunk fits. */
+  /* Called when everything written so far was sent and the buffer has room for a whole chunk. */
   void (*drained)(struct connection *);
   /* Called when the connection is closed. Frees the operation's state. */
   void (*closed)(struct connection *);

@@ -1,10 +1,13 @@
 /*
- * EXEC: one command that lives with its connection. Its output is read only as fast as the peer takes it, and its input is
- * accepted only within the credit given to the peer. After the first process has ended, the agent sends what is left in the
- * pipes, then EXIT. Background children keep running. If the connection closes first, the process group is killed. Most commands
- * end at once, so each wake-up of the agent or the peer is a large part of their cost. So the agent keeps a writing end of each
- * output pipe, which makes the end of a program one event instead of three. And OK waits a few milliseconds to be sent with other
- * frames, unless input follows.
+ * EXEC: one command that lives with its connection. Output is read only as fast as the peer takes it. Input is accepted only
+ * within the credit that the peer was given.
+ *
+ * After the first process has ended, the agent sends what is left in the pipes, then EXIT. Background children continue to run.
+ * If the connection closes first, the process group is killed.
+ *
+ * Most commands end at once, so each wake-up of the agent or the peer is a large part of their cost. Therefore the agent keeps a
+ * writing end of each output pipe, and the end of a program is one event instead of three. OK waits a few milliseconds to be sent
+ * with other frames, unless input follows.
  */
 #include <errno.h>
 #include <signal.h>
@@ -155,7 +158,8 @@ static void drop_pending(struct command *command) {
   command->pending_start = command->pending_end = 0;
 }
 
-/* Writes input to the command. Returns how many bytes it took. A command that closed its input "takes" everything. */
+/* Writes input to the command. Returns how many bytes were written. If the command has closed its input, all bytes count as
+ * written and are dropped. */
 static uint32_t write_input(struct command *command, const uint8_t *bytes, uint32_t size) {
   if (command->input.fd < 0) return size;
   ssize_t written = write(command->input.fd, bytes, size);

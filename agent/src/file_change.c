@@ -42,7 +42,8 @@ static char *next_slash(const char *path, char *from) {
   return NULL;
 }
 
-/* Most files have their directory already. Without this check, each part of a long path would be looked up from the root. */
+/* Whether the directory of the path exists, as is usual. Without this check, each part of a long path would be looked up from
+ * the root. */
 static bool has_parent(char *path) {
   char *last = NULL;
   for (char *slash = path; (slash = next_slash(path, slash)); slash++) last = slash;

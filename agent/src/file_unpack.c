@@ -87,7 +87,7 @@ static bool take_entry(struct entry *entry) {
   return true;
 }
 
-/* Called after EEXIST: removes the existing entry, if another try is worthwhile. */
+/* Called after EEXIST: removes the existing entry, if a second attempt to create can then succeed. */
 static void make_room(const char *path) {
   struct stat there;
   if (errno != EEXIST) peer_fail(STAGE_FILE, errno);

@@ -35,7 +35,7 @@ static void unlink_wait(struct input_wait *wait) {
     }
 }
 
-/* Ends the wait of a connection. The connection may stay open until its peer closes it, but no longer waits for anything. */
+/* Ends the wait of a connection and returns the connection. It may stay open until its peer closes it. */
 static struct connection *finish(struct input_wait *wait) {
   struct connection *connection = wait->connection;
   unlink_wait(wait);

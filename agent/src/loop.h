@@ -30,7 +30,7 @@ struct timer {
 void loop_start(void);
 _Noreturn void loop_run(void);
 
-/* Takes over the descriptor. Nothing is watched yet. */
+/* Takes over the descriptor. No event of the descriptor is watched yet. */
 void source_open(struct source *, int fd, void (*ready)(struct source *, uint32_t));
 /*
  * Sets the events to watch. 0 stops watching completely: not even a hang-up is reported, so that a peer without room does not

@@ -21,7 +21,7 @@ struct record {
 
 /* Initializes a record. The owner of the record opens its ring. */
 void record_start(struct record *, void (*left)(struct record *));
-/* Like ring_take, for much data: a follower that is up to date gets the data at once, without a copy. */
+/* Does what `ring_take` does, for much data. A follower that has read everything so far gets the data at once, without a copy. */
 ssize_t record_take(struct record *, enum origin, int pipe, size_t at_most);
 /* Call this after new output was stored. */
 void record_wake(struct record *);

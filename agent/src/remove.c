@@ -63,7 +63,8 @@ void remove_start(struct connection *connection, struct fields *request) {
   connection->state = job;
   /* Stop the group first, so that the leader starts no new process during the search. */
   child_signal_group(&job->child, job->group, SIGSTOP);
-  /* If the leader has ended, its pid may belong to another process that we started, whose session is not this job's. */
+  /* If the leader has ended, its pid may now belong to another process that the agent started. That process's session does not
+   * belong to this job. */
   if (job->child.pid || !reaper_knows(job->group)) descendants_signal(job->group, SIGKILL);
   child_signal_group(&job->child, job->group, SIGKILL);
   if (job->state == JOB_ENDED) removers_continue(job);

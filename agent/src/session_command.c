@@ -41,7 +41,7 @@ static bool collect(struct session_command *command, int which, size_t at_most) 
                                         : ring_take(&command->record.ring, origin, source->fd, at_most);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got >= (ssize_t)CHUNK && !command->is_wide[which]) {
-    /* The output filled the pipe. With a larger pipe both sides wait for each other less often. */
+    /* The output filled the pipe. With a larger pipe, the command and the agent wait for each other less often. */
     command->is_wide[which] = true;
     fcntl(source->fd, F_SETPIPE_SZ, LONG_CHUNK);
   }

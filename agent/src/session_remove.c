@@ -16,8 +16,8 @@
 #define ROUNDS 8
 
 /*
- * Whether the shell's pid still means the shell. After its end, the pid may belong to another process that we started, whose
- * session is not this one.
+ * Whether the shell's pid still belongs to the shell. After the shell's end, the pid may belong to another process that the agent
+ * started.
  */
 static bool is_number_ours(const struct session *session) { return session->child.pid || !reaper_knows(session->group); }
 

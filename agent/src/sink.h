@@ -1,5 +1,5 @@
 /*
- * Takes the output of background children after their last reader has gone. Closing their pipe would end them with SIGPIPE at
+ * Takes the output of background children after their last reader has gone. Without a reader, SIGPIPE would end the children at
  * their next line.
  */
 #ifndef ALCOVE_SINK_H

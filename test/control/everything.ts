@@ -1,7 +1,7 @@
 // Reads the whole content of a database, as one text per table. Tests use it to show that a call changed nothing.
 import type { Sql } from '#src/control/storage/database.ts'
 
-/** Columns that change even if no call changes anything. */
+/** Columns that change with time, even if no call changes anything. */
 const signsOfLife = ['last_used_at', 'last_heartbeat_at']
 
 export const everything = async (sql: Sql, except: readonly string[] = []): Promise<Record<string, string>> => {

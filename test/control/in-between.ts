@@ -16,7 +16,8 @@ export const inBetween = async <T>(
   act: () => Promise<T>,
   meanwhile: (transaction: Transaction) => Promise<unknown>,
 ): Promise<T> => {
-  // The promise is wrapped in an object, because a transaction would wait for a returned promise.
+  // The promise is wrapped in an object. A transaction waits for a promise that its function returns, and `act` can only end
+  // after the transaction.
   const { acting } = await database.transaction(async (transaction) => {
     const isRead = 'reading' in before
     const table = isRead ? before.reading : before.writing
@@ -24,7 +25,7 @@ export const inBetween = async <T>(
     const acting = act()
     acting.catch(() => {})
     const waiting = async () => {
-      // Without this call, a transaction sees the activity of its first look for ever.
+      // Without this call, `pg_stat_activity` stays unchanged within one transaction.
       await transaction`select pg_stat_clear_snapshot()`
       return await transaction`
         select 1 from pg_locks join pg_stat_activity using (pid)

@@ -70,7 +70,7 @@ export const startIssuer = async (): Promise<TestIssuer> => {
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // Lets a test file end even if it does not close the issuer.
+  // The process can end even if the test file does not close the issuer.
   server.unref()
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 

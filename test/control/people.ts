@@ -1,5 +1,5 @@
-// The people in every test database: one organization with an owner, a member and a viewer, another with a stranger, and
-// the administrator of the server. Ids and keys are readable words, so that a failing test is easy to read.
+// The people in every test database, and the administrator of the server. The organization `ours` has an owner, a member and a
+// viewer; the organization `theirs` has the stranger. Ids and keys are readable words, so that a failing test is easy to read.
 import { createHash } from 'node:crypto'
 import { allPermissions, type Permission } from '#src/control/auth/permissions.ts'
 import { hashKey, maskKey } from '#src/control/auth/secret.ts'

@@ -44,7 +44,7 @@ const takeCluster = (data: string): boolean => {
   const ready = readyCluster()
   if (!existsSync(ready)) return false
   if (copyTree(ready, data)) return true
-  // Another run has removed the stored cluster, so make a new one.
+  // Another test run has removed the stored cluster, so this process makes a new cluster.
   rmSync(data, { recursive: true, force: true })
   return false
 }
@@ -59,7 +59,7 @@ const keepCluster = (data: string): void => {
     if (copyTree(data, join(unfinished, 'data'))) renameSync(join(unfinished, 'data'), readyCluster())
     rmSync(unfinished, { recursive: true, force: true })
   } catch {
-    // The checkout belongs to another user, or another run is storing a cluster now.
+    // The checkout belongs to another user, or another test run is storing a cluster now. The next start makes a new cluster.
   }
 }
 

@@ -11,11 +11,11 @@ import { startReceiver, verify } from './webhook-receiver.ts'
 
 export type Kills = {
   kills: number
-  /** Number of kills after which an event committed just before had not arrived. */
+  /** Number of kills before which an event was committed that had not arrived at the moment of the kill. */
   betweenCommitAndSend: number
-  /** Number of those kills at which no event committed since the last kill was sent or could have been sent. */
+  /** The part of `betweenCommitAndSend` in which no event committed since the previous kill was sent or could have been sent. */
   strictlyBetween: number
-  /** Number of those kills in the middle of sending: the message was already claimed. */
+  /** The part of `betweenCommitAndSend` in which sending had begun: control had already claimed the message. */
   whileSending: number
   committed: number
   received: number
@@ -100,7 +100,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
       const isHeld = moment === 'held'
       if (isHeld) await settled()
       if (isHeld) await hold()
-      // Events since the last kill were sent by the control that was started after it.
+      // Events since the previous kill were sent by the control process that was started after that kill.
       const [newest] = await sql<{ id: number | null }[]>`select max(id) as id from webhook_messages`
       lastId = newest?.id ?? lastId
       const heard = Promise.withResolvers<void>()
@@ -109,7 +109,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
         callAsOwner(control, method, path, body).catch(() => undefined)
       const calls = [
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
-        // Only one of these two calls is committed.
+        // Control commits only one of these two calls.
         call('POST', '/sandbox', { name: `box-${round}`, buildInfo }),
         ...(round === 0 ? [] : [call('DELETE', `/sandbox/box-${round - 1}`)]),
       ]

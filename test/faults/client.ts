@@ -13,7 +13,7 @@ export type Record_ = {
 
 export type Answer = { status: number; body: unknown }
 
-/** Whether the server is stopping or starting. An `undefined` answer means that the connection ended without one. */
+/** Whether the answer means that the server is stopping or starting. `undefined`: the connection ended without an answer. */
 const isAway = (answer: Answer | undefined): boolean => answer === undefined || [502, 503, 504].includes(answer.status)
 
 export class Away extends Error {}
@@ -37,7 +37,7 @@ export class Client {
     return await this.#call(`${this.#platform.url}/api${path}`, method, body, headers)
   }
 
-  /** Repeats a call until there is an answer. Use this only for calls that may be made twice. */
+  /** Repeats a call until there is an answer. Only for calls that may be made twice without harm. */
   async sure(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return await this.#until(() => this.once(method, path, body, headers), `${method} ${path}`)
   }

@@ -74,7 +74,8 @@ export const runRing = async ({
       kills.set(victim, (kills.get(victim) ?? 0) + 1)
       const kill = () =>
         strike(alcove, victim, random, steady).catch((error) => complaints.push(`killing ${victim}: ${error}`))
-      // Calls to a running sandbox need neither the runner nor other sandboxes, so they must not fail here.
+      // A kill of the runner or of another sandbox must not make calls to a running sandbox fail. For other victims, calls may
+      // fail during the kill.
       await (victim === 'runner' || victim === 'a sandbox' ? kill() : steady.during(kill))
       if ((done + 1) % 25 === 0) say(`${done + 1} of ${count} killed`)
     }
@@ -113,7 +114,7 @@ const strike = async (alcove: Platform, victim: Victim, random: Random, steady: 
     case 'a sandbox':
       return await killSandbox(alcove, random, steady.id)
     default:
-      // The program may be restarting at this moment, with no process to kill.
+      // The program may be restarting at this moment. Then there is no process to kill.
       await alcove.kill(victim).catch(async () => {
         await sleep(500)
         await alcove.kill(victim).catch(() => {})

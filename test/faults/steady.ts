@@ -130,12 +130,12 @@ export class Steady {
     }
   }
 
-  /** Ends the trouble when calls that began after the last kill have succeeded. */
+  /** Ends the time in which calls may fail, once calls that began after the last kill have succeeded. */
   async #watch(isOver: () => boolean) {
     while (!isOver()) {
       await sleep(50)
       if (!this.#isTroubled || this.#strikes > 0) continue
-      // The gate caches access for up to a second. After that, calls reach control again.
+      // Waits until the gate's cache of access is over (one second). Calls then reach control again.
       await sleep(1100)
       const strikes = this.#strikes
       const record = await this.#client.once('GET', `/sandbox/${this.#record.id}`)

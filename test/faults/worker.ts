@@ -166,7 +166,8 @@ export class Worker {
       const found = await this.#client.execute(known.record, `cat ${path}`)
       if (found === undefined) return
       if (found.result.trim() === text) continue
-      // A sandbox that ends during a command gives the same answer, so check its state first.
+      // A command in a sandbox that ends meanwhile fails in the way of a missing file. Therefore the state of the sandbox is
+      // checked first.
       await this.#refresh(known)
       if (known.record.state === 'started' && found.exitCode < 128) {
         this.complaints.push(`LOST ${known.record.name} ${path}: ${JSON.stringify(found)}, not ${text}`)

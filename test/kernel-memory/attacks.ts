@@ -130,7 +130,7 @@ export type Measured = {
   chargedMiB: number
 }
 
-/** Tolerance in MiB, because other programs of the host allocate and free kernel memory meanwhile. */
+/** Tolerance in MiB: other programs of the host allocate and free kernel memory during a measurement. */
 export const noiseMiB = 48
 
 export const holds = ({ verdict }: Attack, { made, unchargedMiB }: Measured): boolean => {

@@ -103,7 +103,7 @@ suite('uploading the files of a definition', () => {
     assert.ok((await uploads.objects()).every((key) => key.startsWith(`contexts/ours/${hash}/`)))
   })
 
-  test('names that are not names of contexts are refused in any spelling', async () => {
+  test('a name that no context can have is refused, in any spelling', async () => {
     await using uploads = await startUploads()
     const keys = ['ours/x/context.tar', `ours/${hash}/other`, `ours/${hash}/../../theirs/${hash}/context.tar`]
     for (const Key of [
@@ -163,7 +163,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual([lied.status, /<Code>(\w+)</.exec(lied.text)?.[1]], [400, 'BadDigest'])
     assert.equal(await uploads.contexts.find(ours), undefined)
     await raw(uploads, { path, body: 'first' })
-    // Send the call again, and then with an unsigned body.
+    // Sends the call a second time, and then with a body that differs from the signed body.
     assert.equal((await raw(uploads, { path, body: 'second' })).status, 200)
     assert.equal((await raw(uploads, { path, body: 'third', payload: 'UNSIGNED-PAYLOAD' })).status, 200)
     assert.equal((await readBack(uploads)).toString(), 'first')
@@ -234,13 +234,13 @@ suite('uploading the files of a definition', () => {
     await using uploads = await startUploads({ limits: { silentMs: 300, atOnceOfOrganization: 1 } })
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const silent = raw(uploads, { path, body: 'x'.repeat(1000), sent: 'x' })
-    // While the silent upload is open, another upload of the same organization must wait; afterwards it need not.
+    // While the silent upload is open, another upload of its organization must wait. After the disconnect it need not wait.
     const { text } = await silent
     assert.match(text, /<Code>RequestTimeout</)
     assert.equal((await raw(uploads, { path, body: 'whole' })).status, 200)
   })
 
-  test('a client that disconnects in the middle has uploaded nothing', async () => {
+  test('a client that disconnects during an upload has stored nothing', async () => {
     await using uploads = await startUploads()
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     await assert.rejects(raw(uploads, { path, body: 'x'.repeat(MiB), sent: 'x', vanishes: true }))

@@ -6,7 +6,7 @@ import type { Operation } from './recorder.ts'
 
 type File = { bytes: Buffer; synced: Buffer; isDirectory: boolean }
 
-/** Possible fates of unsynced changes. File systems differ, and our promises must hold on each of them. */
+/** What a power cut may do to changes that were not synced. File systems differ, and our promises must hold on each of them. */
 export const fates = ['all of it lost', 'names kept, contents lost', 'all of it kept'] as const
 export type Fate = (typeof fates)[number]
 

@@ -14,7 +14,10 @@ export const boundaries = [
   'preview visitor → server inside',
 ] as const
 
-/** The targets of an attack: a server and two of its sandboxes. In `root`, commands run as uid 0. */
+/**
+ * The targets of an attack: a server (`platform`) and two of its sandboxes. Commands in `box` run as the default user, commands
+ * in `root` as uid 0.
+ */
 export type Ground = { platform: Platform; box: Box; root: Box }
 
 export type Verdict = { result: 'held' | 'not held' | 'could not be tried'; sentence: string }
@@ -38,7 +41,7 @@ export type Row = Attack & Verdict
 /** Time limit of each attack in ms. */
 const attackMs = 40_000
 
-/** Runs the attacks one after the other, so that the load never exceeds that of the two sandboxes. */
+/** Runs the attacks one after the other, so that no two attacks load the two sandboxes at once. */
 export const runAttacks = async (
   attacks: readonly Attack[],
   ground: Ground,

@@ -1,5 +1,5 @@
-// Attacks with kernel objects that no limit counts. The ordinary tests try every kind of object (test/kernel-memory); these are
-// the attacks that once succeeded. They measure the whole host, so the host should be idle.
+// Attacks with kernel objects that no limit counts: those that once succeeded. The ordinary tests try every kind of object
+// (test/kernel-memory). The attacks measure the whole host, so the host should be idle.
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -40,7 +40,7 @@ export const attackOnKernelMemory: Attack = {
     const got: string[] = []
     for (const attack of attacks.filter(({ name }) => tried.includes(name))) {
       const measure = () => measureAttack(attack.name, seconds, { cgroup, run })
-      // Try a failed measurement once more, because other programs of the host are measured too.
+      // Repeats a measurement that failed once, because the measurement includes other programs of the host.
       if (holds(attack, await measure())) continue
       const again = await measure()
       if (!holds(attack, again)) got.push(`${attack.object}: ${Math.round(again.unchargedMiB)} MiB`)

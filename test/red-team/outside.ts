@@ -42,7 +42,7 @@ type Confinement = { name: string; pid: number; uid: number }
 
 const placesOf = (data: string) => [`${data}/secrets`, `${data}/log`, `${data}/runner`, '/root', '/home', '/var/log']
 
-/** Lists rights that a program has but must not have. */
+/** Lists rights that a program has although it must not have them. */
 export const tooMuchOf = ({ name, pid, uid }: Confinement, data: string): string[] => {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   const wants: [RegExp, string][] = [

@@ -38,7 +38,7 @@ export class GuardedRegistry {
           : guarded.#note(authorization) && /^Bearer token-of-/.test(authorization)
       if (isAllowed) return answer
       const challenge = way === 'basic' ? 'Basic realm="images"' : `Bearer realm="${guarded.realm}",service="tokens"`
-      // A spiteful registry repeats what it was sent.
+      // A malicious registry repeats the received credentials in its error.
       const body = Buffer.from(JSON.stringify({ errors: [{ code: 'UNAUTHORIZED', message: authorization }] }))
       return { ...answer, status: 401, body, headers: { 'www-authenticate': challenge } }
     }

@@ -44,7 +44,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
   const urlOf = ({ id, record }: Box, path: string) => `${record['toolboxProxyUrl']}/${id}${path}`
   const bearer = () => ({ authorization: `Bearer ${alcove.key}` })
 
-  /** A use by one call, which must not be answered before the end of the test. */
+  /** Uses the sandbox by one call. The call must not be answered before the end of the test. */
   const held =
     (path: string, body: object): Use =>
     async (box, signal, over) => {
@@ -211,7 +211,8 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
           return { title, box }
         }),
       )
-      // This sandbox begins last: when it is stopped, every other sandbox would have been stopped too.
+      // The sandbox without activity is created last. When it is stopped, every other sandbox has been idle long enough to be
+      // stopped too.
       const idle = await create()
       await useWithoutCounting(idle, signal)
       await until(

@@ -51,13 +51,13 @@ suite('bad input', () => {
     ['autoStopInterval', -1],
     ['ttlMinutes', -5],
   ] as const) {
-    test(`4xx for ${field} of ${value}`, async () => {
+    test(`4xx from control for the field ${field} of ${value}`, async () => {
       const { status } = await alcove.api('POST', '/sandbox', { [field]: value })
       assert.ok(status === 400 || status === 403, String(status))
     })
   }
 
-  test('invalid names are refused, and names that are in use are a conflict', async () => {
+  test('POST /sandbox refuses invalid names, and names that are in use are a conflict', async () => {
     for (const name of ['', ' ', '<b>x</b>', 'http://x', 'a\u0000b', 'a\u0007b', 'DESTROYED_x']) {
       assert.equal((await alcove.api('POST', '/sandbox', { name })).status, 400, JSON.stringify(name))
     }

@@ -6,7 +6,7 @@ import { after, before, suite, test } from 'node:test'
 import { Daytona, type Sandbox } from '@daytona/sdk'
 import { type Platform, platform } from './harness.ts'
 
-/** How a program classifies the failure of a step; `undefined`: as an ordinary error. */
+/** Returns how a program classifies an error of a step; `undefined`: as an ordinary error. */
 type Reading = (error: Error) => string | undefined
 
 const includes = (error: Error, ...words: string[]) => words.some((word) => error.message.includes(word))

@@ -22,7 +22,8 @@ suite('up with DATABASE_URL', () => {
         return status === 200
       })
 
-      // Another database does not know these sandboxes, and sandboxes that control does not know are eventually removed.
+      // The runner must not start with a database that does not list its sandboxes. Control would eventually remove them as
+      // unknown.
       const other = await startTestPostgres()
       try {
         await alcove.stop()

@@ -69,7 +69,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     assert.deepEqual((await where.run(read, { timeout: 60 })).split('\n'), [all, all, all, all])
   }
 
-  test('databases keep committed rows over a stop', async () => {
+  test('databases have all committed rows after a stop and a start', async () => {
     await commitOne()
     await ask(box, 'stop')
     await becomes(box, 'stopped')
@@ -78,7 +78,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     await holdsAll()
   })
 
-  test('databases keep committed rows over a forced stop', async () => {
+  test('databases have all committed rows after a forced stop and a start', async () => {
     await commitOne()
     await ask(box, 'stop?force=true')
     await becomes(box, 'stopped')
@@ -107,7 +107,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
     await holdsAll(copy)
   })
 
-  test('databases keep committed rows over an archive', async () => {
+  test('databases have all committed rows after an archive and a start', async () => {
     await commitOne()
     await ask(box, 'stop')
     await becomes(box, 'stopped')

@@ -60,7 +60,7 @@ const ask = async (box: Box, verb: string, state: string) => {
   const { status, body } = await alcove.api('POST', `/sandbox/${box.id}/${verb}`)
   assert.equal(status, 200, JSON.stringify(body))
   await becomes(box, state)
-  // For a second, the gate may still use the runner where the sandbox was before.
+  // For up to a second, the gate may still send calls to the runner where the sandbox was before.
   if (verb === 'start') await new Promise((resolve) => setTimeout(resolve, 1100))
 }
 
@@ -122,7 +122,7 @@ suite('an archive store that fails', () => {
     }
   }
 
-  test('if the store is unreachable during an archive, the sandbox is stopped with the reason, and can start', async () => {
+  test('if the store is unreachable during an archive, the sandbox is stopped with a reason and can start', async () => {
     await whileAway(async () =>
       assert.match(await askInVain(box, 'archive', 'stopped'), /archive store .* cannot be used/),
     )
@@ -142,7 +142,7 @@ suite('an archive store that fails', () => {
     await ask(box, 'archive', 'archived')
   })
 
-  test('if the store is unreachable during a restore, the sandbox stays archived, and starts when it is back', async () => {
+  test('a sandbox whose restore fails stays archived, and starts when the store can be reached again', async () => {
     await whileAway(async () =>
       assert.match(await askInVain(box, 'start', 'archived'), /archive store .* cannot be used/),
     )
@@ -269,7 +269,8 @@ suite('two runners', () => {
     await ask(box, 'archive', 'archived')
     await drain('local', false)
     await alcove.api('DELETE', `/sandbox/${box.id}`)
-    // The first runner forgets a sandbox some minutes after it has left. Until then the runner still remembers that it had it.
+    // The first runner forgets a sandbox some minutes after the sandbox has moved. Until then its journal still names the
+    // sandbox.
     const journal = `path ${alcove.data}/runner/sandboxes/${box.id}`
     await until('nothing is left of it', async () => {
       const left = [...(await alcove.leftovers()), ...second.leftovers()].filter((line) => line.includes(box.id))
@@ -299,7 +300,7 @@ suite('two runners', () => {
     await alcove.api('DELETE', `/snapshots/${snapshot}`)
   })
 
-  test('if a runner is lost, archived sandboxes start elsewhere, and those on its disk are reported as lost', async () => {
+  test('if a runner is lost, its archived sandboxes start elsewhere; all others are reported as lost', async () => {
     const archived = await createOn('second')
     await archived.run('echo safe > file')
     await ask(archived, 'archive', 'archived')
@@ -314,7 +315,7 @@ suite('two runners', () => {
     assert.equal(moved['runnerId'], 'local')
     const cat = async () =>
       (await boxOf(alcove, moved).toolbox('POST', '/process/execute', { command: 'cat file' })).body
-    // For a second, the gate may still use the runner where the sandbox was before.
+    // For up to a second, the gate may still send calls to the runner where the sandbox was before.
     await until('its file is there', async () => (await cat())['result'] === 'safe\n')
     const { state, recoverable, errorReason } = await look(onDisk)
     assert.deepEqual([state, recoverable, errorReason], ['error', false, 'Its runner was taken out of service.'])

@@ -51,8 +51,8 @@ suite('files', () => {
     } as RequestInit)
 
   /**
-   * Counts files that are being received. They have no name, so root finds them among open descriptors. The agent itself has
-   * others.
+   * Counts files that the agent is still receiving. They have no name, so root finds them among the open descriptors of all
+   * processes. Descriptors of the agent itself do not count.
    */
   const halfFiles = async (box: Box) =>
     (
@@ -273,7 +273,7 @@ suite('files', () => {
     await until('room again', async () => (await makeFolder()).status === 201, 120)
   })
 
-  test('a follower of a file sees what uploads add, and a new file never has another name', async () => {
+  test('a process that follows a file sees what uploads add; a new file never appears under another name', async () => {
     await using box = await createBox(alcove)
     await box.run('echo one > log; ln log other; ls -i log > inode; mkdir watched')
     await box.run('(tail -n +1 -f log > seen 2>&1 & echo $! > tail) < /dev/null')

@@ -35,7 +35,7 @@ const write = (path: string, bytes: number) => {
   }
 }
 
-/** Fills the pool completely. More room can be reserved than is then used, so filling takes several rounds. */
+/** Fills the pool completely. A reservation takes more space than the file then uses, so filling takes several rounds. */
 export const fillPool = (directory: string): void => {
   const pool = join(directory, 'runner/pool')
   // Wait for the end of deletes: otherwise recently deleted files would free room later, unnoticed.

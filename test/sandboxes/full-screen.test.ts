@@ -126,7 +126,7 @@ suite('programs that draw on the whole screen', () => {
           processes.filter((line) => /x+\+$/.test(line) && line.length === cols - 1).length > 5
         )
       }
-    // This `top` redraws only at a resize, so that the test does not see a later refresh.
+    // With this delay `top` draws again only at a resize. Otherwise the test might see a later refresh.
     await pty.sendInput('top -c -d 3600\n')
     await shows('80x24', isTop({ cols: 80, rows: 24 }))
     for (const size of sizes) {

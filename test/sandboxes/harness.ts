@@ -109,7 +109,7 @@ const caller =
       signal: AbortSignal.timeout(120_000),
     })
     const text = await reply.text()
-    // An answer that is a string is plain text, not JSON.
+    // An answer whose content type is not JSON becomes a string.
     const isJson = reply.headers.get('content-type')?.includes('json') ?? false
     return { status: reply.status, body: text === '' ? {} : isJson ? JSON.parse(text) : text }
   }

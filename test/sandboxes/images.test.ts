@@ -80,7 +80,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.deepEqual(await Promise.all(states), ['building_snapshot'])
     await live.delete()
     const failing = Image.base(reference).runCommands('echo never again >&2; exit 4')
-    // An event tells the SDK of the failure. The SDK takes only the state from the event.
+    // The SDK learns of the failure from an event, and takes only the state from the event.
     await assert.rejects(daytona.create({ name: 'failing', image: failing }), /build_failed/)
     const { body } = await alcove.api('GET', '/sandbox/failing')
     assert.deepEqual([body['state'], body['errorReason']], ['build_failed', 'Line 2: exit code 4\nnever again'])

@@ -147,7 +147,7 @@ suite('inside a sandbox', () => {
         "awk '$2==\"00000000\"{print $3}' /proc/net/route | head -1 | sed 's/../0x& /g' | awk '{printf \"%d.%d.%d.%d\", $4, $3, $2, $1}'",
       )
       assert.match(gateway, /^\d+\.\d+\.\d+\.\d+$/)
-      // Positive control: the listener answers where it is allowed to be reached.
+      // Positive control: the listener answers a call from the host, where the call is allowed.
       const reached = await fetch(`http://127.0.0.1:${port}`).then(
         () => true,
         (error) => `${error.cause}`.includes('HTTP'),

@@ -1,5 +1,6 @@
-// A sandbox that fills the kernel's memory with objects that are neither charged to it nor limited is noticed and ended, and its
-// neighbours are not. The memory of the whole host is measured, so this file runs alone. kernel-objects.test.ts has the other objects.
+// A sandbox can fill the kernel's memory with objects that are neither charged nor limited. The runner notices and ends that
+// sandbox, and no other. The memory of the whole host is measured, so this file runs alone. Tests of all other objects are in
+// kernel-objects.test.ts.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'

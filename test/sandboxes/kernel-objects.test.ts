@@ -1,6 +1,6 @@
-// Tests that every object that a sandbox can create in the kernel is charged to the sandbox or limited. Each attack runs for
-// about a second in a real sandbox, and is measured by the memory of the real host. kernel-memory.test.ts has the objects that
-// are watched instead.
+// Every object that a sandbox can create in the kernel is charged to the sandbox or limited. Each attack runs for about a second
+// in a real sandbox, and is measured by the memory of the real host. Objects that the runner can only watch are in
+// kernel-memory.test.ts.
 import assert from 'node:assert/strict'
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// Language servers in real sandboxes, through the unmodified public SDK: pylsp of the default image, and TypeScript that is
-// installed into the sandbox as a user does it, but from our node_modules.
+// Language servers in real sandboxes, through the unmodified public SDK. pylsp is in the default image. TypeScript is installed
+// into the sandbox as a user would do it, but from our node_modules.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { resolve } from 'node:path'

@@ -118,7 +118,7 @@ suite('links', () => {
         await box.try(makeWay(host))
         const statuses: Record<string, number> = {}
         for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
-        // From here on, the last part of the path is the link itself.
+        // In the following calls, the last part of the path is the link itself.
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)

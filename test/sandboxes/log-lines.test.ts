@@ -51,7 +51,7 @@ suite('the logs of the programs', () => {
     const wrong: string[] = []
     let from = sizes()
     const faults = faultsOf(alcove, box)
-    /** Checks the new lines of the log. Lines that a fault causes a moment later count for the next fault. */
+    /** Checks the new lines of the log. A line that a mistake causes a moment later counts for the next mistake. */
     const look = (what: string, most = 5) => {
       for (const [index, program] of programs.entries()) {
         const lines = linesFrom(program, from[index]!)

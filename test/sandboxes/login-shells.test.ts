@@ -25,7 +25,7 @@ suite('a PATH of the sandbox’s own', () => {
   const run = async (command: string) => (await sandbox.process.executeCommand(command)).result
 
   for (const shell of ['bash -lc', 'sh -lc']) {
-    test(`the sandbox’s PATH comes first in ${shell}, before the entries of /etc/profile`, async () => {
+    test(`the sandbox’s PATH comes before the entries of /etc/profile in ${shell}`, async () => {
       assert.match(await run(`${shell} 'echo $PATH'`), new RegExp(`^${path}(:|\n)`))
       assert.equal(await run(`${shell} 'set | grep -i ^_alcove'`), '')
     })

@@ -116,7 +116,7 @@ except PermissionError: print("held", open("/tmp/f").read())
   test('the timeline says who killed PID 1, and does not blame an earlier shortage of memory', async () => {
     await using box = await createBox(alcove, { memory: 1 })
     assert.equal((await box.try('tail /dev/zero')).exitCode, 137)
-    // Only the host can kill PID 1: the kernel lets no signal from inside through to it.
+    // Only a process of the host can kill PID 1. The kernel drops a signal from inside the sandbox.
     await box.run('sudo kill -9 1 || kill -9 1 || true')
     assert.equal(await box.run('echo alive'), 'alive')
     const pid = (await alcove.leftovers())

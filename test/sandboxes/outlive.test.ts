@@ -117,7 +117,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await again!.wait()).exitCode, 137)
   })
 
-  test('contexts keep their state; a run in progress continues, and the next run waits', async () => {
+  test('interpreter contexts keep their state; a run in progress continues, and the next run waits', async () => {
     const interpreter = sandbox.codeInterpreter
     const context = await interpreter.createContext('/tmp')
     const begin = 'import os, time\nstate = [os.getpid()]\nprint(state[0])'

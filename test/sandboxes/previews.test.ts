@@ -143,7 +143,7 @@ suite('previews', () => {
     assert.equal((await ask('/a', {}, { host })).status, 401)
   })
 
-  test('no sandbox can have a name like another sandbox’s id or token, and no name answers for another', async () => {
+  test('no sandbox can be named like another sandbox’s id or token, and no name leads to another sandbox', async () => {
     for (const name of [box.id, box.id.toUpperCase(), box.id.replaceAll('-', ''), 'abcdefghijklmn01']) {
       assert.equal((await alcove.api('POST', '/sandbox', { name })).status, 400, name)
     }

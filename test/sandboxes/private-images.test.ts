@@ -90,7 +90,7 @@ suite('private images', { skip: noBusybox }, () => {
     await alcove.api('POST', '/snapshots', { name: 'late', imageName: tool })
     assert.match(String((await settled('late'))['errorReason']), /wants credentials/)
 
-    // Logs, records, layers and the database.
+    // The password is in no log, record or layer, and not in the database.
     const found = await runCommand(['sh', '-c', `grep -rlF hidden-from ${alcove.data} || true`], { timeoutMs: 60_000 })
     assert.equal(String(found).trim(), '')
   })

@@ -82,7 +82,7 @@ suite('the red team', () => {
     }
   })
 
-  test('"could not be tried" is reported for an attack that fails, and for all after the time limit', async () => {
+  test('an attack that throws, or begins after the time limit, is reported as "could not be tried"', async () => {
     const failing = { ...attacks[0]!, try: () => Promise.reject(new Error('no tool for it')) }
     const ground = {} as Parameters<typeof runAttacks>[1]
     const [row] = await runAttacks([failing], ground, soon())

@@ -84,7 +84,7 @@ suite('rule 3: stateful code', () => {
     await box.toolbox('DELETE', `/process/interpreter/context/${made.body['id']}`)
   })
 
-  test('rule 3: variables and imports stay in a context; a call without one uses the shared default context', async () => {
+  test('rule 3: a context keeps variables and imports; a call that names no context uses the default context', async () => {
     const { codeInterpreter } = sandbox
     const context = await codeInterpreter.createContext()
     await codeInterpreter.runCode('import math\nx = 20', { context })

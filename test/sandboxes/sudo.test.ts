@@ -200,7 +200,7 @@ print(p.wait())`
     await box.run('sudo pkill -f "sleep 361[34]"')
   })
 
-  test('a background command does not belong to a later process that has the pid of its ended client', async () => {
+  test('a background sudo command does not belong to a later process that has the pid of its ended sudo', async () => {
     const client = Number(await box.run('sudo -b sleep 3616 >/dev/null 2>&1 & echo $!; wait'))
     const inside = ['--pid', '--target', String(await alcove.hostPid('sleep 3616')), 'sh', '-c']
     let below = 0

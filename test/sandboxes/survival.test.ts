@@ -110,7 +110,7 @@ suite('kill -9', () => {
       )
       return answer!
     }
-    // A program that was killed just before may not have started again yet.
+    // Retried: a program that was killed a moment ago may not have started again yet.
     const kill = (program: 'control' | 'runner') =>
       until(
         `${program} is killed`,

@@ -106,7 +106,7 @@ suite('volumes with the SDK', () => {
       )
       await run(two, 'echo mine > /home/daytona/mine/file')
       assert.equal(await run(one, 'cat /data/users/mine/file'), 'mine')
-      // The toolbox reads and writes there as anywhere else.
+      // The toolbox reads and writes files in a volume as in any other directory.
       await one.fs.uploadFile(Buffer.from('uploaded'), '/data/upload')
       assert.equal(String(await two.fs.downloadFile('/shared/upload')), 'uploaded')
 
@@ -120,7 +120,7 @@ suite('volumes with the SDK', () => {
       await two.delete(60, true)
     }
     assert.ok(existsSync(disk))
-    // The runner confirms a deleted sandbox a moment after the SDK knows it as deleted.
+    // The SDK reports the sandbox as deleted a moment before the runner has confirmed this to control.
     await until('nothing mounts the volume', () =>
       daytona.volume.delete(volume).then(
         () => true,
@@ -132,7 +132,7 @@ suite('volumes with the SDK', () => {
     await assert.rejects(daytona.volume.get(name), /not found/)
   })
 
-  test('404, 400 and 409 in words for volumes that cannot be mounted, and no sandbox is made', async () => {
+  test('404, 400 and 409 for volumes that cannot be mounted, with the reason, and no sandbox is made', async () => {
     await using daytona = connectTo(alcove)
     const { id } = await daytona.volume.create('words')
     await assert.rejects(daytona.volume.create('words'), /already exists/)

@@ -1,4 +1,4 @@
-// Tests warm sandboxes: callers cannot distinguish them from others, except that they are ready sooner.
+// Warm sandboxes: a caller cannot distinguish a claimed warm sandbox from any other sandbox, except that it is ready sooner.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { createBox, until } from './box.ts'

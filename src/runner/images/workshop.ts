@@ -44,14 +44,10 @@ const memoryLimitBytes = 8 * 1024 ** 3
 const watchEveryMs = 150
 const filterAt = '/confine'
 
-// A script that runs as root in its own namespaces. "$1" is an empty directory. "$2" is the path of the secret, or empty, and
-// "$3" is the secret's owner. The secret itself comes on the standard input.
-//
-// After these arguments come three lists, each preceded by its length: mounts to hide from the runtime, symbolic links in the
-// root, and views.
-//
-// The root is built in a directory of ours and moved to /mnt. The runtime enters the root as the user `nobody`, who cannot pass
-// through our directories.
+// A script that runs as root in its own namespaces. "$1" is the directory that `makeSkeleton` has made. "$2" is the owner of the
+// secret, or empty; the secret itself comes on the standard input. Then come two lists, each after its count: mounts to hide from
+// the runtime, and the views. The directory is moved to /mnt, because the runtime enters it as nobody and our directories are closed
+// to nobody. Programs that the script starts are few, because each job waits for them.
 const enter = `set -e
 place=$1; owner=$2; shift 2
 n=$1; shift; while [ "$n" -gt 0 ]; do umount -l -- "$1"; shift; n=$((n - 1)); done

@@ -23,8 +23,8 @@ export interface Agent {
    */
   exec(spec: CommandSpec, signal?: AbortSignal): Promise<RunningCommand>
   /**
-   * Connects to 127.0.0.1:port inside the sandbox, else to [::1]:port. If the server ends its direction, the caller must still
-   * end its own.
+   * Connects to a port of the sandbox: on 127.0.0.1, or on [::1] if 127.0.0.1 fails. If the server ends its direction, the caller
+   * must still end the direction to the server.
    */
   dial(port: number): Promise<Duplex>
   info(): Promise<{ version: string; bootId: string }>

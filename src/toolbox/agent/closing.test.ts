@@ -1,5 +1,5 @@
-// Closing a connection wakes the agent, possibly on the CPU that should deliver the answer. So an operation delivers its answer
-// first.
+// Closing a connection wakes the agent, possibly on the CPU that should deliver the answer to the caller. Therefore an operation
+// first delivers its answer, and then closes its connection.
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
 import { userInfo } from 'node:os'

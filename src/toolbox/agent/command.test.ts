@@ -97,7 +97,7 @@ suite('exec', () => {
     assert.equal(lines[6], lines[7])
   })
 
-  test('a relative cwd starts at the home, an absolute cwd is used as it is', async () => {
+  test('a relative cwd counts from the user’s home, an absolute cwd is used unchanged', async () => {
     await using native = await NativeAgent.start()
     const home = await read(await native.agent.exec(command('pwd')))
     const relative = await read(await native.agent.exec({ ...command('pwd'), cwd: '../tmp' }))
@@ -152,13 +152,13 @@ suite('exec', () => {
     assert.equal(stdout.slice(0, 64), createHash('sha256').update(stdin).digest('hex'))
   })
 
-  test('a command that copies much input to its output does not get stuck', async () => {
+  test('a command that copies much input to its output never blocks', async () => {
     await using native = await NativeAgent.start()
     const stdin = Buffer.alloc(3 * 1024 * 1024, 'echo ')
     assert.equal((await read(await native.agent.exec({ ...command('cat'), stdin }))).stdout.length, stdin.length)
   })
 
-  test('an input that is kept open takes more while the command runs, in order, and counts what is not read', async () => {
+  test('`write` passes more input while the command runs; `unsentBytes` counts what the command has not read', async () => {
     await using native = await NativeAgent.start()
     const running = await native.agent.exec({
       ...shell('read first; read second; echo "$first $second"'),
@@ -186,7 +186,7 @@ suite('exec', () => {
     assert.equal((await read(stuck)).signal, 15)
   })
 
-  test('a request of several frames is one request', async () => {
+  test('a request that is split into several frames arrives as one request', async () => {
     await using native = await NativeAgent.start()
     const long = Array.from({ length: 20 }, () => 'y'.repeat(100_000))
     const { stdout } = await read(await native.agent.exec(command('/bin/sh', '-c', 'echo $#', 'sh', ...long)))
@@ -219,7 +219,7 @@ suite('exec', () => {
     assert.ok(largest < 4096, `the agent grew to ${largest} KiB`)
   })
 
-  test('a reader that does not read stops the command instead of filling memory', async () => {
+  test('a reader that stops reading blocks the command, so that no output fills the memory', async () => {
     await using native = await NativeAgent.start('release')
     const running = await native.agent.exec(command('yes'))
     const processor = () => readFileSync(`/proc/${running.pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
@@ -247,7 +247,7 @@ suite('exec', () => {
     }
   })
 
-  test('closing a command kills its whole group, and leaves no zombie and no descriptor', async () => {
+  test('closing a command’s connection kills its process group, and leaves no zombie and no descriptor', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const running = await native.agent.exec(shell('sleep 1000 & echo $!; sleep 1000'))
@@ -278,7 +278,7 @@ suite('exec', () => {
     await until(() => !existsSync(`/proc/${Number(stdout)}`), 'the orphan reaped')
   })
 
-  test('300 parallel commands each get their own output, and nothing is left behind', async () => {
+  test('300 parallel commands each get their own output, and leave no process or descriptor', async () => {
     await using native = await NativeAgent.start()
     const before = native.openDescriptors
     const answers = await Promise.all(

@@ -55,7 +55,7 @@ export interface RunningCommand extends AsyncIterable<Output> {
   write(data: Uint8Array): void
   /** Sends a signal to the whole process group. */
   kill(signal: number): void
-  /** Ends the connection, which kills the group if the command has not ended. */
+  /** Closes the connection to the agent. The agent then kills the command's process group if the command has not ended. */
   close(): void
 }
 
@@ -113,7 +113,7 @@ class Command implements RunningCommand {
   readonly #inputGone = Promise.withResolvers<void>()
   readonly #keepsInput: boolean
   #unsent: Uint8Array | undefined
-  /** Later pieces of a kept input. */
+  /** Pieces of input that were passed to `write` and are not sent yet. */
   readonly #queue: Uint8Array[] = []
   #queuedBytes = 0
   #credit = inputWindowBytes

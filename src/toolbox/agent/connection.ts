@@ -74,7 +74,7 @@ const counted = <T extends Socket>(socketPath: string, connectTo: () => T): T =>
   return connectTo().once('close', () => open.give(socketPath))
 }
 
-/** Opens a socket that may still be connecting. Bytes written to it go out when it is connected. */
+/** Opens a socket that may still be connecting. Bytes that are written before the connection is made are sent afterwards. */
 const openFresh = (socketPath: string): Socket =>
   counted(socketPath, () => heedless(connect({ path: socketPath, allowHalfOpen: true })))
 
@@ -98,7 +98,7 @@ const openSocket = (socketPath: string): Socket => {
   if (ready === undefined) return openFresh(socketPath)
   const socket = ready.take(socketPath) ?? openFresh(socketPath)
   return socket.once('close', (hadError) => {
-    // After an error or an end the agent is gone, so no new socket could connect.
+    // After an error or an end by the agent, the agent has ended, so no new socket could connect.
     if (!hadError && !socket.readableEnded) fillSoon(socketPath)
   })
 }
@@ -107,7 +107,7 @@ const fillSoon = (socketPath: string) => {
   try {
     ready?.fill(socketPath, () => openFresh(socketPath))
   } catch {
-    // The agent accepts no more connections now. The next operation opens its own connection.
+    // The limit of connections to this agent is reached. The next operation opens its own connection.
   }
 }
 

@@ -63,7 +63,7 @@ suite('files: writing', () => {
     assert.equal(readFileSync(box.at('plain'), 'utf8'), 'plain text\n')
   })
 
-  test('an agent that ends during a write leaves no half file either', async () => {
+  test('an agent that ends during a write leaves no unfinished file', async () => {
     await using box = await startWithFiles()
     const endless = async function* () {
       yield Buffer.alloc(1000)
@@ -93,13 +93,16 @@ suite('files: writing', () => {
   })
 })
 
-suite('files: writing in place, if the old file cannot be replaced by rename', { skip: needsRoot }, () => {
+suite('files: writing in place, if a rename cannot replace the old file', { skip: needsRoot }, () => {
   const mounted = (...what: string[]) => {
     execFileSync('mount', what)
     return { [Symbol.dispose]: () => execFileSync('umount', ['--lazy', what.at(-1)!]) }
   }
 
-  /** Makes a directory of root with a file that everybody may write to. Returns its path and the earlier contents. */
+  /**
+   * Makes a directory of root with a file that everybody may write to. Returns the file's path, and the names that are in the
+   * directory.
+   */
   const withClosed = async () => {
     const box = await startWithFiles()
     for (const directory of [box.native.directory, box.at(), box.at('deep')]) chmodSync(directory, 0o755)
@@ -115,7 +118,7 @@ suite('files: writing in place, if the old file cannot be replaced by rename', {
     throw new Error('the client is gone')
   }
 
-  test('a mounted file is written in place after all contents came; a broken-off write leaves it unchanged', async () => {
+  test('a mounted file is written in place once all contents have come; a broken-off write changes nothing', async () => {
     await using box = await startWithFiles()
     const before = readdirSync(box.at())
     writeFileSync(box.at('deep', 'source'), 'the file that is mounted there\n', { mode: 0o640 })
@@ -148,7 +151,7 @@ suite('files: writing in place, if the old file cannot be replaced by rename', {
     assert.deepEqual(readdirSync(box.at('deep')).sort(), box.before)
   })
 
-  test('a file that the user may not replace stays: by its mode, a requested mode, or a sticky directory', async () => {
+  test('EPERM or EACCES for a file that the user may not replace, and the file stays', async () => {
     await using box = await withClosed()
     const one = [Buffer.from('x')]
     await assert.rejects(box.nobody.write(box.path, one, { mode: 0o777 }), refused('EPERM'))

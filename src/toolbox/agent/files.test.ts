@@ -96,7 +96,7 @@ suite('files: stat and list', () => {
     assert.deepEqual(readdirSync(box.at('odd')), [])
   })
 
-  test('5000 entries stream at the reader’s pace, and a reader may stop early', async () => {
+  test('a listing of 5000 entries arrives as fast as it is read, and a reader may stop early', async () => {
     await using box = await startWithFiles()
     mkdirSync(box.at('many'))
     for (let i = 0; i < 5000; i++) writeFileSync(box.at('many', `file-${i}`), '')
@@ -108,7 +108,7 @@ suite('files: stat and list', () => {
 })
 
 suite('files: reading', () => {
-  test('files are read whole, in a range, past the end, through a link, and if their size is reported as 0', async () => {
+  test('files are read whole, in a range, past the end, through a link, and with a reported size of 0', async () => {
     await using box = await startWithFiles()
     const whole = await box.files.read(box.at('plain'))
     assert.deepEqual([whole.size, whole.length, await content(whole)], [11, 11, 'plain text\n'])
@@ -178,7 +178,7 @@ suite('files: reading', () => {
     await assert.rejects(stream.toArray(), { name: 'AgentGone' })
   })
 
-  test('a reader that leaves ends the process that served it', async () => {
+  test('when a reader leaves, the agent’s process for that file ends', async () => {
     await using box = await startWithFiles()
     writeFileSync(box.at('large'), '')
     truncateSync(box.at('large'), 64 * 1024 * 1024)
@@ -191,7 +191,7 @@ suite('files: reading', () => {
     await until(() => children() === '', 'no process left')
   })
 
-  test('100 MiB arrive whole', async () => {
+  test('a file of 100 MiB is read whole', async () => {
     await using box = await startWithFiles()
     const bytes = Buffer.alloc(100 * 1024 * 1024, 'the contents of a large file ')
     writeFileSync(box.at('large'), bytes)

@@ -213,8 +213,8 @@ const read = async (socketPath: string, body: Buffer): Promise<FileContents> => 
 }
 
 /**
- * How long a broken-off write waits for the agent to remove the new file, in ms. A paused sandbox removes it only after it
- * resumes.
+ * Time in ms that a broken-off write waits until the agent has removed the new file. A paused sandbox removes the file only after
+ * the sandbox resumes.
  */
 const removalMs = 1000
 
@@ -245,7 +245,7 @@ const write = async (
     const { kind } = await answer
     if (kind !== kinds.end) throw new BadFrame(`kind ${kind} for a file that was written`)
   } catch (error) {
-    // The agent removes the unfinished file before the caller gets the error.
+    // Waits so that the agent has removed the unfinished file before the caller gets the error.
     const waiting = setTimeout(() => connection.abort(), removalMs)
     connection.sendNoMore()
     await answer.catch(() => {}).finally(() => clearTimeout(waiting))

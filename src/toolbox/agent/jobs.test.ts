@@ -37,7 +37,7 @@ const untilOutput = async (jobs: Jobs, id: string, wanted: RegExp, from = 0): Pr
   return assert.fail(`the job ended without ${wanted}: ${seen}`)
 }
 
-suite('jobs', () => {
+suite('`attach` returns a job’s output in order, from any offset, and then the exit code', () => {
   test('output is stored in order, with the exit code, for every attach from any offset', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
@@ -100,7 +100,7 @@ suite('jobs', () => {
       }
       // Count both streams together, because the agent may read much of one stream before it reads the other.
       assert.ok(wholeLinesKept > 16, id)
-      // From any offset, the bytes read and the bytes lost add up to the end offset.
+      // For every offset, the bytes that `attach` returns and the bytes that it reports as lost add up to the end offset.
       for (const offset of [0, 100, 255, 256, 257, 1000, endOffset - 1].filter((at) => at < endOffset)) {
         const told = await collect(jobs.attach(id, offset))
         assert.equal(text(told).length + lost(told), endOffset - offset, `${id} from ${offset}`)
@@ -108,7 +108,7 @@ suite('jobs', () => {
     }
   })
 
-  test('if streams alternate all the time, a shorter beginning is stored; every byte keeps its stream', async () => {
+  test('if the streams alternate all the time, less of the beginning is stored; every byte keeps its stream', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const program = 'import os\nfor i in range(40000):\n os.write(1, b"o"); os.write(2, b"e")'
@@ -126,7 +126,7 @@ suite('jobs', () => {
     assert.equal(events[0]?.type, 'output')
   })
 
-  test('a full ring reports how much is lost, and the rest is intact', async () => {
+  test('if output exceeds the ring, the number of lost bytes is reported; the stored output is intact', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('big', 'seq 1 100000', { ringBytes: 10_000 }))
@@ -139,7 +139,7 @@ suite('jobs', () => {
     assert.equal(text(events), all.slice(-10_000))
   })
 
-  test('a slow follower never slows the job; the bytes it got and the bytes it lost add up to all', async () => {
+  test('a slow follower never slows the job; the bytes it received and the bytes it lost add up to all bytes', async () => {
     await using native = await NativeAgent.start('release')
     const { jobs } = native.agent
     const total = 32 * 1024 * 1024
@@ -174,7 +174,7 @@ suite('jobs', () => {
     assert.equal(one, await hash())
   })
 
-  test('streams that alternate byte by byte lose their oldest output, report it and keep the order', async () => {
+  test('if streams alternate byte by byte, the oldest output is lost and reported, and the order stays', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const script = `import os\nfor i in range(50000):\n os.write(1 + i % 2, b'%05d' % i)`
@@ -203,7 +203,7 @@ suite('jobs', () => {
     assert.deepEqual(await following, [])
   })
 
-  test('input is whole and in order, also when the job is slow to read it', async () => {
+  test('input arrives whole and in order, even if the job reads slowly', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('sum', 'sleep 0.2; sha256sum', { keepInput: true }))

@@ -18,7 +18,7 @@ export type JobSpec = Pick<CommandSpec, 'argv' | 'env' | 'cwd' | 'user'> & {
   keepFailed?: boolean
   /** Whether the first bytes of the output are stored too, in a sixteenth of the ring. */
   keepBeginning?: boolean
-  /** Data of the caller that `list` returns; at most 4 KiB. */
+  /** Bytes that the caller stores with the job, and that `list` returns. At most 4 KiB. */
   metadata?: Uint8Array
 }
 
@@ -124,8 +124,8 @@ export const followOutput = <End extends { type: 'exit' }>(
   followRequest(socketPath, kind, names.u64(offset).u8(follow ? 1 : 0), offset, readEnd, options)
 
 /**
- * Sends a request. It is separate from the generator below, which would hold the sent request in memory until the end of the
- * output.
+ * Sends a request and returns its connection. A generator would hold the sent request in memory until the end of the output; this
+ * function does not.
  */
 const connectBy = async (socketPath: string, kind: number, request: FieldWriter): Promise<Connection> => {
   const [connection] = await Connection.request(socketPath, kind, request.done())
@@ -211,7 +211,7 @@ export const jobsAt = (socketPath: string): Jobs => {
   const sending = new Map<string, Promise<void>>()
 
   /**
-   * Sends one input of a job after the previous one. Each input has its own connection, so parallel sends could change their
+   * Sends the inputs of a job one after the other. Each input has its own connection, so parallel sends could arrive in another
    * order.
    */
   const inTurn = async (id: string, send: () => Promise<void>): Promise<void> => {

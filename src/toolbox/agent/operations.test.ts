@@ -69,7 +69,7 @@ suite('dial', () => {
     await assert.rejects(native.agent.dial(port), { name: 'AgentRefused', stage: 'connect', errno: 'ECONNREFUSED' })
   })
 
-  test('a client that goes away closes the connection inside', async () => {
+  test('when the client leaves, the dialled connection inside the sandbox is closed', async () => {
     await using native = await NativeAgent.start()
     const closed = Promise.withResolvers<void>()
     await using server = await listen((socket) => {
@@ -124,7 +124,7 @@ suite('info and shutdown', () => {
     assert.equal((await outputs.next()).value?.data.toString(), 'ready\n')
     await native.agent.shutdown(200)
     assert.equal((await polite.exit).signal, 15)
-    // The last frame may or may not arrive before the agent is gone.
+    // The EXIT frame may arrive before the agent ends, or not at all.
     const [end] = await Promise.allSettled([deaf.exit])
     if (end.status === 'fulfilled') assert.equal(end.value.signal, 9)
     else assert.ok(end.reason instanceof AgentGone)

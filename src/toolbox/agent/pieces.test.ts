@@ -33,7 +33,7 @@ suite('an answer in pieces', { timeout: 30_000 }, () => {
       let from = 0
       for (const to of [...cuts, bytes.length]) {
         socket.write(bytes.subarray(from, to))
-        // A reader that loops without waiting for the rest of the answer would block this timer.
+        // Pauses by a timer. A reader that looped without waiting for more bytes would block this timer.
         await delay(5)
         from = to
       }

@@ -12,7 +12,7 @@ suite('a command that needs no shell', () => {
     for (const command of ['true', 'python3 -V', '/bin/echo a']) assert.ok(plainWordsOf(command, {}), command)
   })
 
-  test('a command needs a shell if a shell would interpret, run itself or prepare any part of it', () => {
+  test('a command gets a shell if a shell would interpret or prepare any part of it, or run it as a builtin', () => {
     const meant = [
       'a;b',
       'a&',

@@ -50,7 +50,8 @@ export class ReadySockets {
   }
 
   #add(socketPath: string, socket: Socket) {
-    // An agent never speaks first: any event here means that it has ended or refuses.
+    // An agent sends nothing before a request. Therefore any event on an unused socket means that the agent has ended or refuses
+    // connections.
     const giveUp = () => {
       this.#remove(socket)
       socket.destroy()

@@ -128,7 +128,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     await sessions.remove('disk')
   })
 
-  test('a sandbox at its process limit reports it, and works again when processes have ended', async () => {
+  test('a sandbox at its process limit reports EAGAIN, and works again when processes have ended', async () => {
     const bomb = await agent.exec({
       argv: ['/bin/sh', '-c', 'while :; do sleep 1000 & done'],
       ...{ env: { PATH: '/bin' }, user: 'daytona', mergeOutput: true },
@@ -144,7 +144,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     assert.equal(stage, 'system EAGAIN')
     bomb.close()
     await assert.rejects(bomb.exit)
-    // Wait until all these processes have ended, not only as many as make room for one more.
+    // Waits until nearly all processes of the bomb have ended. Otherwise a later command could fail again.
     const count = () => box.run(id, 'set -- /proc/[0-9]*; echo $#').then(({ output }) => Number(output))
     await until(
       () =>

@@ -1,5 +1,5 @@
-// Commands without a directory start in the working directory of the image, and relative paths of files start in that directory
-// too. The agent knows only homes, so this wrapper sets the directory.
+// Sets the start directory of commands, and the directory where relative paths of files begin: the working directory of the
+// image. The agent itself knows only the homes of users.
 import type { Agent, Files } from './agent.ts'
 import { type CommandSpec, StartFailed } from './command.ts'
 import type { Path } from './files.ts'
@@ -18,7 +18,7 @@ export const agentIn = (agent: Agent, directory: string): Agent => {
     try {
       return await start({ ...spec, cwd: directory })
     } catch (error) {
-      // The caller did not ask for this directory, so start in the home instead.
+      // The caller did not request this directory, so the command starts in the home of its user instead.
       if (error instanceof StartFailed && error.stage === 'cwd') return await start(spec)
       throw error
     }

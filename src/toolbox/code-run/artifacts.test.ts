@@ -52,7 +52,7 @@ suite('chart lines', () => {
     assert.deepEqual(sieved([chartLine({ n: 1 }).trimEnd()]), { text: '', charts: [{ n: 1 }] })
   })
 
-  test('chart lines have limits: a line above the size limit is dropped, and so are lines above the total', () => {
+  test('a chart line above the size limit is dropped, and so are lines after the total limit is reached', () => {
     const long = chartLine({ long: 'x'.repeat(9 * 1024 * 1024) })
     assert.deepEqual(sieved([long, 'text\n', chartLine({ n: 1 })]), { text: 'text\n', charts: [{ n: 1 }] })
     assert.equal(sieved(Array.from({ length: 100 }, (_, n) => chartLine({ n }))).charts.length, 64)

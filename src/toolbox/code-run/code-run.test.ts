@@ -107,7 +107,7 @@ suite('POST /process/code-run: python', needsPython, () => {
     assert.equal((await run(source)).result, 'def f():\n  pass  # here\n\nimport inspect\n')
   })
 
-  test('a program without a main guard can spawn: its children do not run the program again without end', async () => {
+  test('a Python program without a main guard can spawn children, and they do not run the program again', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python', timeout: 20 })).body
     const builtIn = 'import multiprocessing as m; print(m.get_context("spawn").Pool(2).map(abs, [-1]), __file__[:6])'
@@ -128,7 +128,7 @@ suite('POST /process/code-run: python', needsPython, () => {
       }
   })
 
-  test('the program is the main module, sees nothing of our wrapper, and its input is empty', async () => {
+  test('the program is the main module, sees nothing of our wrapper code, and its input is empty', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'python' })).body
     const names = await run('print(sorted(n for n in dir() if not n.startswith("__")), __name__)')
@@ -155,7 +155,7 @@ suite('POST /process/code-run: javascript', () => {
     assert.equal(body.result, "/ [ 'a b', '--c' ] object\n")
   })
 
-  test('the code is the main module, and an error shows only its own line', async () => {
+  test('the code is the main module, and an error quotes only the line of the code', async () => {
     await using box = await startToolbox()
     const run = async (code: string) => (await box.post(codeRun, { code, language: 'javascript' })).body
     assert.equal((await run('if (require.main === module) console.log("main")')).result, 'main\n')

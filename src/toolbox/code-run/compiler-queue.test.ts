@@ -22,7 +22,7 @@ const start = (atOnce: number) => {
 }
 
 suite('the queue of TypeScript compilations', () => {
-  test('the next compilation is of the owner with the fewest running, however many others wait before it', async () => {
+  test('the owner with the fewest running compilations is next, however many compilations of others wait', async () => {
     const { take, endOne, order } = start(2)
     await Promise.all([take('a'), take('a')])
     const waiting = [take('a'), take('a'), take('b'), take('c')]

@@ -79,7 +79,7 @@ export const javascriptProgram = (code: string): Program => {
   return { argv: node, stdin: `(${runEither})(${given})` }
 }
 
-/** Whether the code imports a file by its path, as opposed to a package. */
+/** Whether the code imports a file by its path. An import of a package by its name does not count. */
 export const importsFiles = (code: string): boolean =>
   /(?:\bfrom|\bimport|\brequire)\s*\(?\s*['"`](?:\.{1,2})?\//.test(code)
 
@@ -113,8 +113,8 @@ const drawsCharts = /\b(?:matplotlib|pylab|seaborn)\b/
 const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}>','exec'),{'__name__':'<${name}>'})`
 
 /**
- * Code without these words runs without main.py, which is faster. Only imported code can ask for the program's file, and Python
- * accepts no encoding but UTF-8 on standard input.
+ * Python code without these words runs without main.py, which is faster. Only code that imports something can ask for the
+ * program's file. Python accepts only UTF-8 on standard input, so an encoding line needs main.py too.
  */
 const needsMain = /import|__file__|coding[:=]/
 

@@ -150,7 +150,7 @@ suite('POST /process/execute: timeout', () => {
     }
   })
 
-  test('the default timeout is 10 seconds', async (t) => {
+  test('POST /process/execute ends a command without a timeout after 10 seconds', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const { deadlineOf } = await import('#src/toolbox/running/deadline.ts')
     const { defaultExecuteTimeoutSeconds } = await import('#src/gate/config.ts')
@@ -164,7 +164,7 @@ suite('POST /process/execute: timeout', () => {
     assert.equal(deadline.signal.reason.code, 'execution_timeout')
   })
 
-  test('408 says that the limit was the default, and how to change it', async () => {
+  test('the 408 at the default limit says that the limit was the default, and how to change it', async () => {
     await using box = await startToolbox({}, { executeTimeoutSeconds: 1 })
     const { status, body } = await box.post(execute, { command: 'sleep 300' })
     assert.equal(status, 408)

@@ -15,11 +15,11 @@ type RememberedCommand = {
   answer: Promise<Answer>
   bytes: number
   isOver: boolean
-  /** Evicts the answer later. Until it is cleared, this timer also holds the answer in memory. */
+  /** Evicts the answer at its time. Until the timer is cleared, it also keeps the answer in memory. */
   timer?: NodeJS.Timeout
 }
 
-/** Whether the error means that the command did not run, so that it may be sent again. */
+/** Whether the error means that the command did not run. The command may then be sent again with its key. */
 const isNoOutcome = (error: unknown) => !(error instanceof Problem) || error.status === 429 || error.status >= 500
 
 /** Length of the command's output that a refusal carries. */

@@ -16,8 +16,8 @@ import type { ExecuteRequest, ExecuteResponse } from './schemas.ts'
 const shells = ['bash', 'sh'] as const
 
 /**
- * Longest command that is passed in a variable; the kernel accepts 128 KiB. A longer command is passed through standard input, so
- * its own input is empty.
+ * Longest command that is passed in a variable; the kernel accepts 128 KiB. A longer command is passed on the shell's standard
+ * input, and then the command itself has an empty input.
  */
 const variableBytes = 100 * 1024
 const evalStdin = 'eval "$(cat)"'
@@ -101,11 +101,11 @@ export const executeGiven = async (
   )
   const shortage = await findOutOfMemory(exitCode)
   if (shortage === undefined) return { exitCode, result: output.text() }
-  // A program may parse the output of a successful command, so no line is added to that output.
+  // Another program may parse the output of a successful command. Therefore no line about memory is added to that output.
   const line = exitCode === 0 ? '' : shortage.line
   return { exitCode, result: `${output.text()}${line}`, oom: shortage.oom }
 }
 
-/** Executes a command. Its body must not count for `heldBodies`. */
+/** Executes a command. The request body of the call must not count for `heldBodies` while the command runs. */
 export const execute = (sandbox: ToolboxSandbox, body: ExecuteRequest, deadline: Deadline): Promise<ExecuteResponse> =>
   executeGiven(sandbox, { body }, deadline)

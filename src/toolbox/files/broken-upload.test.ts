@@ -16,7 +16,7 @@ const files = {
 const part = '--b\r\ncontent-disposition: form-data; name='
 const form = `${part}"files[0].path"\r\n\r\n/a\r\n${part}"files[0].file"\r\n\r\nhalf`
 
-/** A request whose body breaks off behind `begin`. */
+/** A request whose body starts with `begin` and then fails with `failure`. */
 const requestThatFails = (begin: string, failure: Error, type: string): IncomingMessage => {
   const body = Readable.from(
     (async function* () {

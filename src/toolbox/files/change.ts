@@ -25,8 +25,8 @@ const exists = async (files: Files, path: string): Promise<boolean> => {
 }
 
 /**
- * Moves where the kernel cannot rename: between two file systems, or a directory that the image provides through the sandbox's
- * overlay. Uses the image's `mv`, which copies and then deletes. Unlike a rename, this can break off in the middle.
+ * Moves a file where the kernel cannot rename: between two file systems, or a directory of the image in the sandbox's overlay.
+ * Uses the image's `mv`, which copies and then deletes. Unlike a rename, `mv` can break off in the middle.
  */
 const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: string, to: string): Promise<void> => {
   const files = sandbox.agent.files(sandbox.assignment.user)
@@ -36,7 +36,8 @@ const copyOver = async (sandbox: ToolboxSandbox, deadline: Deadline, from: strin
   using complaint = new BoundedOutput(sandbox.assignment.organizationId, complaintBytes)
   const argv = ['mv', '-n', '-T', '--', operand(from), operand(to)]
   const exitCode = await runTool(sandbox, deadline, { argv, complain: (data) => complaint.add(data) })
-  // If another process made the destination first, `mv -n` still exits with 0: only the remaining source shows it.
+  // Another process may have made the destination first. `mv -n` then exits with 0, and only the source that is still there shows
+  // the failure.
   if (exitCode === 0 && (await exists(files, from))) throw taken()
   if (exitCode !== 0)
     throw new Problem('unprocessable', `The move of ${from} to ${to} failed. ${complaint.text()}`.trim())

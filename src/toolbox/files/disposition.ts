@@ -1,5 +1,5 @@
-// Writes Content-Disposition for any file name. The header has the form that all clients read. If a client could misread that
-// form, the header also has the form that can hold every name (RFC 6266, RFC 8187).
+// Writes `Content-Disposition` for any file name. The parameter `filename` has the form that all clients read. If a client could
+// misread that form, `filename*` holds the exact name (RFC 6266, RFC 8187).
 
 /** Control characters, which must not get into a header. */
 const control = /[\x00-\x1f\x7f]/g

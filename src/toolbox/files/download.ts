@@ -25,7 +25,7 @@ const rangeOf = ({ headers }: FastifyRequest): Range | undefined => {
 const open = async (files: Files, path: string, range: Range | undefined) => {
   if (range === undefined) return { offset: 0, ...(await files.read(path)) }
   if ('last' in range) {
-    // Opens the file to get its size, because the size in `stat` may be wrong.
+    // Opens the file to learn its size, because the size that `stat` reports may be wrong.
     const { size, stream } = await files.read(path, { length: 0 })
     stream.destroy()
     const offset = Math.max(0, size - range.last)

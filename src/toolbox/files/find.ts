@@ -18,8 +18,8 @@ const recordBytes = 16 * 1024
 const options = ['-F', '-n', '-H', '-I', '--null', '--no-messages', '--devices=skip', '--color=never']
 
 /**
- * Tests which `grep` the image has. With these arguments, a `grep` that knows all options exits with 1; another `grep` refuses
- * them with a different code.
+ * Tests which `grep` the image has. A `grep` that knows all these options exits with 1 here; another `grep` exits with another
+ * code.
  */
 const isKnownBy = ['grep', ...options, '-e', 'x', '--', '/dev/null']
 
@@ -79,7 +79,7 @@ export const find = async (
   const where = isDirectory ? ['-r', '--', '.'] : ['--', operand(path)]
   const argv = ['grep', ...options, '-e', pattern, ...where]
   let exitCode = await runTool(sandbox, deadline, { ...cwd, argv, take })
-  // `grep` exits with 2 also if it could not read a file.
+  // `grep` exits with 2 for unknown options, but also if it could not read a file.
   const mayBeOther = exitCode !== undefined && exitCode > 1 && matches.length === 0
   if (mayBeOther && (await runTool(sandbox, deadline, { argv: isKnownBy })) !== 1) {
     const script = ['sh', '-c', slowly, 'sh', pattern]

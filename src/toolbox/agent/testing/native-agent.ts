@@ -13,7 +13,7 @@ const binaries = { sanitized: 'alcove-agent-sanitized', release: 'alcove-agent' 
 
 const built = new Set<string>()
 
-/** Test files run in parallel, so a lock lets only one of them build. Each file builds once. */
+/** Test files run in parallel, and a lock lets only one process build at a time. Each process builds once. */
 const build = (kind: keyof typeof binaries): string => {
   const target = `build/${binaries[kind]}`
   if (!built.has(target)) {
@@ -81,7 +81,7 @@ export class NativeAgent {
     return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8'))![1])
   }
 
-  /** Settles when the agent has at most `count` open descriptors. */
+  /** Settles when the agent has no more than `count` open descriptors. */
   async downTo(count: number): Promise<void> {
     await until(() => this.openDescriptors <= count, `at most ${count} descriptors`)
   }
@@ -94,7 +94,7 @@ export class NativeAgent {
   }
 }
 
-/** Polls until `isTrue`. The limit of 30 s is generous, because it only matters when the test fails anyway. */
+/** Polls until `isTrue` returns true. The limit of 30 s is generous, because only a failing test reaches it. */
 export const until = async (isTrue: () => boolean | Promise<boolean>, what: string): Promise<void> => {
   const deadline = Date.now() + 30_000
   while (!(await isTrue())) {
