@@ -63,7 +63,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.match(await client.next(), /^40\{"sid":"[\w-]+"\}$/)
   })
 
-  test('an invalid key is refused, and so is a key of another organization than the named one', async () => {
+  test('an invalid key is refused; a key of another organization than the one that the client names is, too', async () => {
     await using app = await startControl()
     const base = await app.listen()
     const refused = async (auth: string, query?: string) => {
@@ -90,7 +90,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(refusal.statusCode, 400)
   })
 
-  test('a failed sandbox’s record is sent before its state, because the SDK reads the reason from there', async () => {
+  test('a failed sandbox’s record is sent before its state, because the SDK reads the reason from the record', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -149,14 +149,14 @@ suite('GET {prefix}/socket.io/', () => {
       const row = await createSandbox(other, caller, { name: 'elsewhere' })
       const [name, sandbox] = eventOf(await client.next()) as unknown as [string, { id: string }]
       assert.deepEqual([name, sandbox.id], ['sandbox.created', row.id])
-      // The runner is linked to the first process only, and only that process handles its reports.
+      // The runner is linked to the first process only, so only the first process handles its reports.
       await untilState(app, row.id, 'started')
     } finally {
       await other.close()
     }
   })
 
-  test('a warm sandbox has no events until it is claimed; then it appears as created', async () => {
+  test('a warm sandbox has no events until it is claimed; the claim causes the event `sandbox.created`', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     using client = await signedIn(runner.base, keys.viewer)
@@ -171,7 +171,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.deepEqual([name, sandbox.id, sandbox.state], ['sandbox.created', id, 'started'])
   })
 
-  test('pings of a client that reads no answers are not answered: the answers would fill the memory', async ({
+  test('a client that does not read gets no replies to its pings: the replies would fill the memory', async ({
     mock,
   }) => {
     await using app = await startControl()
@@ -184,7 +184,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.ok(!client.heard.includes('3'))
   })
 
-  test('a ping is answered, a disconnect ends the connection, and too long a message closes it', async () => {
+  test('a ping gets a reply, a disconnect ends the connection, and too long a message closes it', async () => {
     await using app = await startControl()
     const base = await app.listen()
     using client = await signedIn(base, keys.member)
@@ -197,7 +197,7 @@ suite('GET {prefix}/socket.io/', () => {
     assert.equal(await loud.closed, 1009)
   })
 
-  test('too long a message closes the connection before all of it has come, even without sign-in', async () => {
+  test('too long a message closes the connection before the whole message has arrived, even without sign-in', async () => {
     await using app = await startControl()
     using client = await connect(await app.listen())
     client.socket.send('x'.repeat(16 * 1024), { fin: false })
@@ -272,7 +272,7 @@ suite('pings from the server', () => {
     const base = await app.listen()
     using client = await signedIn(base, keys.member)
     assert.equal(await client.next(), '2')
-    // Every ping is answered: several may arrive before the key is gone.
+    // Every ping is answered. Several pings may arrive before the server notices that the key is revoked.
     client.socket.on('message', () => client.socket.send('3'))
     client.socket.send('3')
     await app.database.sql`delete from api_keys where hash = ${hashKey(keys.member)}`
@@ -285,7 +285,7 @@ suite('pings from the server', () => {
     const base = await app.listen()
     using silent = await signedIn(base, keys.member)
     assert.equal(await silent.next(), '2')
-    // Disconnected without a closing handshake.
+    // 1006: the connection was closed without a closing handshake.
     assert.equal(await silent.closed, 1006)
   })
 })

@@ -15,7 +15,7 @@ import { openWatchers, type Watcher, type Watchers } from './watchers.ts'
 
 const signInMilliseconds = 10_000
 
-/** Most unsent bytes of a client. A client with more counts as not reading. */
+/** Most unsent bytes of a client. Above this number, the client counts as one that does not read. */
 const mostBufferedBytes = 1024 * 1024
 /** Longest message from a client, in bytes. */
 const longestMessage = 16 * 1024
@@ -84,9 +84,9 @@ const serveSocket = (
   }
 
   const tick = async () => {
-    // Other timers end clients that do not sign in, or do not answer a ping, in time.
+    // A client that has not signed in, or has not answered the last ping, gets no ping: other timers disconnect it.
     if (watcher === undefined || !hasAnswered) return
-    // Check the credential at each ping, because no notification is sent when one expires.
+    // The credential is checked at each ping, because control gets no notification when a credential expires.
     if (!(await watcher.isAllowed())) return watcher.putOut()
     hasAnswered = false
     socket.send(packet.ping)

@@ -14,7 +14,7 @@ const fill = (take: ReturnType<typeof createTurns>, organizationId: string, work
   return taken
 }
 
-suite('the queue of changes that clients are told', () => {
+suite('the queue of changes that are to be sent to clients', () => {
   test('one organization fills at most a tenth of the places; another organization still gets a place', async () => {
     const take = createTurns(1000)
     const { work, letGo } = held()
@@ -23,7 +23,7 @@ suite('the queue of changes that clients are told', () => {
     letGo()
   })
 
-  test('many organizations with full shares leave room for another, and all stay below the bound', async () => {
+  test('many organizations with full shares leave a place for another organization, and stay below the limit', async () => {
     const take = createTurns(1000)
     const { work, letGo } = held()
     let taken = 0
@@ -33,7 +33,7 @@ suite('the queue of changes that clients are told', () => {
     letGo()
   })
 
-  test('work waits only for earlier work of its organization; finished or failed work frees its place', async () => {
+  test('work waits only for earlier work of its organization; its place is free when it succeeds or fails', async () => {
     const take = createTurns(10)
     const { work, letGo } = held()
     assert.equal(take('slow', work), true)

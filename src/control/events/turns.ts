@@ -1,10 +1,10 @@
-// Queues work: in order within an organization, concurrently between organizations. The places are bounded.
-// An organization may hold a ninth of the places that are free: a tenth of all if it is alone, and less if others wait.
-// So an organization with nothing queued gets a place as long as one is free.
+// Queues work: in order within an organization, concurrently between organizations. The number of places is limited. An
+// organization may use a ninth of the places that are free: a tenth of all places if it is alone, and fewer if others
+// use some. An organization without queued work gets a place whenever one is free.
 import { Budget } from '#src/kit/budget.ts'
 import { FairQueue } from '#src/kit/queue.ts'
 
-/** Queues `work`. Returns false if there was no place; then the work is not done. Failed work does not stop the queue. */
+/** Queues `work`. Returns false if no place was free; then `work` is not run. Failed work does not stop the queue. */
 export type TakeTurn = (organizationId: string, work: () => Promise<void>) => boolean
 
 export const createTurns = (all: number): TakeTurn => {

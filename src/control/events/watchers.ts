@@ -19,7 +19,7 @@ export type Watcher = {
   organizationId: string
   /** Whether the client's credential still gives access to this organization. */
   isAllowed: () => Promise<boolean>
-  /** Sends the JSON of an event's name and payload. */
+  /** Sends an event to the client. `text`: the JSON of the event's name and payload. */
   tell: (text: string) => void
   putOut: () => void
   /** Closes the client's connection. Called when the server shuts down. */
@@ -53,7 +53,7 @@ export const openWatchers = async (parts: WatchersParts): Promise<Watchers> => {
     if (others?.size === 0) byOrganization.delete(watcher.organizationId)
   }
 
-  /** Disconnects the watcher if its credential has ended. Returns whether it may stay. */
+  /** Disconnects the client if its credential has ended. Returns whether the client is still connected. */
   const check = async (watcher: Watcher): Promise<boolean> => {
     if (await watcher.isAllowed()) return true
     leave(watcher)

@@ -1,4 +1,5 @@
-// The provider's discovery document (OpenID Connect Discovery §4). It is read for every use, so there is no cache to go stale.
+// The provider's discovery document (OpenID Connect Discovery §4). Control reads it anew for every use and does not
+// cache it.
 import { Problem } from '#src/problems.ts'
 import { OutboundError } from '../outbound/error.ts'
 import type { Outbound } from '../outbound/outbound.ts'
@@ -45,8 +46,8 @@ const readEndpoint = (document: Record<string, unknown>, name: string): string =
 }
 
 /**
- * Checks that the document names the issuer that was asked for. The common issuer of a shared directory does not name
- * it.
+ * Checks that the document names the issuer at whose URL it was read. The common issuer of a directory with many tenants
+ * fails this check, because its document names another issuer.
  */
 const checkIssuer = (document: Record<string, unknown>, issuerUrl: string): string => {
   const { issuer } = document

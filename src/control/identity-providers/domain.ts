@@ -6,16 +6,16 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const pattern = new RegExp(`^(?=.{4,253}$)(?:${label}\\.)+(?!\\d+$)${label}$`)
 
 const asDomain = (text: string): string | undefined => {
-  // Only letters, digits, dots and dashes of any script are allowed: a URL parser would read other signs as something
-  // else.
+  // Letters and digits of every script, dots and dashes are allowed. A URL parser would read any other sign as
+  // something else.
   if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(text)) return undefined
   const domain = domainToASCII(text)
   return pattern.test(domain) ? domain : undefined
 }
 
 /**
- * Reads domains. Sorts them and removes duplicates, so that concurrent claims of several domains lock in the same
- * order.
+ * Reads domains, sorts them and removes duplicates. In sorted order, concurrent claims of several domains lock the
+ * domains in one order.
  */
 export const readDomains = (given: readonly string[]): string[] => {
   const domains = given.map((text) => {
@@ -26,5 +26,5 @@ export const readDomains = (given: readonly string[]): string[] => {
   return [...new Set(domains)].sort()
 }
 
-/** The domain of an e-mail address; `undefined` if the domain could not be claimed. */
+/** The domain of an e-mail address; `undefined` if no provider could claim that domain. */
 export const domainOf = (email: string): string | undefined => asDomain(email.slice(email.lastIndexOf('@') + 1))

@@ -59,7 +59,7 @@ const readScope = (given: string): string => {
 
 type Input = UpdateIdentityProvider
 
-/** The provider after the change; fields that the input does not name stay as they are. */
+/** The provider after the change. Fields that the input leaves out are unchanged. */
 const withInput = ({ encryption }: IdentityProviderParts, before: IdentityProvider, input: Input): IdentityProvider => {
   const { issuerUrl, clientId, clientSecret, scope } = input.oidcConfig ?? {}
   if (issuerUrl !== undefined) checkIssuerUrl(issuerUrl)

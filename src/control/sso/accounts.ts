@@ -1,7 +1,8 @@
-// Turns a person whom a provider has signed in into one of our users. A new address becomes a user and a member at once. An
-// address that has an account already is never enough: the account's owner must confirm the link first. An account made in
-// advance with somebody else's address cannot be used either: it can be linked only if another party than a provider has
-// verified the address.
+// Turns a person whom a provider has signed in into one of our users. A person with a new address becomes a user and a
+// member at once. If the address has an account already, the account's owner must first confirm the link.
+//
+// An attacker could make an account with somebody else's address in advance. Such an account cannot be linked: only an
+// address that was verified without this provider can be.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { findHeld } from '#src/control/auth/permissions-now.ts'
@@ -46,11 +47,12 @@ const checkIsNoOperator = ({ systemRole }: User): void => {
 }
 
 /**
- * Gives an account back to a person whom this organization's single sign-on made, after the provider was recreated or its issuer
- * changed. That person cannot sign in, and so cannot confirm a link. The address must be in a domain that the provider lists.
- * The account may hold no more than a newcomer gets here: otherwise a manager of providers could sign in as somebody who holds
- * more than the manager may give. Former links and keys are deleted, because somebody else may have made them with this address
- * before the domain was listed.
+ * Returns a stranded account to its person. This organization's single sign-on made the account; then the provider was
+ * recreated or its issuer changed. The person can no longer sign in, and so cannot confirm a link.
+ *
+ * Conditions: the provider lists the domain of the address, and the account holds no more than a new member gets here.
+ * Otherwise a manager of providers could sign in to an account with more permissions than the manager may give. Former
+ * links and keys are deleted, because somebody else may have made them before the domain was listed.
  */
 const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }: Person): Promise<User | undefined> => {
   const domain = domainOf(email)
@@ -67,8 +69,8 @@ const takeBack = async (sql: Transaction, provider: IdentityProvider, { email }:
 }
 
 /**
- * Admits an account that is not linked yet. Returns its user. Or returns `undefined`, and stores a link that waits for
- * confirmation.
+ * Admits a provider's account that has no link yet. Returns its user. If the account's owner must confirm first, stores
+ * a pending link and returns `undefined`.
  */
 const admit = async (
   sql: Transaction,
@@ -80,7 +82,7 @@ const admit = async (
   const made = await admitUser(sql, { email, name, emailVerified: true, emailVerifiedBy: 'sso' })
   const user = made ?? (await takeBack(sql, provider, person))
   const owner = user ?? (await findUserByEmail(sql, email))
-  // The user was deleted at the same moment, so the sign-in can be tried again.
+  // The user was deleted at this moment. The person can sign in again.
   if (owner === undefined) throw new Problem('unavailable')
   if (user === undefined) checkMayBeLinked(owner)
   const expiresAt = new Date(now.getTime() + pendingDays * 86_400_000)
@@ -98,7 +100,7 @@ export const findOrAdmit = async (
 ): Promise<User> => {
   const user = await changeMembership(parts, organizationId, async (sql) => {
     const now = parts.clock.now()
-    // Read again under the lock: nobody can change the provider's roles now.
+    // The provider is read again under the lock: nobody can now change the roles that it gives.
     const provider = requireEnabled(await findProviderOf(sql, organizationId, id))
     const linkedId = await findLinkedUserId(sql, { provider, subject: person.subject })
     const found = linkedId === undefined ? await admit(sql, provider, person, now) : await findUserById(sql, linkedId)

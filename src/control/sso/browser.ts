@@ -1,4 +1,5 @@
-// Ties a sign-in to the browser that began it. A callback in another browser was begun by somebody else (RFC 6749 §10.12).
+// Ties a sign-in to the browser that began it. A callback in another browser is refused: its sign-in was begun by
+// somebody else (RFC 6749 §10.12).
 import { randomBytes } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
@@ -21,11 +22,14 @@ export const findBrowserSecret = (request: FastifyRequest, publicUrl: string): s
     return key === name && value !== undefined ? [value] : []
   })
   const [only, ...more] = values
-  // With two cookies of this name, somebody else has added one, so none is trusted.
+  // If there are two cookies of this name, somebody else has added one. Neither of them is then trusted.
   return only !== undefined && more.length === 0 && secretPattern.test(only) ? only : undefined
 }
 
-/** Keeps one secret in the browser for all sign-ins that it begins, so that two tabs do not disturb each other. */
+/**
+ * Stores one secret in the browser, for all sign-ins of that browser. Sign-ins in two tabs therefore do not disturb
+ * each other.
+ */
 export const keepBrowserSecret = (request: FastifyRequest, reply: FastifyReply, publicUrl: string): string => {
   const secret = findBrowserSecret(request, publicUrl) ?? newSecret()
   const secure = publicUrl.startsWith('https:') ? '; Secure' : ''

@@ -1,5 +1,5 @@
-// How the result of a sign-in is returned. Browsers are sent to the dashboard if one is configured; everybody else gets JSON.
-// The request never decides the target of a redirect.
+// Returns the result of a sign-in. A browser is redirected to the dashboard, if one is configured; every other client
+// gets JSON. The request never decides the target of a redirect.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Problem } from '#src/problems.ts'
 import type { Session } from './sign-in.ts'

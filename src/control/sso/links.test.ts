@@ -1,4 +1,5 @@
-// Provider accounts whose address has an account here already: nothing happens until the account's owner confirms.
+// Provider accounts whose address belongs to an account of ours: a sign-in is refused until the account's owner
+// confirms the link.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { addPerson } from '#test/control/add-person.ts'
@@ -25,7 +26,7 @@ const codeOf = async (sso: SsoControl, login: string) => {
   return status === 200 ? 200 : body.code
 }
 
-/** Starts a sign-in as `member` that waits for confirmation, and returns the id of its link. */
+/** Tries to sign in as `member`, which makes a pending link. Returns the id of the link. */
 const begin = async (sso: SsoControl): Promise<string> => {
   assert.equal(await codeOf(sso, 'member'), 'link_pending')
   const { status, body } = await sso.app.as('member').get(pending)
@@ -34,7 +35,7 @@ const begin = async (sso: SsoControl): Promise<string> => {
 }
 
 suite('GET /users/me/pending-sso-links', () => {
-  test('200 lists only the links that wait for the caller', async () => {
+  test('200 lists only links that the caller can confirm', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     assert.deepEqual((await app.as('member').get(pending)).body, [])
@@ -55,7 +56,7 @@ suite('GET /users/me/pending-sso-links', () => {
     assert.equal((await app.as('nobody').get(pending)).status, 401)
   })
 
-  test('a waiting link stays the same, however often its sign-in is tried', async () => {
+  test('repeated sign-ins do not change a pending link', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     sso.app.clock.advance({ hours: 1 })
@@ -77,7 +78,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.deepEqual([page.status, page.body.userId], [200, userId('member')])
     assert.deepEqual((await app.with(page.body.accessToken).get('/users/me')).body, before)
     assert.deepEqual((await app.as('member').get(pending)).body, [])
-    // The first decision cannot be changed.
+    // A decision is final: the link cannot be confirmed a second time.
     assert.equal((await app.as('member').post(confirm(id))).status, 404)
     assert.equal((await app.as('member').delete(`${pending}/${id}`)).status, 404)
   })
@@ -103,7 +104,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.deepEqual(await roleHere(), [developer])
   })
 
-  test('404 once the address is no longer verified, or differs from the provider’s', async () => {
+  test('404 if the address of the account is no longer verified, or differs from the provider’s address', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await begin(sso)
@@ -126,7 +127,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('404 for everybody but the account’s owner, and for an unknown link; the link goes on waiting', async () => {
+  test('404 for everybody but the account’s owner, and for an unknown link; the link stays pending', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -141,7 +142,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal(await codeOf(sso, 'member'), 'link_pending')
   })
 
-  test('403 to a key with fewer permissions than its owner, also to reject', async () => {
+  test('403 to a key with fewer permissions than its owner, for confirm and for reject', async () => {
     await using sso = await startSso(provider)
     const id = await begin(sso)
     const { sql } = sso.app.database
@@ -151,7 +152,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
     assert.equal((await sso.app.asUser('member').post(confirm(id))).status, 204)
   })
 
-  test('404 after seven days, when the link also leaves the list; the next sign-in makes a new one', async () => {
+  test('404 after seven days, when the list no longer shows the link; the next sign-in makes a new link', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -176,7 +177,7 @@ suite('POST /users/me/pending-sso-links/{id}/confirm', () => {
 })
 
 suite('DELETE /users/me/pending-sso-links/{id}', () => {
-  test('204 rejects the link: that sign-in fails, and the next sign-in makes a new link', async () => {
+  test('204 rejects the link: no sign-in succeeds by it, and the next sign-in makes a new link', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
     const id = await begin(sso)
@@ -190,7 +191,7 @@ suite('DELETE /users/me/pending-sso-links/{id}', () => {
   })
 })
 
-suite('an account that was made in advance with a foreign address', () => {
+suite('an account that somebody made in advance with another person’s address', () => {
   test('link_refused: the account cannot be linked, and nobody becomes a member through it', async () => {
     await using sso = await startSso(provider)
     const { app } = sso
@@ -213,7 +214,7 @@ suite('an account that was made in advance with a foreign address', () => {
 })
 
 suite('an operator of this server', () => {
-  test('link_refused, also with an earlier link: no provider of an organization can vouch for an operator', async () => {
+  test('link_refused, also with an old link: an organization’s provider cannot sign in an operator', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const makeThem = (role: 'admin' | 'user') =>
@@ -233,8 +234,8 @@ suite('an operator of this server', () => {
   })
 })
 
-suite('the bounds of a link', () => {
-  test('a link is bound to the issuer: a provider with another issuer signs in no earlier user', async () => {
+suite('the limits of a link', () => {
+  test('a link is bound to its issuer: after a change of the issuer, it signs nobody in', async () => {
     await using other = await startProvider()
     await other.setAccounts({ member: { email: 'member@example.com', email_verified: true } })
     await using sso = await startSso(provider)
@@ -246,12 +247,12 @@ suite('the bounds of a link', () => {
     assert.equal(await codeOf(sso, 'member'), 200)
   })
 
-  test('a link holds for its issuer with or without a slash at the end', async () => {
+  test('a link holds for its issuer, whether or not the issuer’s URL ends with a slash', async () => {
     await using sso = await startSso(provider)
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await sso.change({ oidcConfig: { issuerUrl: `${provider.issuer}/` } })
     assert.equal(await codeOf(sso, 'member'), 200)
-    // Links of older versions have the issuer as it was typed.
+    // Older versions stored the issuer's URL exactly as a user had entered it.
     await sso.app.database.sql`update sso_links set issuer_url = issuer_url || '/'`
     await sso.change({ oidcConfig: { issuerUrl: provider.issuer } })
     assert.equal(await codeOf(sso, 'member'), 200)
@@ -269,7 +270,7 @@ suite('the bounds of a link', () => {
     assert.equal(row.count, 0)
   })
 
-  test('a link holds for one provider account; another account with the same address waits for confirmation', async () => {
+  test('a link holds for one provider account; another account with its address needs a confirmation', async () => {
     await using sso = await startSso(provider)
     await sso.app.as('member').post(`${pending}/${await begin(sso)}/confirm`)
     await provider.setAccounts({ usurper: { email: 'member@example.com', email_verified: true } })

@@ -1,5 +1,5 @@
-// Links that wait for the owner of an account. Only the owner sees and decides them. A key with fewer permissions than its owner
-// can neither confirm nor reject a link.
+// Pending links, which the owner of an account must confirm. Only the owner sees them, and confirms or rejects them. A
+// key with fewer permissions than its owner can do neither.
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
 import { Problem } from '#src/problems.ts'
 import type { Caller } from '../auth/route.ts'

@@ -71,7 +71,7 @@ suite('GET /auth/sso/org/{organizationId}', () => {
     assert.doesNotMatch(location!, /evil|admin/)
   })
 
-  test('404 for an organization without providers, as for an unknown one', async () => {
+  test('404 for an organization without providers and for an unknown organization, with one message', async () => {
     await using sso = await startSso(provider)
     const ask = (id: string) => sso.app.as('nobody').get(`/auth/sso/org/${id}`)
     const [without, none] = [await ask(organizations.theirs), await ask('no-such')]
@@ -151,7 +151,7 @@ suite('a new person', () => {
     assert.equal((await sso.app.with(accessToken).post('/sandbox', {}, named)).status, 403)
   })
 
-  test('a new person is the same user at the next sign-in, also with another name and address', async () => {
+  test('a new person is the same user at the next sign-in, even if name and address changed', async () => {
     await using sso = await startSso(provider)
     const first = (await sso.signIn('ada')).body
     const users = await countUsers(sso)
@@ -169,7 +169,7 @@ suite('a new person', () => {
     assert.equal(await countUsers(sso), users + 1)
   })
 
-  test('a new person’s token expires within an hour, and another server’s key cannot make one', async () => {
+  test('a new person’s token expires within an hour, and a key of another server cannot sign one', async () => {
     await using sso = await startSso(provider)
     const { accessToken } = (await sso.signIn('ada')).body
     const [head, payload, signature] = accessToken.split('.')
@@ -267,7 +267,7 @@ suite('every error of a sign-in', () => {
 })
 
 suite('GET /auth/sso/callback', () => {
-  test('a state works once; a replay is invalid_state, and the provider is not asked', async () => {
+  test('a state works once; a replay is invalid_state, and the provider gets no call', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -299,7 +299,7 @@ suite('GET /auth/sso/callback', () => {
     assert.equal((await browser.go(back)).status, 200)
   })
 
-  test('invalid_state for two cookies of our name, because somebody else has added one', async () => {
+  test('invalid_state for two cookies of the name that we use, because somebody else has added one', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -404,7 +404,7 @@ suite('GET /auth/sso/callback', () => {
     assert.deepEqual(await other.takeAsked(), [])
   })
 
-  test('invalid_response for a wrong client secret, which no answer shows', async () => {
+  test('invalid_response for a wrong client secret; no reply shows the secret', async () => {
     await using sso = await startSso(provider)
     await sso.change({ oidcConfig: { clientSecret: 'not-the-secret' } })
     const page = await sso.signIn('ada')
@@ -420,7 +420,7 @@ suite('GET /auth/sso/callback', () => {
 })
 
 suite('differences between providers', () => {
-  test('keys that the provider changes during a sign-in, or between two, do no harm', async () => {
+  test('changed keys of the provider do no harm, between two sign-ins and during one', async () => {
     await using sso = await startSso(provider)
     const browser = new Browser(sso.app)
     const back = await sso.comeBack('ada', browser)
@@ -469,7 +469,7 @@ suite('the result of a sign-in', () => {
     assert.deepEqual([evil.status, evil.location], [302, `${dashboardUrl}&error=invalid_state`])
   })
 
-  test('the answer is JSON if the caller asks for it, or if no dashboard is configured', async () => {
+  test('the result is JSON if the caller asks for JSON, or if no dashboard is configured', async () => {
     await using withDashboard = await startSso(provider, {}, { settings: { dashboardUrl } })
     assert.equal((await withDashboard.signIn('ada')).status, 200)
     await using without = await startSso(provider)

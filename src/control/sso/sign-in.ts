@@ -32,7 +32,8 @@ export const callbackPath = '/auth/sso/callback'
 const redirectUriOf = ({ settings }: Pick<Parts, 'settings'>) => `${settings.publicUrl}/api${callbackPath}`
 
 /**
- * Finds the provider of a sign-in. An organization without providers gets the same answer as one that does not exist.
+ * Finds the provider of a sign-in. An organization without providers gets the error of an organization that does not
+ * exist.
  */
 const requireProvider = async (
   parts: SsoParts,
@@ -82,7 +83,7 @@ const requireAttempt = async (parts: SsoParts, { state, browserSecret }: Return)
   return attempt
 }
 
-/** Reads the provider again. If its issuer was changed meanwhile, the sign-in is refused. */
+/** Reads the provider again. Refuses the sign-in if the provider's issuer was changed since the sign-in began. */
 const requireSameProvider = async (parts: SsoParts, attempt: Attempt): Promise<IdentityProvider> => {
   const { organizationId, identityProviderId, issuerUrl } = attempt
   await requireEntitled(parts, organizationId)

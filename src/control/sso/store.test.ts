@@ -5,7 +5,7 @@ import { organizations, userId } from '#test/control/people.ts'
 import { insertAttempt, listPendingLinks, putLink, takeAttempt } from './store.ts'
 
 suite('stored attempts to sign in', () => {
-  test('a network that begins 20000 sign-ins loses its own oldest attempts, and no others', async () => {
+  test('above 20000 attempts, the network with the most loses its oldest ones; no other network loses any', async () => {
     await using app = await startControl()
     const { sql } = app.database
     const now = app.clock.now()

@@ -16,8 +16,8 @@ type AttemptKey = { stateHash: string; browserHash: string }
 const mostAttempts = 20_000
 
 /**
- * Inserts an attempt and deletes expired ones. If there are too many, the network that has begun the most loses its oldest
- * attempts. A few more than needed are deleted, because counting by network is slow when there are many.
+ * Inserts an attempt and deletes expired ones. Above the limit of attempts, the network with the most attempts loses
+ * its oldest ones. A few more than necessary are deleted, because counting attempts by network is slow.
  */
 export const insertAttempt = async (
   sql: Sql,
@@ -44,7 +44,7 @@ export const insertAttempt = async (
       select state_hash from sso_attempts where state_hash in (select state_hash from chosen) for update skip locked)`
 }
 
-/** Deletes the attempt and returns it, so that it works once, and only for the browser that began it. */
+/** Deletes the attempt and returns it, so that it works only once. `undefined` if another browser began the attempt. */
 export const takeAttempt = async (
   sql: Sql,
   { stateHash, browserHash }: AttemptKey,

@@ -1,4 +1,4 @@
-// Users made by single sign-on have no other way to sign in. These tests recreate or change their provider.
+// Users made by single sign-on can sign in only through their provider. These tests recreate or change that provider.
 import assert from 'node:assert/strict'
 import { after, before, suite, test } from 'node:test'
 import { addPerson } from '#test/control/add-person.ts'
@@ -23,7 +23,7 @@ after(async () => {
   await other?.stop()
 })
 
-/** Returns the user id with which a sign-in ends, or its error code. */
+/** Signs in and returns the id of the signed-in user, or the error code. */
 const end = async (sso: SsoControl, login = 'ada'): Promise<string> => {
   const { status, body } = await sso.signIn(login)
   return status === 200 ? body.userId : body.code
@@ -52,7 +52,7 @@ suite('a user made by single sign-on', () => {
     assert.deepEqual([await end(sso), await end(sso)], [id, id])
   })
 
-  test('a stranded user signs in again by another issuer; earlier links and keys stay invalid', async () => {
+  test('a stranded user signs in through a changed issuer; links and keys from before stay invalid', async () => {
     await using sso = await startSso(provider)
     const { userId: id, accessToken } = (await sso.signIn('ada')).body
     const made = await sso.app.with(accessToken).post('/api-keys', { name: 'before', permissions: [] })
@@ -97,7 +97,7 @@ suite('a user made by single sign-on', () => {
     assert.equal(await end(sso), 'link_refused')
   })
 
-  test('link_refused if the user is no member, belongs to another organization, or can sign in otherwise', async () => {
+  test('link_refused if the user is no member, is in another organization too, or can sign in otherwise', async () => {
     await using sso = await startSso(provider)
     const { sql } = sso.app.database
     const id = await end(sso)

@@ -34,8 +34,8 @@ export const lockApplication = async (transaction: Transaction, organizationId: 
 export type Initialized = { applicationId: string } | { error: string; retryAt: Date }
 
 /**
- * Stores the result of an initialization. The retry count is 0 if the first attempt succeeds. Every failure and every
- * further attempt adds 1.
+ * Stores the result of an initialization. `retry_count` is 0 if the first attempt succeeds. Every failure adds 1, and
+ * so does every later attempt.
  */
 export const writeInitialization = async (
   sql: Sql,
@@ -66,7 +66,7 @@ export const writeInitialization = async (
   return row as Application
 }
 
-/** Lists applications whose initialization failed and is due again. */
+/** Lists applications whose initialization failed and whose retry time has come. */
 export const listToRetry = (
   sql: Sql,
   provider: ProviderKind,
@@ -77,7 +77,7 @@ export const listToRetry = (
     from webhook_applications join organizations on organizations.id = organization_id
     where retry_at <= ${now} and provider = ${provider} order by retry_at limit 20`
 
-/** Moves the retry time forward. Only the process that succeeds in this makes the attempt. */
+/** Moves the retry time to `next`. If several processes try this, only one gets true; that process makes the attempt. */
 export const takeRetry = async (sql: Sql, organizationId: string, now: Date, next: Date): Promise<boolean> => {
   const rows = await sql`
     update webhook_applications set retry_at = ${next}
@@ -109,7 +109,10 @@ export const writeListening = async (transaction: Transaction, organizationId: s
     where organization_id = ${organizationId}`
 }
 
-/** Stops queueing messages for applications of another provider, in case the operator has changed the provider. */
+/**
+ * Marks which applications get messages. An application of another provider gets none: the operator may have changed
+ * the provider.
+ */
 export const listenFor = async (sql: Sql, provider: ProviderKind | undefined): Promise<void> => {
   await sql`
     update webhook_applications set is_listening = wanted

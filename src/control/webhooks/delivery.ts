@@ -4,12 +4,12 @@ import type { Message } from './event.ts'
 export type Delivery = {
   id: number
   endpointId: string
-  /** Number of attempts so far, including this one. */
+  /** The number of attempts for this delivery, including the present attempt. */
   attempts: number
   message: Message
 }
 
-/** How an attempt ended. `gone`: the endpoint wants no more messages; do not retry. */
+/** The result of an attempt. `gone`: the endpoint wants no more messages, so the delivery is not retried. */
 export type Outcome =
   | { kind: 'delivered'; status: number | null }
   | { kind: 'failed'; status: number | null; error: string | null }

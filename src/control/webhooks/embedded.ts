@@ -16,7 +16,7 @@ export const createEmbedded = (parts: Omit<WebhookParts, 'provider'>): WebhookPr
   kind: 'embedded',
   initialize: async ({ id }) => `app_${id}`,
   openPortal: (_applicationId, who) => openLink(parts, who),
-  // The endpoints are in our own database, so this answer is never out of date.
+  // The endpoints are in our own database, so the result is always current.
   hasEndpoints: async (_applicationId, organizationId) => {
     const [row] = await parts.database.sql<[{ found: boolean }]>`
       select exists (select from webhook_endpoints
@@ -31,7 +31,8 @@ const post = async (parts: WebhookParts, { endpointId, message }: Delivery): Pro
   const endpoint = await findEndpointById(database.sql, endpointId)
   if (endpoint === undefined) return { kind: 'failed', status: null, error: 'The endpoint is no longer there.' }
   const body = JSON.stringify(payloadOf(message))
-  // The real time of this attempt is sent, because receivers refuse timestamps older than a few minutes.
+  // The signature has the real time, even if a test moves the clock. Receivers refuse timestamps that are older than a
+  // few minutes.
   const at = new Date()
   const headers = {
     'content-type': 'application/json',

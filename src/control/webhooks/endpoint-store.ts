@@ -85,7 +85,7 @@ export type AttemptRow = {
   isDelivered: boolean
 }
 
-/** Lists attempts, newest first. `before`: the id of the attempt where the previous page ended. */
+/** Lists attempts, newest first. `before`: the id of the last attempt on the previous page. */
 export const listAttempts = (
   sql: Sql,
   endpointId: string,

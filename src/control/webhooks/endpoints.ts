@@ -22,7 +22,10 @@ import { ensureInitialized } from './service.ts'
 import { newSecret } from './signature.ts'
 
 const mostEndpoints = 20
-/** Hours after a rotation in which the old secret signs too, so that receivers can switch at any time. */
+/**
+ * Hours after a rotation during which messages are also signed with the old secret. Receivers can switch to the new
+ * secret at any time.
+ */
 const oldSecretHours = 24
 
 const secretPurpose = (endpointId: string) => `webhook-secret:${endpointId}`
@@ -39,7 +42,7 @@ export const asEndpointView = (endpoint: Endpoint) => ({
   updatedAt: endpoint.updatedAt.toISOString(),
 })
 
-/** Throws if there is another provider, because then that provider stores the endpoints. */
+/** Throws if the provider is not the embedded sender: another provider stores the endpoints itself. */
 const checkEmbedded = ({ provider }: WebhookParts): void => {
   if (provider?.kind === 'embedded') return
   if (provider === undefined) throw new Problem('unavailable', 'This server has no webhook provider.')
@@ -69,7 +72,7 @@ export const viewEndpoints = async (parts: WebhookParts, organizationId: string)
   return await listEndpoints(parts.database.sql, organizationId)
 }
 
-/** Creates an endpoint. Its secret is returned only this once. */
+/** Creates an endpoint. Only this reply contains the secret. */
 export const createEndpoint = async (
   parts: WebhookParts,
   organization: { id: string; name: string },
@@ -107,7 +110,7 @@ export const createEndpoint = async (
   return { endpoint, secret }
 }
 
-/** Disables an endpoint and gives up its waiting deliveries. */
+/** Disables an endpoint. Its waiting deliveries become `failed`. */
 export const disable = async (
   transaction: Transaction,
   endpoint: Pick<Endpoint, 'id' | 'organizationId'>,
@@ -156,7 +159,7 @@ export const removeEndpoint = async (parts: WebhookParts, organizationId: string
   })
 }
 
-/** Makes a new secret, which is returned only this once. */
+/** Makes a new secret. Only this reply contains the secret. */
 export const rotateSecret = async (parts: WebhookParts, organizationId: string, id: string): Promise<string> => {
   const { database, clock, encryption } = parts
   const { secret } = await getEndpoint(parts, organizationId, id)
@@ -207,7 +210,8 @@ export const resend = async (
   const { database, clock } = parts
   await getEndpoint(parts, organizationId, id)
   const isFound = await database.transaction(async (transaction) => {
-    // Lock first: if the endpoint were deleted or disabled meanwhile, the delivery would stay in the queue forever.
+    // The lock comes first. If the endpoint were deleted or disabled before the insert, the delivery would stay in the
+    // queue forever.
     await lockQueue(transaction)
     const endpoint = await findEndpoint(transaction, organizationId, id)
     if (endpoint === undefined) throw new Problem('not_found', 'There is no such webhook endpoint.')

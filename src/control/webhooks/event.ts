@@ -31,8 +31,8 @@ export type Message = {
   state: string | null
   at: Date
   /**
-   * The author of the change. Null for snapshots, and in messages from before this field existed. `cause` and `labels`
-   * too.
+   * The author of the change. `by`, `cause` and `labels` are null for snapshots, and in messages that were written
+   * before these fields existed.
    */
   by: { kind: string; id: string } | null
   reason: string | null

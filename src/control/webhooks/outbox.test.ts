@@ -31,7 +31,7 @@ const countMessages = async ({ database }: TestControl): Promise<number> => {
 }
 
 suite('the outbox', () => {
-  test('no message is written for an organization without endpoints, initialized or not', async () => {
+  test('an organization without endpoints gets no messages, whether or not its webhooks are initialized', async () => {
     await using app = await start()
     await using _runner = await connectRunner(app)
     await app.as('owner').post('/sandbox', { name: 'before' })
@@ -97,7 +97,7 @@ suite('the outbox', () => {
     )
   })
 
-  test('a change that commits late is sent, although later changes were dispatched before', async () => {
+  test('a change that commits late is sent, even if messages of later changes were dispatched before', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await using _runner = await connectRunner(app)
@@ -107,7 +107,8 @@ suite('the outbox', () => {
     await receiver.until(4)
     const other = openDatabase(app.url, { max: 1 })
     try {
-      // This change has a lower number than the others, and is not yet committed when they are sent.
+      // The snapshot of this change has a message with a lower number than other messages. The change is not committed
+      // when those are sent.
       await other.transaction(async (transaction) => {
         await transaction`update sandboxes set state = 'error' where id = ${slow}`
         await app.as('member').post('/sandbox/fast/stop')
@@ -170,7 +171,7 @@ suite('the outbox', () => {
     assert.ok(claimed, 'it was not taken from the pool')
   })
 
-  test('if there are too many messages, the organization with the most loses its oldest sent ones', async () => {
+  test('above the limit of messages, the organization with the most loses its oldest sent messages', async () => {
     await using app = await start()
     const { sql } = app.database
     await sql`

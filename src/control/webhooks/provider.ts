@@ -9,15 +9,18 @@ export type PortalAccess = { token: string; url: string }
 
 export type WebhookProvider = {
   kind: ProviderKind
-  /** Finds or creates the organization's application at the provider. Returns the provider's id of it; may throw. */
+  /**
+   * Finds or creates the organization's application at the provider. Returns the application's id there. Throws if the
+   * provider fails.
+   */
   initialize: (organization: { id: string; name: string }) => Promise<string>
   /** Makes a link to the portal of an initialized application. `makerHash`: hash of the calling API key, if it is a key. */
   openPortal: (
     applicationId: string,
     who: { organizationId: string; userId: string; makerHash: string | null },
   ) => Promise<PortalAccess>
-  /** Whether the application has endpoints at the provider now. */
+  /** Whether the application has endpoints at the provider at present. */
   hasEndpoints: (applicationId: string, organizationId: string) => Promise<boolean>
-  /** Makes one attempt. Failures of the receiver are returned, not thrown. */
+  /** Makes one attempt to deliver. A failure of the receiver is an outcome and is not thrown. */
   attempt: (delivery: Delivery) => Promise<Outcome>
 }

@@ -21,18 +21,22 @@ const leaseSeconds = 20
 const later = (now: Date, seconds: number) => new Date(now.getTime() + seconds * 1000)
 
 /**
- * Locks the queue. Take this lock to add to lanes or to end whole lanes. Deliveries that finish meanwhile wait a
- * moment.
+ * Locks the queue until the transaction ends. Callers that add deliveries to lanes, or end all deliveries of a lane,
+ * need this lock. `finish` needs it too and waits.
  */
 export const lockQueue = async (transaction: Transaction): Promise<void> => {
   await transaction`select pg_advisory_xact_lock(${queueLock})`
 }
 
-/** Makes deliveries of new messages for the present endpoints. Returns how many messages it took; more may be left. */
+/**
+ * Turns new messages into deliveries, one for each endpoint that wants the message. Returns the number of messages;
+ * more may be left for the next call.
+ */
 export const dispatch = async (transaction: Transaction, provider: ProviderKind, now: Date): Promise<number> => {
   const [found] = await transaction`select 1 from webhook_messages where not is_dispatched limit 1`
   if (found === undefined) return 0
-  // The lock lets one process work at a time, in the order of ids, so that lanes are filled in the order of events.
+  // With this lock, only one process at a time dispatches messages. It does so in the order of ids, so that each lane
+  // has the order of the events.
   await lockQueue(transaction)
   const rows = await transaction`
     with batch as (
@@ -67,7 +71,7 @@ export type Claim = {
   /** `room`: most deliveries to claim. `share`: most deliveries of one organization. */
   room: number
   share: number
-  /** Endpoints and organizations to skip. */
+  /** Endpoints and organizations from which no delivery is claimed. */
   busyEndpoints: readonly string[]
   busyOrganizations: readonly string[]
   now: Date
@@ -124,10 +128,11 @@ export const claim = async (
 export type Attempted = { outcome: Outcome; at: Date; durationMilliseconds: number }
 
 /**
- * Stores the outcome of an attempt. If it was the last attempt, the next delivery of the lane becomes due.
+ * Stores the outcome of an attempt. After the last attempt for a delivery, the next delivery of the lane becomes due.
  * Writes nothing if the lease is over and another process has claimed the delivery.
- * Returns why the endpoint counts as dead, if it now does. It is disabled in the same transaction, so that the next delivery of
- * the lane is not claimed any more.
+ *
+ * If the endpoint now counts as dead, returns the reason. The endpoint is then disabled in this transaction, so that no
+ * process claims the next delivery of the lane.
  */
 export const finish = async (
   transaction: Transaction,
@@ -182,14 +187,17 @@ const letNextGo = async (transaction: Transaction, endpointId: string, lane: str
       order by message_id limit 1)`
 }
 
-/** Gives up all waiting deliveries of an endpoint. The queue must be locked. */
+/** Marks all waiting deliveries of an endpoint as failed. The caller must hold the queue's lock. */
 export const giveUp = async (transaction: Transaction, endpointId: string, now: Date): Promise<void> => {
   await transaction`
     update webhook_deliveries set state = 'failed', due_at = null, ended_at = ${now}
     where endpoint_id = ${endpointId} and state = 'waiting'`
 }
 
-/** Sends a message again on request. It gets its own lane, so that it does not wait for other deliveries. */
+/**
+ * Queues a message again because a user requested it. The delivery gets its own lane, so that it does not wait for
+ * other deliveries.
+ */
 export const sendAgain = async (
   transaction: Transaction,
   endpoint: { id: string; organizationId: string },
@@ -210,12 +218,21 @@ export const messagesChannel = 'webhook_messages'
 const daysKept = 7
 const endedKeptPerEndpoint = 10_000
 const rowsAtOnce = 5000
-/** Most messages in total. About 0.5 GB with indexes; several times as much with long labels and reasons. */
+/**
+ * Most messages in the database. They need about 0.5 GB with indexes, or several times as much with long labels and
+ * reasons.
+ */
 const mostMessages = 1_000_000
-/** Most waiting deliveries of an endpoint. An endpoint further behind will not catch up, and slows down the shared queue. */
+/**
+ * Most waiting deliveries of an endpoint. An endpoint with more cannot catch up, and slows down the queue that all
+ * endpoints share.
+ */
 export const mostWaiting = 10_000
 
-/** Deletes messages that are too old or too many, with their attempts. Messages that still wait are kept. */
+/**
+ * Deletes messages that are too old or too many, with their attempts. Messages that are still to be sent are not
+ * deleted.
+ */
 export const forgetOld = async (sql: Sql, now: Date, most = mostMessages): Promise<void> => {
   const before = later(now, -daysKept * 86_400)
   await sql`
@@ -239,7 +256,7 @@ export const forgetOld = async (sql: Sql, now: Date, most = mostMessages): Promi
   await sql`delete from webhook_portal_tokens where expires_at <= ${now}`
 }
 
-/** Lists endpoints that are too far behind. */
+/** Lists endpoints with too many waiting deliveries. */
 export const listOverfull = async (sql: Sql): Promise<string[]> => {
   const rows = await sql<{ endpointId: string }[]>`
     select endpoint_id as "endpointId" from webhook_deliveries where state = 'waiting'

@@ -14,9 +14,9 @@ import { retryInitializations } from './service.ts'
 import { createSvix } from './svix.ts'
 
 export type WebhookRoom = WebhookParts & {
-  /** Runs one sweep now. Without this call, a sweep runs every few seconds. */
+  /** Runs one sweep now. By itself, a sweep runs every few seconds. */
   sweep: () => Promise<void>
-  /** Resolves when nothing is left to send now. */
+  /** Resolves when no message is due to be sent now. */
   settled: () => Promise<void>
   close: () => Promise<void>
 }
@@ -33,7 +33,8 @@ export const openWebhookRoom = async (
   given: Parts,
   { sweepSeconds }: { sweepSeconds: number },
 ): Promise<WebhookRoom> => {
-  // Deliveries have their own budget of outbound calls, so that other calls that hang cannot block them.
+  // Deliveries have a separate budget of outbound calls. Other outbound calls that hang can therefore not block
+  // deliveries.
   const outbound = createOutbound({ allowed: given.settings.privateTargets, mostAtOnce })
   const provider = providerOf(given.settings.webhooks, { ...given, outbound })
   const parts: WebhookParts = { ...given, outbound, provider }

@@ -11,7 +11,7 @@ const url = 'https://hooks.example.com/alcove'
 
 const add = async (app: TestControl, body: object = { url }) => await app.as('owner').post(`${base}/endpoints`, body)
 
-/** Whether a transaction waits for an advisory lock of another one. */
+/** Whether any transaction waits for an advisory lock that another transaction holds. */
 const isSomebodyWaiting = async ({ database }: TestControl) => {
   const [waiting] = await database.sql`
     select 1 from pg_locks join pg_database on pg_database.oid = pg_locks.database
@@ -22,7 +22,7 @@ const isSomebodyWaiting = async ({ database }: TestControl) => {
 const withoutProvider = () => startControl({ settings: { webhooks: { kind: 'none' } } })
 
 suite('GET /webhooks/organizations/{organizationId}/initialization-status', () => {
-  test('404 before the first initialization; 200 for every member after it', async () => {
+  test('404 before the first initialization; 200 for every member after the initialization', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').get(`${base}/initialization-status`)).status, 404)
     const made = await app.as('owner').post(`${base}/initialize`)
@@ -31,7 +31,7 @@ suite('GET /webhooks/organizations/{organizationId}/initialization-status', () =
     assert.deepEqual(shown.body, made.body)
   })
 
-  test('404 to strangers, and for their own organization, which they have not initialized', async () => {
+  test('404 to strangers; 404 to an owner whose organization never initialized webhooks', async () => {
     await using app = await startControl()
     await app.as('owner').post(`${base}/initialize`)
     assert.equal((await app.as('stranger').get(`${base}/initialization-status`)).status, 404)
@@ -40,7 +40,7 @@ suite('GET /webhooks/organizations/{organizationId}/initialization-status', () =
 })
 
 suite('POST /webhooks/organizations/{organizationId}/initialize', () => {
-  test('200 returns both names of the application, and counts further attempts', async () => {
+  test('200 returns the application’s id under two names, and counts repeated initializations', async () => {
     await using app = await startControl()
     const { status, body } = await app.as('owner').post(`${base}/initialize`)
     assert.equal(status, 200)
@@ -81,7 +81,7 @@ suite('POST /webhooks/organizations/{organizationId}/app-portal-access', () => {
 })
 
 suite('POST /webhooks/organizations/{organizationId}/refresh-endpoints', () => {
-  test('200 and an empty answer after an initialization, 404 before, 403 to members', async () => {
+  test('200 and an empty reply after an initialization; 404 before the initialization; 403 to members', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').post(`${base}/refresh-endpoints`)).status, 404)
     await app.as('owner').post(`${base}/initialize`)
@@ -92,7 +92,7 @@ suite('POST /webhooks/organizations/{organizationId}/refresh-endpoints', () => {
 })
 
 suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
-  test('201 returns the secret, which no other answer has; the database has it only encrypted', async () => {
+  test('201 returns the secret, which no other reply contains; the database has it only encrypted', async () => {
     await using app = await startControl()
     const { status, body } = await add(app, {
       url,
@@ -142,7 +142,7 @@ suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
     assert.deepEqual(replies.map(({ status }) => status).sort(), [...Array(20).fill(201), 409, 409])
   })
 
-  test('409 if endpoints are kept at another provider', async () => {
+  test('409 if another provider stores the endpoints', async () => {
     const webhooks = { kind: 'svix', url: 'http://127.0.0.1:1', token: 'x' } as const
     await using app = await startControl({ settings: { webhooks } })
     const { status, body } = await add(app)
@@ -151,7 +151,7 @@ suite('POST /webhooks/organizations/{organizationId}/endpoints', () => {
   })
 })
 
-suite('a single endpoint', () => {
+suite('the calls about a single endpoint', () => {
   test('GET /webhooks/organizations/{organizationId}/endpoints lists endpoints, and GET /webhooks/organizations/{organizationId}/endpoints/{endpointId} returns one: 200; 404 for an unknown one', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
@@ -253,7 +253,7 @@ suite('a single endpoint', () => {
     assert.equal((await app.as('owner').post(at)).status, 409)
   })
 
-  test('404 for a message of another organization, which is not sent', async () => {
+  test('404 for a message of another organization; that message is not sent', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     await app.database.sql`
@@ -267,7 +267,7 @@ suite('a single endpoint', () => {
     assert.deepEqual([...queued], [{ public_id: 'msg_ours' }])
   })
 
-  test('a message is not queued again for an endpoint that is deleted at that moment', async () => {
+  test('a message is not queued again for an endpoint that is deleted at the same moment', async () => {
     await using app = await startControl()
     const { id } = (await add(app)).body
     await app.database.sql`

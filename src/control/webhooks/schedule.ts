@@ -1,4 +1,4 @@
-// The retry schedule of messages: soon at first, then at growing intervals, for a day and a half in total.
+// The retry schedule of messages: after seconds at first, then at growing intervals, for a day and a half in total.
 const seconds = 1
 const minutes = 60
 const hours = 3600
@@ -16,15 +16,18 @@ const waits = [
   14 * hours,
 ] as const
 
-/** Seconds until the next attempt, by the number of attempts so far. Undefined: the message is given up. */
+/** Seconds until the next attempt, given the number of attempts so far. Undefined: no further attempt is made. */
 export const waitAfter = (attempts: number, random: () => number = Math.random): number | undefined => {
   const wait = waits[attempts - 1]
   // Adds up to a tenth at random, so that messages that failed together are not retried together.
   return wait === undefined ? undefined : wait * (1 + random() / 10)
 }
 
-/** Seconds. An endpoint counts as dead if a message is given up and no delivery has succeeded for this long. */
+/**
+ * In seconds. An endpoint counts as dead when all attempts for a message have failed and no delivery has succeeded for
+ * this long.
+ */
 export const deadAfterSeconds = 24 * hours
 
-/** Seconds until the next attempt, for work that is retried without end, such as an initialization: 5 s to 1 hour. */
+/** Seconds until the next attempt, for work that is retried until it succeeds, such as an initialization: 5 s to 1 hour. */
 export const retryAfter = (attempts: number): number => Math.min(5 * seconds * 2 ** Math.min(attempts, 12), 1 * hours)

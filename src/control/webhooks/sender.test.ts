@@ -25,7 +25,7 @@ const addEndpoint = async (app: TestControl, url: string, more: object = {}): Pr
   return reply.body
 }
 
-/** Writes a change of a snapshot, whose trigger makes the message. */
+/** Changes a snapshot. A trigger of the database writes the message. */
 const happen = async (
   { database }: TestControl,
   subject: string,
@@ -56,7 +56,7 @@ const attemptsOf = async (app: TestControl, id: string) =>
 const endpointOf = async (app: TestControl, id: string) => (await app.as('owner').get(`${base}/endpoints/${id}`)).body
 
 suite('sending messages', () => {
-  test('the receiver can verify messages, after a rotation also with the old secret for a day', async () => {
+  test('receivers can verify messages; for a day after a rotation the old secret verifies them too', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id, secret } = await addEndpoint(app, `${receiver.url}/hooks?from=alcove`)
@@ -80,7 +80,7 @@ suite('sending messages', () => {
     assert.throws(() => verify(secret, third), /No matching signature/)
   })
 
-  test('an endpoint gets the event types that it has chosen, and nothing while it is disabled', async () => {
+  test('an endpoint gets the event types that its owner has chosen, and nothing while it is disabled', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await addEndpoint(app, `${receiver.url}/all`)
@@ -98,7 +98,7 @@ suite('sending messages', () => {
     ])
   })
 
-  test('a failed message is retried for over a day, ever more rarely; then its endpoint is disabled', async () => {
+  test('a failed message is retried for over a day at growing intervals; then its endpoint is disabled', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)
@@ -128,7 +128,7 @@ suite('sending messages', () => {
     assert.equal(new Set(receiver.received.map((one) => one.id)).size, 1)
     const { disabledReason } = await endpointOf(app, id)
     assert.match(disabledReason, /^Nothing has arrived since .+\. It answered 500\.$/)
-    // Messages that waited behind the failed one are given up, and no more are queued for the endpoint.
+    // The messages behind the failed message become failed too, and no more messages are queued for the endpoint.
     const [left] = await app.database.sql`select count(*) from webhook_deliveries where state = 'waiting'`
     assert.equal(left?.['count'], 0)
     await happen(app, 'two', 'pending')
@@ -137,7 +137,7 @@ suite('sending messages', () => {
     assert.equal((await attemptsOf(app, id)).length, 11)
   })
 
-  test('a failing message delays later messages of its own subject and no others', async () => {
+  test('a failing message delays later messages about its own subject, and no messages about other subjects', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     await addEndpoint(app, receiver.url)
@@ -156,7 +156,7 @@ suite('sending messages', () => {
     assert.deepEqual(statesOf(receiver, 'broken'), ['pending', 'pending', 'pulling', 'active'])
   })
 
-  test('410 disables at once; a redirect is not followed; a private address is not called', async () => {
+  test('410 disables an endpoint at once; no redirect is followed; no private address is called', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     receiver.answer(({ path }) => (path === '/gone' ? 410 : 302))
@@ -178,13 +178,13 @@ suite('sending messages', () => {
     }
   })
 
-  test('an endpoint that counts as dead gets no message, even before its waiting messages are given up', async () => {
+  test('an endpoint that counts as dead gets no message, even before its waiting deliveries are failed', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     receiver.answer(() => 410)
     const { id } = await addEndpoint(app, receiver.url)
     await app.database.transaction(async (transaction) => {
-      // Whoever gives up messages waits for this lock.
+      // Disabling the endpoint needs this lock, so its waiting deliveries stay in the queue for the moment.
       await lockApplication(transaction, ours)
       await happen(app, 'one', 'pending')
       await happen(app, 'one', 'active')
@@ -199,7 +199,7 @@ suite('sending messages', () => {
     assert.equal(left?.['count'], 0)
   })
 
-  test('a message can be sent again, and then arrives under the same id', async () => {
+  test('a message that is sent again on request arrives under its old id', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)
@@ -309,7 +309,7 @@ suite('sending messages', () => {
     await receiver.until(200, ({ path }) => path === '/slow')
   })
 
-  test('an endpoint that falls too far behind is disabled, and its queue forgotten', async () => {
+  test('an endpoint with too many waiting deliveries is disabled, and these deliveries are failed', async () => {
     await using app = await start()
     await using receiver = await startReceiver()
     const { id } = await addEndpoint(app, receiver.url)

@@ -1,4 +1,4 @@
-// Empties the queue. Each control process has one sender, woken by NOTIFY and every few seconds.
+// Sends the queued deliveries. Each control process has one sender, which wakes up by NOTIFY and every few seconds.
 import type { Delivery, Outcome } from './delivery.ts'
 import { findEndpointById } from './endpoint-store.ts'
 import { disable } from './endpoints.ts'
@@ -14,17 +14,20 @@ export const mostAtOnce = 96
  */
 const busyFrom = 5
 /**
- * Largest share of the free places that a claim gives to one organization. An organization that already uses as many
- * places gets none.
+ * The largest part of the free places that one claim gives to one organization. An organization that has that many
+ * running deliveries gets no more.
  */
 const shareOfRoom = 1 / 8
-/** Milliseconds for which a stop waits for running deliveries. Unfinished ones are sent again by the next process. */
+/**
+ * Milliseconds for which a shutdown waits for running deliveries. Unfinished deliveries are sent again when their lease
+ * is over.
+ */
 const stopMilliseconds = 2000
 
 export type Sender = {
-  /** Wakes the sender. Call this when there may be something to send. */
+  /** Wakes the sender. To be called after a message or delivery was written. */
   wake: () => void
-  /** Resolves when nothing is left to send now. */
+  /** Resolves when no delivery is due to be sent now. */
   settled: () => Promise<void>
   stop: () => Promise<void>
 }
@@ -47,7 +50,7 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
     const dead = await database.transaction((transaction) => finish(transaction, delivery, attempted, clock.now()))
     if (dead === undefined) return
     const endpoint = await findEndpointById(database.sql, delivery.endpointId)
-    // An endpoint that its owner has enabled meanwhile starts anew.
+    // The owner may have enabled the endpoint in the meantime. Such an endpoint is not dead.
     if (endpoint === undefined || endpoint.disabledAt === null) return
     await database.transaction((transaction) => disable(transaction, endpoint, dead, clock.now()))
     log.info({ endpointId: endpoint.id, organizationId: endpoint.organizationId, dead }, 'a webhook endpoint is dead')
@@ -55,7 +58,7 @@ export const startSender = (parts: WebhookParts, provider: WebhookProvider): Sen
 
   const begin = (delivery: Delivery) => {
     const work = send(delivery)
-      // A delivery that broke off is retried when its lease is over.
+      // A delivery that failed by an error of ours is retried when its lease is over.
       .catch((error) => log.error({ err: error, deliveryId: delivery.id }, 'a webhook delivery broke off'))
       .finally(() => {
         underWay.delete(delivery)

@@ -65,7 +65,7 @@ export const initialize = async (parts: WebhookParts, organization: Organization
   return asView(await attempt(parts, organization, known?.retryCount ?? 0), parts.provider)
 }
 
-/** Returns the application, and initializes it first if needed. */
+/** Returns the organization's application. An application that is not initialized is initialized first. */
 export const ensureInitialized = async (
   parts: WebhookParts,
   organization: Organization,
@@ -88,7 +88,7 @@ export const openPortal = async (
   return await asked(getProvider(parts).openPortal(applicationId, who))
 }
 
-/** Asks the provider now whether the application has endpoints. */
+/** Asks the provider whether the application has endpoints at present. */
 export const refreshEndpoints = async (parts: WebhookParts, organizationId: string): Promise<void> => {
   const { database, clock } = parts
   const provider = getProvider(parts)
@@ -114,7 +114,8 @@ export const retryInitializations = async (parts: WebhookParts): Promise<void> =
   if (provider === undefined) return
   const now = clock.now()
   for (const { organizationId, name, retryCount } of await listToRetry(database.sql, provider.kind, now)) {
-    // Move the retry time first: no other process tries meanwhile, and if this process dies, another retries later.
+    // The retry time moves first. No other process can then make this attempt, and if this process dies, another one
+    // makes it later.
     const next = new Date(now.getTime() + retryAfter(retryCount) * 1000)
     if (await takeRetry(database.sql, organizationId, now, next))
       await attempt(parts, { id: organizationId, name }, retryCount)

@@ -139,7 +139,7 @@ const emptied = async (app: TestControl): Promise<void> => {
 }
 
 suite('webhooks with Svix', () => {
-  test('initialize finds the application of the organization or makes it, and further attempts are counted', async () => {
+  test('initialize finds or makes the organization’s application, and counts repeated initializations', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     const first = (await app.as('owner').post(`${base}/initialize`)).body
@@ -178,7 +178,7 @@ suite('webhooks with Svix', () => {
     assert.deepEqual([svixApplicationId, lastError, retryCount], ['app_1', null, 4])
   })
 
-  test('a wrong token and an unreachable server are reported as such, without the token', async () => {
+  test('a wrong token and an unreachable server give different errors, without the token', async () => {
     await using svix = await startSvix()
     await using wrong = await start(svix.url, 'wrong')
     const refused = await wrong.as('owner').post(`${base}/initialize`)
@@ -188,7 +188,7 @@ suite('webhooks with Svix', () => {
     assert.equal(unreachable.body.lastError, 'The webhook provider could not be reached.')
   })
 
-  test('the portal is the one of Svix', async () => {
+  test('the link to the portal is the link that Svix returns', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     const { status, body } = await app.as('owner').post(`${base}/app-portal-access`)
@@ -216,7 +216,8 @@ suite('webhooks with Svix', () => {
       name: 'one',
       state: 'pending',
     })
-    // The message arrived but its answer was lost. Svix refuses the repeated message, which counts as sent.
+    // The message reached Svix, but the reply was lost. Svix refuses the repeated message with 409, which counts as
+    // sent.
     await app.database.sql`update webhook_deliveries set state = 'waiting', due_at = ${app.clock.now()}`
     await emptied(app)
     assert.equal(svix.messages.size, 1)
@@ -246,7 +247,7 @@ suite('webhooks with Svix', () => {
     )
   })
 
-  test('without an endpoint in Svix nothing is sent; a refresh finds a new one at once', async () => {
+  test('without an endpoint in Svix nothing is sent; a refresh finds a new endpoint at once', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     await app.as('owner').post(`${base}/initialize`)
@@ -271,7 +272,7 @@ suite('webhooks with Svix', () => {
     assert.equal(svix.messages.size, 1)
   })
 
-  test('an organization that never asked for webhooks costs nothing', async () => {
+  test('for an organization that never initialized webhooks, nothing is stored or sent', async () => {
     await using svix = await startSvix()
     await using app = await start(svix.url)
     await happen(app, 'one')

@@ -10,7 +10,7 @@ import { ProviderFailed, type WebhookProvider } from './provider.ts'
 export type SvixAccess = { url: string; token: string }
 
 const timeoutMilliseconds = 10_000
-/** Seconds for which a stored answer about the endpoints is trusted. */
+/** Seconds for which the reply of Svix about an application's endpoints is cached. */
 const endpointsKnownSeconds = 60
 
 type SvixParts = Pick<WebhookParts, 'database' | 'clock' | 'log'>
@@ -28,7 +28,7 @@ export const createSvix = (parts: SvixParts, { url, token }: SvixAccess): Webhoo
     return data.length > 0
   }
 
-  /** Whether the application has endpoints. The answer may be a minute old. True if Svix cannot be reached. */
+  /** Whether the application has endpoints. The result may be a minute old. True if Svix cannot be reached. */
   const isHeard = async (applicationId: string, organizationId: string): Promise<boolean> => {
     const { database, clock } = parts
     const known = await findApplication(database.sql, organizationId)

@@ -1,4 +1,4 @@
-// Messages about a sandbox name the same actor and cause as its timeline, and so do the events of dashboards.
+// Messages about a sandbox have the actor and cause that its timeline has. Events for dashboards have them too.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { suite, test } from 'node:test'
@@ -42,7 +42,10 @@ const watch = async (base: string) => {
   return { until, [Symbol.dispose]: () => socket.terminate() }
 }
 
-/** Waits for `count` different messages, without repeated ones: a clock that jumps lets a sender's claims expire. */
+/**
+ * Waits for `count` different messages. Repeated messages are not counted: when the test moves the clock, a sender's
+ * leases end early.
+ */
 const untilDistinct = async (receiver: Receiver, count: number): Promise<Received[]> => {
   for (let wanted = count; ; ) {
     const all = await receiver.until(wanted)
@@ -60,7 +63,7 @@ type Case = {
   happen: (life: Life) => Promise<unknown>
   /** Number of timeline events that the case causes. */
   events: number
-  /** Finds the event that this case is about. */
+  /** Finds the event of the timeline that this case tests. */
   is: (event: SandboxEvent) => boolean
   by: (life: Life) => Promise<SandboxEvent['by']>
   reason: string | undefined
@@ -163,7 +166,7 @@ const cases: Case[] = [
   },
 ]
 
-suite('a webhook and an event of a dashboard say why, as the timeline does', () => {
+suite('a webhook and an event for a dashboard have the reason that the timeline has', () => {
   for (const { title, happen, events, is, by, reason, cause, name } of cases) {
     test(title, async () => {
       await using app = await startControl({

@@ -14,7 +14,7 @@ import type { SandboxEvent, TimelineQuery } from './schemas.ts'
 import { type By, findSandbox } from './store.ts'
 
 const daysKept = 30
-/** Most events in the database: about 4 GB with indexes. */
+/** The limit of events in the database. This many events use about 4 GB with their indexes. */
 const mostRows = 10_000_000
 
 type EventRow = {
@@ -54,8 +54,7 @@ export const listEvents = async (
     where sandbox_id = ${id} and organization_id = ${organizationId}
       ${from === undefined ? sql`` : sql`and id ${beyond} ${from.value}::bigint`}
     order by id ${order === 'asc' ? sql`asc` : sql`desc`} limit ${limit + 1}`
-  // An empty page does not prove that the sandbox is unknown: its events may be deleted by age, or the cursor is at the
-  // end.
+  // A page can be empty although the sandbox exists: its events may be deleted by age, or the cursor is at the end.
   if (rows.length === 0 && from === undefined && !sandbox) throw noSandbox(idOrName)
   const items = rows.slice(0, limit)
   const last = rows.length > limit ? items.at(-1) : undefined

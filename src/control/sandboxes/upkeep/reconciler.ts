@@ -1,5 +1,5 @@
-// Sends the desired state to the runners: at every change, and again by a sweep until it is reached. It reads only the
-// rows of the database, and may send everything twice.
+// Sends assignments to the runners at every change of a sandbox. A sweep repeats an assignment until the runner has
+// completed it. The reconciler reads only rows of the database; a runner may get an assignment twice.
 import { pushImage } from '#src/control/images/images.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { SandboxState } from '#src/wire/sandbox-state.ts'
@@ -11,9 +11,9 @@ import { findSandboxById, listUnderWay } from '../record/store.ts'
 const askAgainSeconds = 5
 
 /**
- * Whether the runner must be told: it has something to do, the sandbox has a new owner, or a state that nobody
- * requested is to stay. Not after an error: then a person or the sweep decides. Otherwise a runner that cannot do the
- * work would be asked without pause.
+ * Whether the runner needs an assignment: a move is under way, the sandbox was claimed, or a state that nobody
+ * requested must stay. Never in `error`: there a caller or the sweep decides. Otherwise a runner that cannot do the
+ * work would get it again and again.
  */
 const isForRunner = (from: SandboxState | null, row: SandboxRow): boolean =>
   row.state !== 'error' &&
@@ -53,7 +53,7 @@ export const startPushing = (parts: RunningParts): (() => void) => {
   }
 }
 
-/** Sends assignments again if they were sent some time ago and their runner has not completed them. */
+/** Repeats assignments that were sent some time ago and that the runner has not completed. */
 export const sweepPushes = async (parts: RunningParts): Promise<void> => {
   const { database, clock, links } = parts
   const runnerIds = links.ids()

@@ -18,12 +18,12 @@ type GivenReport = Omit<Report, 'generation'> & { generation?: number }
 
 const wellAgain = { error_reason: null, recoverable: null, resize_from: null } as const
 
-/** Columns of a sandbox whose disk is on a runner. An older archive may exist and does not matter. */
+/** The columns for a sandbox whose disk is on a runner. An archive may still exist, but it is not the sandbox's disk. */
 const onRunner = { archived_at: null, archive_not_before: null } as const
 
 const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Partial<SandboxRow> => ({
   archived_at: row.archived_at ?? now,
-  // Timers of an archived sandbox count from this time, whoever archived it.
+  // The timers of an archived sandbox count from this time, whether a caller or a timer archived it.
   stopped_at: row.stopped_at ?? now,
   ...(archive === undefined
     ? {}
@@ -35,7 +35,7 @@ const archivedAs = (row: SandboxRow, { archive }: GivenReport, now: Date): Parti
       }),
 })
 
-/** The other columns that change with a settled state. */
+/** The columns that change together with a settled state. */
 const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport, now: Date): Partial<SandboxRow> => {
   switch (to) {
     case 'started':
@@ -49,7 +49,7 @@ const columnsOf = (row: SandboxRow, to: SandboxRow['state'], report: GivenReport
       return {
         ...onRunner,
         stopped_at: row.state === 'archiving' ? (row.stopped_at ?? now) : now,
-        // A sandbox that ended had started, so from now on it has its own disk.
+        // If the runner reports the cause of an end, the sandbox must have started before, and has a disk.
         first_started_at: row.first_started_at ?? (report.cause === undefined ? null : now),
       }
     case 'archived':
@@ -104,7 +104,8 @@ const refusalFor = (row: SandboxRow, to: SandboxRow['state'], report: GivenRepor
       desired_state: to as DesiredState,
       generation: row.generation + 1,
       ...(before ? { cpu: before.cpu, memory_gib: before.memoryGiB, disk_gib: before.diskGiB } : {}),
-      // The caller asked for a restore, which was refused. The sandbox was used, so its timers start again.
+      // A caller used the sandbox by requesting its restore, which the runner refused. The timers therefore start
+      // again.
       ...(to === 'archived' ? { stopped_at: now } : {}),
       ...(row.state === 'archiving'
         ? { archive_not_before: new Date(now.getTime() + archiveAgainMinutes * 60_000) }
@@ -131,8 +132,8 @@ const changeAfter = (row: SandboxRow, report: GivenReport, now: Date): StateChan
 }
 
 /**
- * The row as this process wrote it, if the report is about that generation. Saves a query; the write fails if the row
- * is stale.
+ * The row that this process wrote last, if the report is about its generation. This saves a query. If another process
+ * has changed the row since, the write fails.
  */
 const findWrittenHere = ({ changes }: RunningParts, runnerId: string, { sandboxId, generation }: GivenReport) => {
   const row = changes.findUnderWay(sandboxId)
@@ -157,8 +158,8 @@ const isToldAgain = ({ to, set }: StateChange) => (to === 'started' || to === 'p
 export const applyReport = async (parts: RunningParts, runnerId: string, report: GivenReport): Promise<void> => {
   const { database, clock, changes } = parts
   if (report.state === 'started' && report.refused === undefined && report.generation !== undefined) {
-    // A claimed sandbox is started already, so its confirmation changes no state. Later changes have a newer
-    // generation.
+    // The sandbox is `started` before and after a claim, so the runner's confirmation changes no state. After any other
+    // change, the generation is newer than that of the claim.
     if (changes.tellTaken(runnerId, report.sandboxId, report.generation)) return
   }
   for (let attempt = 0; attempt < mostAttempts; attempt++) {
@@ -170,7 +171,8 @@ export const applyReport = async (parts: RunningParts, runnerId: string, report:
     }
     const now = clock.now()
     const change = changeAfter(row, report, now)
-    // Without a generation the report is a request of the public API, so a state that cannot follow gets an error.
+    // A report without a generation comes through the public API. If the sandbox cannot enter the reported state, the
+    // caller gets an error.
     const isTold = report.generation === undefined && report.state !== row.state && report.state !== row.desired_state
     if (change === undefined && isTold) {
       throw new Problem('bad_request', `A sandbox that is ${row.state} cannot be ${report.state} by a report.`)

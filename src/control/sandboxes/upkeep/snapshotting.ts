@@ -3,9 +3,9 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById, writeState } from '../record/store.ts'
 
 /**
- * Ends the snapshot of a sandbox after its disk was copied, or could not be copied: the sandbox returns to its state
- * before. Returns the row, which the caller announces after the transaction. Returns `undefined` if the sandbox is
- * doing something else by now, even another snapshot.
+ * Ends the snapshot verb after the disk was copied, or could not be copied: the sandbox returns to its state before the
+ * snapshot. Returns the row; the caller announces the change after the transaction. Returns `undefined` if the sandbox
+ * is in another move now, even another snapshot.
  */
 export const endSnapshotting = async (
   transaction: Transaction,

@@ -21,7 +21,7 @@ const suspend = async (app: TestControl, body: object = {}) => {
 const stateOf = async (app: TestControl, name: string) => (await app.as('viewer').get(`/sandbox/${name}`)).body.state
 
 suite('a suspended organization', () => {
-  test('403 for every call that starts work; reads, stop and delete work', async () => {
+  test('403 for every call that starts something; calls that read, stop or delete still succeed', async () => {
     await using app = await startControl(options)
     await using runner = await connectRunner(app)
     const [paused, stopped] = [await create(app, 'paused'), await create(app, 'stopped')]
@@ -76,7 +76,7 @@ suite('a suspended organization', () => {
     assert.equal((await app.as('stranger').get(`/sandbox/${others.id}`)).body.state, 'started')
   })
 
-  test('after the end of a suspension no sandbox is stopped, and callers may start work again', async () => {
+  test('after a suspension ends, the sweep stops no sandbox, and callers can start sandboxes', async () => {
     await using app = await startControl(options)
     await using _runner = await connectRunner(app)
     await create(app, 'running')

@@ -14,7 +14,7 @@ const stateOf = async ({ database }: TestControl, id: string): Promise<string | 
   return row?.state
 }
 
-/** Waits until the runner's report that nothing is left is stored. That report changes no state. */
+/** Waits until control has stored the runner's report that it has removed the sandbox. That report changes no state. */
 const untilGone = async ({ database }: TestControl, id: string): Promise<void> => {
   for (;;) {
     const [row] = await database.sql`select gone_at from sandboxes where id = ${id} and gone_at is null`
@@ -24,7 +24,7 @@ const untilGone = async ({ database }: TestControl, id: string): Promise<void> =
 }
 
 suite('timers', () => {
-  test('a sandbox is stopped after its minutes without activity, not before, with the reason', async () => {
+  test('autostop stops a sandbox after its minutes without activity, and shows the reason', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 5 })
@@ -43,7 +43,7 @@ suite('timers', () => {
     )
   })
 
-  test('time in which the runner was silent or control was down does not count as idle', async () => {
+  test('time during which the runner was silent or control did not run does not count as idle time', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 5 })
@@ -71,7 +71,7 @@ suite('timers', () => {
     await untilState(app, pauses, 'paused')
   })
 
-  test('a sandbox’s time to live passes even while the runner is silent', async () => {
+  test('a sandbox’s time to live ends even while its runner is silent', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { ttlMinutes: 5 })
@@ -81,7 +81,7 @@ suite('timers', () => {
     assert.equal(await stateOf(app, id), 'destroying')
   })
 
-  test('a sandbox whose interval is 0 is never stopped', async () => {
+  test('autostop/0: an idle sandbox is never stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoStopInterval: 0 })
@@ -91,7 +91,7 @@ suite('timers', () => {
     assert.equal(await stateOf(app, id), 'started')
   })
 
-  test('a stopped sandbox is deleted after its interval, counted from the stop', async () => {
+  test('a stopped sandbox is deleted after its `autoDeleteInterval`, counted from the stop', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app, { autoDeleteInterval: 10, autoStopInterval: 0 })
@@ -119,7 +119,7 @@ suite('timers', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('a sandbox is not deleted if it is started or postponed while its timer runs', async () => {
+  test('a sandbox that is started, or whose deletion is postponed, while its timer runs is not deleted', async () => {
     const meanwhile = {
       started: "update sandboxes set state = 'starting', desired_state = 'started', version = version + 1",
       'put off': 'update sandboxes set auto_delete_interval = 60',
@@ -198,7 +198,7 @@ suite('timers', () => {
     assert.equal(await stateOf(app, id), undefined)
   })
 
-  test('a destroyed sandbox is forgotten after a day', async () => {
+  test('the row of a destroyed sandbox is deleted after a day', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)

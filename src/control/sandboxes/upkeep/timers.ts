@@ -1,5 +1,5 @@
-// Everything that happens to a sandbox because time has passed. `due_at` of its row says when to look, `dueTimer` what is due
-// then. No timer in memory decides anything: the next sweep makes up for a missed one.
+// Everything that happens to a sandbox because time has passed. Its column `due_at` says when a timer may be due;
+// `dueTimer` says which one. All timers are in the database: if a sweep is missed, the next sweep acts.
 
 import { isRegionAway, silentBefore } from '#src/control/runners/leases.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -25,7 +25,10 @@ const hoursKeptWhenDestroyed = 24
 const after = (from: Date | null, minutes: number): number =>
   from === null ? Number.POSITIVE_INFINITY : from.getTime() + minutes * 60_000
 
-/** The timer that is due now. If several are due, the most final one. Follows the same rules as the column `due_at`. */
+/**
+ * The timer that is due now. If several timers are due, the most final one, for example the end of its time to live
+ * before autostop. The column `due_at` follows the rules of this function.
+ */
 const dueTimer = (row: SandboxRow, now: Date): Timer | undefined => {
   const at = now.getTime()
   if (row.state === 'destroyed') return at >= after(row.gone_at, hoursKeptWhenDestroyed * 60) ? 'purge' : undefined
@@ -54,7 +57,7 @@ const dueWhenIdle = (row: SandboxRow, at: number): Timer | undefined => {
 
 const minutes = (count: number) => (count === 1 ? '1 minute' : `${count} minutes`)
 
-/** Does what the timer is for. Every branch moves `due_at`, because otherwise the row would be due forever. */
+/** Acts on a due timer. Every branch must change `due_at`. Otherwise the row would be due forever. */
 const act = async (parts: RunningParts, row: SandboxRow, timer: Timer): Promise<void> => {
   const occasion = (reason: string) => ({ by: { kind: 'timer', id: timer }, reason, whileDue: true }) as const
   switch (timer) {
@@ -87,8 +90,8 @@ const act = async (parts: RunningParts, row: SandboxRow, timer: Timer): Promise<
 }
 
 /**
- * Pauses an idle sandbox, or stops it if its runner cannot pause: its settings say that it holds no resources while
- * idle.
+ * Pauses an idle sandbox. If its runner cannot pause, the sandbox is stopped, because its settings say that it uses no
+ * resources while idle.
  */
 const autoPause = async (
   parts: RunningParts,
@@ -131,7 +134,8 @@ const unstick = async (parts: RunningParts, row: SandboxRow): Promise<void> => {
       const reason = `It was still ${row.state} after ${seconds} s; its runner did not say that it had finished.`
       return { to: 'error', by, reason, set: { error_reason: reason, recoverable: true } }
     }
-    // The files are removed when the runner is back. Until it reports that, the row stays in the runner's list.
+    // A silent runner removes the files when it is connected again. Until it reports the removal, the row stays in the
+    // runner's list.
     if ((row.runner_heartbeat_at?.getTime() ?? 0) < silentBefore(parts).getTime()) {
       return {
         to: 'destroyed',
@@ -159,9 +163,9 @@ const dueRow = async (database: Database, id: string, now: Date): Promise<Sandbo
 }
 
 /**
- * Lists due sandboxes, the longest due first. If a runner is silent, nobody can use its sandboxes, so idle timeouts
- * wait until the runner is back; its silent time is then subtracted (`runners/store.ts`). Archives wait for the runner
- * too, and for each other: a waiting sandbox stays stopped and can be started.
+ * Lists due sandboxes, the longest due first. While a runner is silent, nobody can use its sandboxes, so their idle
+ * timers wait. The silent time is later subtracted (`runners/store.ts`). Automatic archives wait for a silent runner
+ * too, and for a free place among the archives of the runner.
  */
 const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string }[]> => sql<{ id: string }[]>`
   with due as (
@@ -183,8 +187,8 @@ const listDue = (sql: Sql, parts: RunningParts, now: Date): Promise<{ id: string
   select id from placed where not is_resting or place <= ${mostArchiving} order by due_at limit ${rowsPerSweep}`
 
 /**
- * Handles every due sandbox once. Several control processes may sweep at the same time: compare-and-set decides if two
- * handle one sandbox. A sandbox that fails does not stop the others.
+ * Handles every due sandbox once. Several control processes may sweep at the same time: for each sandbox,
+ * compare-and-set lets only one of them act. An error at one sandbox does not prevent the timers of other sandboxes.
  */
 export const sweepTimers = async (parts: RunningParts): Promise<void> => {
   const { database, clock, log } = parts

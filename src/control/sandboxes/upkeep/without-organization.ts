@@ -1,5 +1,5 @@
-// Removes what a deleted organization still has on runners, and the rows about it. Every step reads the current state, so it may
-// be repeated, run in several processes, or be killed.
+// Removes the sandboxes of a deleted organization from their runners, and then the rows about them. Every step reads
+// the current state, so a step may be repeated, run in several processes, or be killed.
 
 import { dropBuildsOf, pushImage } from '#src/control/images/images.ts'
 import {
@@ -15,7 +15,7 @@ import { destroy } from '../verbs/destroy.ts'
 import { forgetKeysOf } from '../verbs/idempotency.ts'
 
 const reason = 'Its organization was deleted.'
-/** Most sandboxes that one sweep destroys, so that its other steps run too. */
+/** Most sandboxes that one sweep destroys. The limit leaves time for the other steps of the sweep. */
 const mostPerSweep = 200
 
 const destroySome = async (
@@ -34,7 +34,7 @@ const destroySome = async (
   return rows.length
 }
 
-/** Deletes the rows of an organization once its runners have reported that nothing of it is left. */
+/** Deletes the rows of an organization after its runners have reported that they have none of its sandboxes any more. */
 const forget = async (parts: RunningParts, organization: DeletedOrganization): Promise<void> => {
   const { database, clock } = parts
   const now = clock.now()

@@ -6,8 +6,8 @@ import { getSandbox } from '../record/store.ts'
 import { moveSandbox, type Occasion } from './move.ts'
 
 /**
- * Asks the runner to move the disk of a sandbox into the object store. A running sandbox is stopped first. The name of
- * the archive is chosen here, so that a runner that tries again writes the same archive.
+ * Asks the runner to move the disk of a sandbox into the object store. A running sandbox is stopped first. Control
+ * chooses the name of the archive, so that a repeated attempt of the runner writes to the same archive.
  */
 export const archive = (parts: RunningParts, sandbox: SandboxRow, occasion: Occasion): Promise<SandboxRow> =>
   moveSandbox(parts, sandbox, 'archive', {

@@ -13,7 +13,7 @@ import { type SandboxRow, sizeOf } from '../record/sandbox.ts'
 import { writeState } from '../record/store.ts'
 import { moveSandbox } from './move.ts'
 
-/** Most sandboxes that one run reads and tries to place. */
+/** Most waiting sandboxes that one call reads and tries to place. */
 const mostLookedAt = 5000
 const mostTried = 500
 /** Most refused placements of an organization in one sweep. After that, the organization waits for the next sweep. */
@@ -76,7 +76,7 @@ export const placeWaiting = async (
       await place(parts, row.id)
     } catch (error) {
       if (!(error instanceof Problem)) log.error({ err: error, sandboxId: row.id }, 'could not be placed')
-      // Other errors mean that the sandbox was deleted meanwhile, or placed by another process.
+      // Any other error means that the sandbox was deleted in the meantime, or that another process has placed it.
       else if (error.status === 503 || error.status === 403) refused.add(row)
     }
   }

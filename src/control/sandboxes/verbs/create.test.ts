@@ -126,7 +126,7 @@ suite('POST /sandbox', () => {
     assert.equal(runner.asked.length, 1)
   })
 
-  test('409 for a name in use, also if two creates come at the same moment', async () => {
+  test('409 for a name in use, also if two creates with one name arrive at the same moment', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const replies = await Promise.all(
@@ -169,7 +169,7 @@ suite('POST /sandbox', () => {
     assert.equal(unreadable.status, 400)
   })
 
-  test('503 with Retry-After while no runner has the default snapshot, and 200 as soon as one reports it', async () => {
+  test('503 with Retry-After while no runner has the default snapshot; 200 after a runner has reported it', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     const before = await app.as('member').post('/sandbox', {})
     assert.deepEqual(
@@ -189,7 +189,7 @@ suite('POST /sandbox', () => {
     assert.equal((await app.as('member').post('/sandbox', {})).status, 200)
   })
 
-  test('200 for a create that waits, because it began before a runner had its snapshot', async () => {
+  test('200 for a create that began before a runner had its snapshot, and waited for the snapshot', async () => {
     await using app = await startControl(waiting)
     const asked = app.as('member').post('/sandbox', {})
     await using runner = await connectRunner(app, { images: [] })
@@ -327,7 +327,7 @@ suite('POST /sandbox', () => {
     assert.equal((await app.as('member').post('/sandbox', nothing)).status, 200)
   })
 
-  test('a lost push is made up for by the runner’s list when it links again', async () => {
+  test('a lost assignment is replaced by the runner’s list, which the runner gets when it connects again', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     await runner.cut()
@@ -337,7 +337,7 @@ suite('POST /sandbox', () => {
     await untilState(app, body.id, 'started')
   })
 
-  test('a runner that took a push and forgot it is asked again by the sweep', async () => {
+  test('the sweep repeats an assignment to a runner that received it and forgot it', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))

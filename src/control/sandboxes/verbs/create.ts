@@ -95,14 +95,16 @@ const getOrigin = async (
     return { warm, runners }
   }
   const column = (name: 'id' | 'image') => snapshotColumn(transaction, name, organizationId, idOrName)
-  // Both queries look up the snapshot by the caller's name for it, so that neither waits for the other.
+  // Each of the two queries looks up the snapshot by the caller's name for it. Neither query needs the result of the
+  // other, so both run at once.
   const [snapshot, held] = await Promise.all([
     getSnapshot(transaction, organizationId, idOrName),
     hold(column('id'), column('image')),
   ])
   const { id, image } = snapshot
   const isOfThis = (held.warm?.snapshot_id ?? id) === id && held.runners.every((runner) => runner.image === image)
-  // If the name was given to another snapshot between the two queries, the locks are taken again by id.
+  // Between the two queries the name may have moved to another snapshot. In that case the locks are taken by the id of
+  // the found snapshot.
   return { snapshot, ...(isOfThis ? held : await hold(id, image)) }
 }
 
@@ -242,10 +244,7 @@ const write = async (
   return { row: await insertSandbox(transaction, row, by), from: null }
 }
 
-/**
- * Whether the sandbox needs network rules, which the runner may fail to set. Other changes of a claimed sandbox are
- * only stored there.
- */
+/** Whether the sandbox needs network rules. A runner may fail to set them, so a claim must wait for them. */
 const isClosed = (row: SandboxRow) =>
   row.network_block_all || row.network_allow_list !== null || row.domain_allow_list !== null
 

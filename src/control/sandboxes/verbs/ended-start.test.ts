@@ -1,11 +1,11 @@
-// A start that ended before its success was reported.
+// Starts after which the runner reports only the end of the sandbox, and never that it was started.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { create, get, post } from '#test/control/box.ts'
 import { startControl, type TestControl } from '#test/control/harness.ts'
 import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
-suite('a start whose only report says that it ended', () => {
+suite('a start for which the runner reports only the end', () => {
   const cause = { detail: 'Its first process was ended from outside the sandbox.' }
 
   const ends = async (runner: Awaited<ReturnType<typeof connectRunner>>, app: TestControl, generation: number) => {
@@ -17,7 +17,7 @@ suite('a start whose only report says that it ended', () => {
     return sandboxId
   }
 
-  test('a reported end completes a create, start or restore, which can then be retried on its disk', async () => {
+  test('the report of an end completes a create, start or restore; the sandbox can be started again', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     runner.behave(({ target }) => ({ type: target === 'started' ? 'silent' : 'do' }))
@@ -37,7 +37,7 @@ suite('a start whose only report says that it ended', () => {
     await untilState(app, id, 'started')
   })
 
-  test('a late report of an earlier start does not end a new start', async () => {
+  test('a late report about an earlier start does not end a newer start', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -47,7 +47,7 @@ suite('a start whose only report says that it ended', () => {
     await post(app, 'start')
     const { generation } = await runner.untilAsked(({ target, generation: of }) => target === 'started' && of > 1)
     runner.report({ sandboxId: id, generation: generation - 1, state: 'stopped' })
-    // The report is refused: the runner gets the assignment again, and the state stays.
+    // Control refuses the report: it sends the assignment again, and the state does not change.
     const asked = () => runner.asked.filter(({ generation: of }) => of === generation).length
     while (asked() < 2) await new Promise(setImmediate)
     assert.equal((await get(app, id)).state, 'starting')

@@ -33,7 +33,7 @@ type Linked = Awaited<ReturnType<typeof connectRunner>>
 const askedOf = (runner: Linked, id: string) => runner.asked.filter(({ sandboxId }) => sandboxId === id).at(-1)
 
 suite('the entrypoint of a sandbox', () => {
-  test('the entrypoint is the snapshot’s, else the image’s; the built-in snapshot has none', async () => {
+  test('the entrypoint is that of the snapshot, or else of its image; the built-in snapshot has none', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await snapshot(app, 'of-image')
@@ -69,7 +69,7 @@ suite('the entrypoint of a sandbox', () => {
     assert.deepEqual([told?.target, told?.entrypoint], ['started', ['/run', 'snapshot']])
   })
 
-  test('the entrypoint of a definition is the entrypoint of its image, once the image is made', async () => {
+  test('the entrypoint of a sandbox from a definition is its image’s entrypoint, once the image is built', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const buildInfo = { dockerfileContent: 'FROM alpine:3.20\nENTRYPOINT ["/run"]\n' }
@@ -79,7 +79,7 @@ suite('the entrypoint of a sandbox', () => {
     assert.deepEqual(askedOf(runner, made.body.id)?.entrypoint, config.entrypoint)
   })
 
-  test('the entrypoint of a warm sandbox is sent with the claim', async () => {
+  test('the entrypoint of a claimed warm sandbox is in the assignment of the claim', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await snapshot(app, 'own', ['/run', 'snapshot'])

@@ -9,7 +9,7 @@ import { destroy } from './destroy.ts'
 
 const hoursShown = 24
 
-/** The limit of evictions that are still shown: sandboxes evicted after this time. */
+/** Reads show a sandbox as evicted if its eviction was after this time. */
 export const evictedSince = (now: Date): Date => new Date(now.getTime() - hoursShown * 3_600_000)
 
 /**
@@ -19,7 +19,8 @@ export const evictSandbox = async (parts: RunningParts, userId: string, sandboxI
   const { database, clock } = parts
   const sandbox = await findSandboxById(database.sql, sandboxId)
   if (!sandbox || sandbox.desired_state === 'destroyed') throw noSandbox(sandboxId)
-  // The eviction is marked first, so that it is shown even if the destroy after it fails. Evicting twice is harmless.
+  // The eviction is stored before the destroy, so that reads show it even if the destroy fails. Evicting a sandbox
+  // twice is harmless.
   const marked = await updateSandbox(database.sql, sandbox.id, { spot_evicted_at: clock.now() })
   return await destroy(parts, marked, {
     by: { kind: 'user', id: userId },
@@ -27,7 +28,10 @@ export const evictSandbox = async (parts: RunningParts, userId: string, sandboxI
   })
 }
 
-/** Finds a sandbox like `getSandbox`. By id it also finds warm sandboxes, and sandboxes evicted less than a day ago. */
+/**
+ * Finds a sandbox by the rules of `getSandbox`. If `idOrName` is an id, also finds warm sandboxes and sandboxes that
+ * were evicted less than a day ago.
+ */
 export const getEvenEvicted = async (
   { database, clock }: RunningParts,
   organizationId: string,

@@ -46,7 +46,8 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.notEqual((await key(id)).text, (await key(child.id)).text)
     const rows = await app.database.sql`select distinct preview_token from sandboxes`
     assert.equal(rows.length, 2)
-    // The parent's runner gets no assignment for the parent. Once the child has run, it has a disk of its own.
+    // The runner gets no assignment for the parent, only for the child. After a start, the child has a disk that does
+    // not depend on the parent.
     assert.equal(runner.asked.length, 2)
     await app.as('member').post('/sandbox/child/stop')
     await untilState(app, child.id, 'stopped')
@@ -80,7 +81,7 @@ suite('POST /sandbox/:sandboxIdOrName/fork', () => {
     assert.equal((await fork(app, 'box', { name: 'child' }, 'k')).body.id, made[0]?.body.id)
   })
 
-  test('200 with the child in error if the runner cannot copy the disk; recover copies it again', async () => {
+  test('200 with the child in `error` if the runner cannot copy the disk; `recover` copies the disk again', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -140,7 +141,7 @@ suite('the tree of forks', () => {
     assert.equal((await app.as('viewer').get('/sandbox/box/forks?includeDestroyed=perhaps')).status, 400)
   })
 
-  test('GET /sandbox/:sandboxIdOrName/parent GET /sandbox/:sandboxIdOrName/ancestors 200 leave out those that are gone', async () => {
+  test('GET /sandbox/:sandboxIdOrName/parent GET /sandbox/:sandboxIdOrName/ancestors 200 leave out sandboxes that are gone', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const chain = [await create(app, { name: 'n0' })]
@@ -153,7 +154,7 @@ suite('the tree of forks', () => {
     await untilState(app, chain[2]!, 'destroyed')
     assert.equal((await app.as('viewer').get('/sandbox/n3/parent')).status, 404)
     assert.deepEqual(await idsOf(app, 'n3/ancestors'), chain.slice(0, 2))
-    // A deleted row in the middle of the chain ends the list of ancestors there without an error.
+    // If a row in the middle of the chain is deleted, the list of ancestors ends there. There is no error.
     await app.database.sql`delete from sandboxes where id = ${chain[2]!}`
     assert.deepEqual(await idsOf(app, 'n3/ancestors'), chain.slice(0, 2))
     assert.equal((await app.as('stranger').get('/sandbox/n3/ancestors')).status, 404)
@@ -161,7 +162,7 @@ suite('the tree of forks', () => {
 })
 
 suite('POST /sandbox/:sandboxId/evict', () => {
-  test('200 destroys the sandbox, and for a day its id shows that it was evicted', async () => {
+  test('200 destroys the sandbox; for a day, a read by its id shows that it was evicted', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

@@ -54,7 +54,7 @@ const childOf = (
   const move = moveFrom('fork', null)
   return {
     ...copiedOf(parent),
-    // The parent has run, so its volumes are made.
+    // The parent has been started, so its volumes exist.
     volumes: parent.volumes.map(withoutNew),
     id,
     name: name ?? id,
@@ -100,8 +100,8 @@ const write = async (
 }
 
 /**
- * Makes a fork. Returns the child after waiting a while for its start. As for a create, the same idempotency key
- * returns the same child.
+ * Makes a fork. Waits a while for the child's start and returns the child. A repeated idempotency key returns the child
+ * of the first call.
  */
 export const forkSandbox = async (
   parts: RunningParts,

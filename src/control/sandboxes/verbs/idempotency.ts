@@ -8,7 +8,7 @@ import type { SandboxRow } from '../record/sandbox.ts'
 import { findSandboxById } from '../record/store.ts'
 
 const hoursKept = 24
-/** Most keys on the server. Above this, the organization with the most keys loses its oldest. */
+/** Most keys in the database. Above this number, the organization with the most keys loses its oldest keys. */
 const mostKept = 1_000_000
 
 /** A request that a client may repeat. */
@@ -25,7 +25,10 @@ export const holdKey = async (transaction: Transaction, { organizationId, key }:
   await transaction`select pg_advisory_xact_lock(hashtextextended(${`${organizationId} ${key}`}, 0))`
 }
 
-/** The sandbox that an earlier request with this key made, or made a snapshot of. `undefined` if there was none. */
+/**
+ * The sandbox of an earlier request with this key: the sandbox that it made, or whose snapshot it requested.
+ * `undefined` if there was no such request.
+ */
 export const findMade = async (
   sql: Sql,
   { organizationId, key, requestHash }: Once,

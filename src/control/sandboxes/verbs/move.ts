@@ -29,7 +29,7 @@ type MoveOptions = Occasion & {
   checksWhen?: (sandbox: SandboxRow) => boolean
 }
 
-/** Thrown if another write was first, to roll back what `check` has written. */
+/** Thrown if another process changed the row first. The error rolls back what `check` has written. */
 class Overtaken extends Error {}
 
 /** The columns that every move writes: the new desired state, a new generation, and no error. */
@@ -43,9 +43,9 @@ const intent = (sandbox: SandboxRow, move: Move): Partial<SandboxRow> => ({
 })
 
 /**
- * Makes the move of `verb` from the state that was read. If another caller was faster, the sandbox is read again: the
- * verb may be done already, or may be impossible by now. A timer does not retry, because it decided for the old state;
- * its next sweep decides again. A move beyond the organization's quota is refused here, so that no verb can forget the
+ * Makes the move of `verb` from the state that was read. If another caller changed the sandbox first, its row is read
+ * again: the verb may now be done or impossible. A timer gives up instead, because it decided for the old state; its
+ * next sweep decides anew. Every move beyond the organization's quota is refused here, so that no verb can forget the
  * check.
  */
 export const moveSandbox = async (

@@ -30,7 +30,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual((await app.as('viewer').get(`/sandbox/${id}`)).body.domainAllowList, 'example.com,*.a.test')
     }))
 
-  test('200 in a process that the runner is not linked to; the process with the link tells the runner', () =>
+  test('200 from a control process without the runner’s link; the process with the link tells the runner', () =>
     withBox(async (app, _id, runner) => {
       const other = await createApp(app.parts, { sweepSeconds: 0 })
       try {
@@ -66,7 +66,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.deepEqual(await after({ networkBlockAll: false }), [false, undefined, undefined])
     }))
 
-  test('200 for a stopped sandbox, which starts with the new policy', () =>
+  test('200 for a stopped sandbox; the next start uses the new policy', () =>
     withBox(async (app, id, runner) => {
       await app.as('member').post('/sandbox/box/stop')
       await untilState(app, id, 'stopped')
@@ -76,7 +76,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
       assert.equal(runner.asked.at(-1)?.network.blockAll, true)
     }))
 
-  test('400 for an invalid policy, 403, 404 and 401 for other callers, and nothing changes', () =>
+  test('400 for an invalid policy; 403, 404 or 401 for callers without access; the policy is unchanged', () =>
     withBox(async (app, _id, runner) => {
       const before = (await app.as('member').get('/sandbox/box')).body
       for (const [settings, says] of [
@@ -107,7 +107,7 @@ suite('POST /sandbox/:sandboxIdOrName/network-settings', () => {
 })
 
 suite('an organization that limits outgoing traffic by default', () => {
-  test('POST /sandbox: 200 with everything blocked, unless the create allows something', async () => {
+  test('POST /sandbox: 200 with all traffic blocked, unless the body has lists or `networkBlockAll: false`', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     await app.database.sql`

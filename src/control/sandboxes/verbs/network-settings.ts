@@ -1,5 +1,5 @@
 // Changes which networks a sandbox may reach. A runner that has the sandbox applies the policy at once, also to open
-// connections. In every other state the policy is applied before anything runs again.
+// connections. If the sandbox does not run, the policy is applied before its next start.
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import type { RunningParts } from '#src/control/running.ts'
@@ -15,7 +15,8 @@ export const setNetwork = async (
   idOrName: string,
   settings: NetworkSettings,
 ): Promise<SandboxRow> => {
-  // Ownership is checked first: a stranger learns nothing about the rules of policies.
+  // Access is checked before the policy. A caller who may not see the sandbox therefore gets 404, and no message about
+  // the policy.
   const sandbox = await getSandbox(database.sql, organization.id, idOrName)
   const change = networkChange(settings)
   const row = await writeNetwork(database.sql, sandbox.id, change, clock.now())

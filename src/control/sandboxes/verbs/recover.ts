@@ -24,9 +24,9 @@ export const recoverSandbox = async (
   }
   return await moveSandbox(parts, sandbox, skipStart ? 'recover-stopped' : 'recover', {
     by: { kind: 'user', id: actor.user.id },
-    // Keeps the size from before a resize that was given up, because the runner may still refuse the new size.
+    // If a resize was given up, `resize_from` keeps the old size. The runner may still refuse the new size.
     set: ({ resize_from }) => ({ resize_from }),
-    // A restore from the archive failed, perhaps because of its runner, so a runner is chosen again.
+    // If a restore from the archive failed, its runner may be the reason, so control chooses a runner again.
     check: async (transaction, found) => ({
       runner_id: await findRunnerForArchived(transaction, found, parts.options),
     }),

@@ -35,8 +35,8 @@ const checkChange = (now: Size, wanted: Size): void => {
 const say = ({ cpu, memoryGiB, diskGiB }: Size) => `${cpu} CPU, ${memoryGiB} GiB memory, ${diskGiB} GiB disk`
 
 /**
- * Changes the limits of a sandbox, running or not. Waits a while for its runner, because only the runner knows whether
- * the present use fits. If it does not fit, the sandbox keeps its old limits, and the caller gets the numbers.
+ * Changes the limits of a sandbox, running or not. Waits a while for its runner: only the runner knows whether the
+ * present use fits the new limits. If not, the old limits stay, and the error tells the caller both numbers.
  */
 export const resizeSandbox = async (
   parts: RunningParts,

@@ -39,7 +39,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     assert.equal((await post(app, 'start')).body.state, 'started')
   })
 
-  test('200 if the runner cannot pause the sandbox, which then is started again, with the reason', async () => {
+  test('200 if the runner cannot pause the sandbox: its desired state is `started` again, with the reason', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -50,7 +50,7 @@ suite('POST /sandbox/:sandboxIdOrName/pause', () => {
     await untilState(app, id, 'started')
     const { desiredState, errorReason } = await get(app, id)
     assert.deepEqual([desiredState, errorReason], ['started', 'The freezer is stuck.'])
-    // The runner is also told that the sandbox is to stay running.
+    // The runner also gets an assignment which says that the sandbox must stay started.
     const last = await runner.untilAsked(({ target, generation }) => target === 'started' && generation > 2)
     assert.equal(last.generation, 3)
   })
@@ -120,7 +120,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.match(reasons[0]?.reason ?? '', /from 1 CPU, 1 GiB memory, 3 GiB disk to 2 CPU, 4 GiB memory, 5 GiB disk/)
   })
 
-  test('409 with the runner’s sentence if it refuses, and state and size stay as they were', async () => {
+  test('409 with the runner’s sentence if the runner refuses the resize; state and size are unchanged', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -133,12 +133,12 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual([state, desiredState, cpu, memory, errorReason], ['started', 'started', 1, 4, reason])
     const last = await runner.untilAsked(({ generation }) => generation === 4)
     assert.deepEqual([last.cpu, last.memoryGiB], [1, 4])
-    // The refusal has no effect on the next request.
+    // The refused resize has no effect on the next resize.
     runner.behave(() => ({ type: 'do' }))
     assert.equal((await post(app, 'resize', { cpu: 3 })).body.errorReason, undefined)
   })
 
-  test('a refusal that comes after the resize was given up also restores state and size', async () => {
+  test('a late refusal of a resize that timed out also restores the state and size from before', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -155,7 +155,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
   })
 
-  test('a refusal that comes after the resize was given up and recovered restores the size, with a reason', async () => {
+  test('a late refusal of a resize that timed out and was recovered restores the size, with a reason', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -172,7 +172,7 @@ suite('POST /sandbox/:sandboxIdOrName/resize', () => {
     assert.deepEqual({ ...row }, { memory_gib: 1, error_reason: 'It would not.' })
   })
 
-  test('400 for no change, a smaller disk or a fraction; 403 above the limits; 503 without room', async () => {
+  test('400 for no change, a smaller disk or a fraction; 403 above the limits; 503 if no room is left', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -255,7 +255,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     assert.equal((await get(app, id)).state, 'archived')
   })
 
-  test('200 if the store is unreachable: the sandbox is stopped, with the reason, and not retried at once', async () => {
+  test('200 if the object store is unreachable: the sandbox is stopped, with the reason; no immediate retry', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app, { autoArchiveInterval: 10 })
@@ -305,7 +305,7 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('at most four sandboxes of a runner are archived automatically at a time; others stay stopped', async () => {
+  test('at most four sandboxes of a runner are archived automatically at once; any other stays stopped', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const ids: string[] = []
@@ -414,12 +414,12 @@ suite('POST /sandbox/:sandboxIdOrName/archive', () => {
     app.clock.advance({ minutes: 10 })
     await app.sweep()
     assert.deepEqual([(await get(app, id)).state, (await get(app, id)).progress], ['error', undefined])
-    // The runner finished the archive after the timeout. Its report still counts.
+    // The runner completes the archive after the timeout. Control still accepts its report.
     runner.perform(await runner.untilAsked(({ target }) => target === 'archived'))
     await untilState(app, id, 'archived')
   })
 
-  test('404 for strangers, 403 for a viewer, 400 from error; 200 for the delete of an archived sandbox', async () => {
+  test('404 for strangers; 403 for a viewer; 400 in `error`; DELETE of an archived sandbox is 200', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -470,7 +470,7 @@ suite('POST /sandbox/:sandboxIdOrName/autopause/:interval', () => {
     assert.deepEqual([pause?.by_id, pause?.reason], ['auto-pause', 'Paused after 5 minutes without activity.'])
   })
 
-  test('400 together with autostop or an immediate autodelete, whichever is set first; 0 is always valid', async () => {
+  test('400 together with autostop or an immediate autodelete, in either order; 0 is always valid', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app)

@@ -51,7 +51,7 @@ suite('settings of a sandbox that a caller may change', () => {
     'ttl/1.5',
   ]
 
-  test('400 for anything that is not a whole number of minutes in range, and nothing changes', () =>
+  test('400 for an interval that is not a whole number of minutes in range; the settings are unchanged', () =>
     withBox(async (app) => {
       const before = (await app.as('member').get('/sandbox/box')).body
       for (const path of bad) assert.equal((await app.as('member').post(`/sandbox/box/${path}`)).status, 400, path)
@@ -86,7 +86,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal((await app.as('viewer').put('/sandbox/box/labels', { labels: {} })).status, 403)
     }))
 
-  test('PUT /sandbox/:sandboxIdOrName/labels: 200 tells the runner a changed language, unless it is not a word', () =>
+  test('PUT /sandbox/:sandboxIdOrName/labels: 200 sends the runner a changed language, if its label is a word', () =>
     withBox(async (app, _id, runner) => {
       const set = (language: string) =>
         app.as('member').put('/sandbox/box/labels', { labels: { 'code-toolbox-language': language } })
@@ -100,7 +100,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal((await app.as('member').post('/sandbox/box/stop')).body.state, 'stopping')
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/ttl/:ttlMinutes: 200 counts from now, and 0 removes the end', () =>
+  test('POST /sandbox/:sandboxIdOrName/ttl/:ttlMinutes: 200 sets the end of life, counted from now; 0 removes the end', () =>
     withBox(async (app) => {
       app.clock.advance({ minutes: 7 })
       const reply = await app.as('member').post('/sandbox/box/ttl/10')
@@ -119,7 +119,7 @@ suite('settings of a sandbox that a caller may change', () => {
       assert.equal(Date.parse(lastActivityAt), app.clock.now().getTime())
     }))
 
-  test('GET /sandbox/:sandboxIdOrName/signing-key: 200 is bare text and stays the same until POST /sandbox/:sandboxIdOrName/signing-key/rotate', () =>
+  test('GET /sandbox/:sandboxIdOrName/signing-key: 200 returns the key as plain text, unchanged until POST /sandbox/:sandboxIdOrName/signing-key/rotate', () =>
     withBox(async (app) => {
       const first = await app.as('member').get('/sandbox/box/signing-key')
       assert.match(first.text, /^[\w-]{20,}$/)

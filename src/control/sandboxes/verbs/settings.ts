@@ -23,7 +23,7 @@ const change = async (
   return await updateSandbox(database.sql, sandbox.id, { ...set(sandbox, now), updated_at: now })
 }
 
-/** Reads a number of minutes from a path. Throws 400 for a word, a fraction or a negative number. */
+/** Reads a number of minutes from a path. Throws 400 for anything but a whole number of at least `least`. */
 const readMinutes = (name: string, text: string, least = 0): number => {
   const minutes = /^-?\d{1,12}$/.test(text) ? Number(text) : Number.NaN
   if (minutes >= least && minutes <= largestInterval) return minutes
@@ -65,8 +65,8 @@ const checkIdle = (sandbox: SandboxRow, column: IdleColumn, minutes: number): vo
 }
 
 /**
- * Sets one of the intervals for an idle sandbox. At most one of them may be set; 0 removes an interval and is always
- * valid.
+ * Sets an interval for an idle sandbox. Autopause excludes autostop and an immediate autodelete. For autostop and
+ * autopause, 0 removes the interval and is always valid.
  */
 const setIdleInterval = async (
   { database, clock }: RunningParts,
@@ -84,7 +84,7 @@ const setIdleInterval = async (
     return await updateSandbox(transaction, id, { [column]: minutes, updated_at: now, ...set(now) })
   })
 
-/** Columns that restart the intervals now, because the caller who sets an interval is using the sandbox. */
+/** Columns that restart the idle time: a caller who sets an interval is using the sandbox. */
 const fromNow = (now: Date): Set => ({ last_activity_at: now })
 
 export const setAutoStop = async (parts: RunningParts, actor: Actor, idOrName: string, text: string) =>

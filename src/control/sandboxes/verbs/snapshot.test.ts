@@ -50,7 +50,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.match(runner.asked.at(-1)?.image ?? '', /^snap-/)
   })
 
-  test('200 with the same snapshot for every call with one Idempotency-Key; 422 for another name', async () => {
+  test('200 with one and the same snapshot for repeated calls with an Idempotency-Key; 422 for another name', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')
@@ -73,7 +73,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual([late.status, late.body.id, late.body.state], [200, id, 'destroying'])
   })
 
-  test('200, and a finished snapshot is never made again, because the sandbox’s disk has changed since', async () => {
+  test('200, and a finished snapshot is not made a second time: the sandbox’s disk has changed since', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const sourceOf = async () => {
@@ -92,7 +92,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual(await sourceOf(), [{ kind: 'sandbox', sandboxId: id, isMade: true }])
   })
 
-  test('200, and if it fails the sandbox is as before, with the reason on the snapshot', async () => {
+  test('200; if the snapshot fails, the sandbox returns to its state, and the snapshot has the reason', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'fail')
@@ -103,7 +103,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     assert.deepEqual([state, errorReason], ['error', 'The disk is full.'])
   })
 
-  test('200; only a report about this snapshot, or its deletion, ends it', async () => {
+  test('200; only a report about this snapshot’s image, or deletion of the snapshot, ends the verb', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'do')
@@ -122,7 +122,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     await untilState(app, id, 'started')
   })
 
-  test('200, and a lost push is repeated by the sweep', async () => {
+  test('200; a lost assignment for the image is repeated by the sweep', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -134,7 +134,7 @@ suite('POST /sandbox/:sandboxIdOrName/snapshot', () => {
     await untilState(app, id, 'started')
   })
 
-  test('200, and a delete during the snapshot destroys the sandbox and ends the snapshot', async () => {
+  test('200; a delete of the sandbox during its snapshot destroys the sandbox and ends the snapshot', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

@@ -43,7 +43,7 @@ export const snapshotSandbox = async (
       },
     })
   } catch (error) {
-    // Another request with the same key may have made the snapshot at the same moment.
+    // Another request with this key may have requested the snapshot at the same moment.
     const made = await findDone()
     if (made) return made
     throw error

@@ -41,7 +41,8 @@ const findRoom =
   }
 
 /**
- * Starts or resumes a sandbox, and returns at once. Only a resume is awaited for a moment. The runner does the work.
+ * Requests the start or resume of a sandbox from its runner, and returns at once. Exception: a resume is awaited for a
+ * moment.
  */
 export const startSandbox = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<SandboxRow> => {
   checkNotSuspended(parts, actor)
@@ -49,7 +50,8 @@ export const startSandbox = async (parts: RunningParts, actor: Actor, idOrName: 
   await actor.told
   const moved = await moveSandbox(parts, sandbox, 'start', {
     by: { kind: 'user', id: actor.user.id },
-    // A start gets a new preview token, because old ones were given out for earlier processes. A resume keeps its token.
+    // A start makes a new preview token: old tokens were given out for processes of an earlier start. A resume
+    // continues those processes, so the token stays.
     set: ({ state }) => (state === 'paused' ? {} : { preview_token: newSecret() }),
     check: findRoom(parts),
     // A paused sandbox keeps its room on the runner, so a resume need not check it.

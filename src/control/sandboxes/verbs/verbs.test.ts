@@ -31,7 +31,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.equal((await app.as('owner').get(`/sandbox/${id}`)).status, 404)
   })
 
-  test('200 shows the last known state, and says so, while the sandbox’s runner is silent', async () => {
+  test('200 shows the last reported state while the sandbox’s runner is silent, and tells this in the reason', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -46,7 +46,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
     assert.deepEqual([healed.state, healed.errorReason], ['started', undefined])
   })
 
-  test('200 shows the last known state also if the runner was drained before it fell silent; lists do too', async () => {
+  test('200 shows the last reported state also if the runner was drained before it fell silent; so do lists', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -70,7 +70,7 @@ suite('GET /sandbox/:sandboxIdOrName', () => {
 })
 
 suite('assignments for the runner', () => {
-  test('the assignment of a running sandbox says that it runs, so that no runner starts it a second time', async () => {
+  test('the assignment of a running sandbox says that it was started, so that no runner starts it again', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -125,7 +125,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
     assert.equal(runner.has.has(id), false)
   })
 
-  test('404 for strangers; 403 for a viewer; 400 from error; 409 while it starts; no runner is told', async () => {
+  test('404 for strangers; 403 for a viewer; 400 in `error`; 409 while it starts; the runner gets nothing', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -143,7 +143,7 @@ suite('POST /sandbox/:sandboxIdOrName/stop', () => {
 })
 
 suite('POST /sandbox/:sandboxIdOrName/start', () => {
-  test('200 "starting", then started; 200 without a change for a started sandbox', async () => {
+  test('200 "starting", and then the sandbox is started; 200 without a change for a started sandbox', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -173,7 +173,7 @@ suite('POST /sandbox/:sandboxIdOrName/start', () => {
     assert.equal((await app.as('member').post('/sandbox/box/start')).status, 200)
   })
 
-  test('400 from error, naming recover; 403 when suspended; 404 for strangers; 403 for a viewer', async () => {
+  test('400 in `error`, naming `recover`; 403 when suspended; 404 for strangers; 403 for a viewer', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'fail', reason: 'no' }))
@@ -221,7 +221,7 @@ suite('POST /sandbox/:sandboxIdOrName/recover', () => {
 })
 
 suite('DELETE /sandbox/:sandboxIdOrName', () => {
-  test('texts that the creator of a deleted sandbox wrote are removed before its row is deleted', async () => {
+  test('when a sandbox is deleted, texts of its creator are removed at once, and its row later', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const big = 'x'.repeat(50_000)
@@ -245,7 +245,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     )
   })
 
-  test('200 "destroying" under another name; the old name is free at once, and a second DELETE is 404', async () => {
+  test('200 "destroying", and the sandbox is renamed: its old name is free at once; a second DELETE is 404', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -278,7 +278,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     )
   })
 
-  test('200, and the delete is requested again and again while the runner fails', async () => {
+  test('200; control repeats the delete while the runner fails', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -298,7 +298,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
     await untilState(app, id, 'destroyed')
   })
 
-  test('403 for a member who may not delete, 404 for strangers, and no runner is told', async () => {
+  test('403 for a member who may not delete; 404 for strangers; the runner gets no assignment', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await create(app)
@@ -310,7 +310,7 @@ suite('DELETE /sandbox/:sandboxIdOrName', () => {
 })
 
 suite('opposite verbs at the same time', () => {
-  test('twenty opposite verbs at once make one sequence of moves, and the sandbox settles', async () => {
+  test('twenty opposite verbs at once make one sequence of moves, and the sandbox reaches a settled state', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

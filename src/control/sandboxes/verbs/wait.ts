@@ -7,8 +7,8 @@ import { findSandboxById } from '../record/store.ts'
 const lookAgainMilliseconds = 2000
 
 /**
- * Waits until a sandbox has left `state`, at most `timeoutMs`, and returns its row. Subscribes to changes before its
- * first `await`, so that it misses no change that the caller's own announcement causes.
+ * Waits until a sandbox has left `state`, at most `timeoutMs`, and returns its row. The function subscribes to changes
+ * before its first `await`. It therefore misses no change that the caller announces after calling it.
  */
 export const waitWhile = async (
   { database, changes }: RunningParts,
@@ -28,8 +28,8 @@ export const waitWhile = async (
 }
 
 /**
- * Waits until the runner of a claimed sandbox has applied the claim, or the sandbox has changed. Does not wait for a
- * runner that is linked to another process: calls into the sandbox wait for it there.
+ * Waits until the runner of a claimed sandbox has applied the claim, or the sandbox has changed. If another control
+ * process has the runner's link, returns at once: later calls into the sandbox wait for the runner.
  */
 export const untilTaken = async (parts: RunningParts, sandbox: SandboxRow, timeoutMs: number): Promise<SandboxRow> => {
   const { changes, links } = parts

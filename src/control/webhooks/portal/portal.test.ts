@@ -16,7 +16,7 @@ const openLink = async (app: TestControl, who: 'owner' | 'stranger' = 'owner', o
 
 const cookieFrom = (header: unknown) => String(header).split(';')[0] ?? ''
 
-/** Opens the portal page with a link, like a browser. Returns functions for further calls. */
+/** Opens a link to the portal page, as a browser does. Returns functions that make further calls in the session. */
 const enter = async (app: TestControl, who: 'owner' | 'stranger' = 'owner', organizationId: string = ours) => {
   const { token } = await openLink(app, who, organizationId)
   const reply = await app.as('nobody').get(`${portal}?token=${token}`)
@@ -33,7 +33,7 @@ const enter = async (app: TestControl, who: 'owner' | 'stranger' = 'owner', orga
 }
 
 suite('the portal page', () => {
-  test('a link opens the portal page once; afterwards its token is in no address, page or log', async () => {
+  test('a link opens the portal page once; later no address, page or log contains its token', async () => {
     const lines: string[] = []
     const sink = new Writable({
       write: (chunk, _encoding, done) => {
@@ -76,7 +76,7 @@ suite('the portal page', () => {
     assert.equal(headers['content-type'], 'text/html; charset=utf-8')
   })
 
-  test('a user has at most 100 links and sessions per organization; the oldest goes, other users keep theirs', async () => {
+  test('a user has at most 100 links and sessions per organization: the oldest ends, other users keep theirs', async () => {
     await using app = await startControl()
     const other = await openLink(app, 'stranger', theirs)
     const first = await openLink(app)
@@ -101,7 +101,7 @@ suite('the portal page', () => {
     assert.equal((await app.as('nobody').get(portal, { headers: { cookie } })).status, 401)
   })
 
-  test('401 without a session, with an expired link, and with any other token', async () => {
+  test('401 without a session, with an expired link, and with a token that is not of a session', async () => {
     await using app = await startControl()
     const { token } = await openLink(app)
     const ask = (path: string, cookie = '') => app.as('nobody').get(`${portal}${path}`, { headers: { cookie } })
@@ -165,7 +165,7 @@ suite('the portal page', () => {
     assert.equal((await send('/endpoints', [['url', 'file:///etc/passwd']])).status, 400)
   })
 
-  test('changes on the portal page are in the audit log, under the API’s names for them', async () => {
+  test('changes on the portal page are in the audit log, with the names of the matching API calls', async () => {
     await using app = await startControl()
     const { send } = await enter(app)
     await send('/endpoints', [['url', 'https://hooks.example.com/']])
@@ -185,7 +185,7 @@ suite('the portal page', () => {
     ])
   })
 
-  test('the audit row has the outcome before the answer is sent', async () => {
+  test('the audit row has the result of a change before the reply is sent', async () => {
     await using app = await startControl()
     const { send } = await enter(app)
     await app.database.sql.unsafe(`
@@ -230,7 +230,7 @@ suite('the portal page', () => {
       assert.ok((await app.as('nobody').get(`${portal}${query}`)).status === 401, query)
   })
 
-  test('403 for a form that another page made, whatever cookie comes with it', async () => {
+  test('403 for a form from another page, even with the session’s cookie', async () => {
     await using app = await startControl()
     const mine = await enter(app)
     const foreign = await enter(app, 'stranger', theirs)
@@ -241,12 +241,13 @@ suite('the portal page', () => {
       assert.equal((await app.as('nobody').send('POST', `${portal}/endpoints`, body, { headers })).status, 403)
     }
     assert.equal((await mine.send('/endpoints', fields, { 'sec-fetch-site': 'cross-site' })).status, 403)
-    // Another content type has no form fields, and browsers do not send it to another site without asking.
+    // A body of another content type has no form fields. A page of another site cannot send such a body without a CORS
+    // preflight.
     assert.equal((await mine.send('/endpoints', fields, { 'content-type': 'application/json' })).status, 415)
     assert.deepEqual((await app.as('owner').get(`/webhooks/organizations/${ours}/endpoints`)).body, [])
   })
 
-  test('user texts are shown as text, and one organization sees nothing of another', async () => {
+  test('texts of users are escaped, and one organization cannot see another organization’s endpoints', async () => {
     await using app = await startControl()
     const mine = await enter(app)
     const url = `https://hooks.example.com/?q=%22'"><img src=x>`

@@ -1,6 +1,6 @@
-// Access to the portal page. A link works once and for a few minutes; it becomes a session of one hour in a cookie.
-// Both end when their user is no longer an owner of the organization or an operator. They also end with the API key that
-// made the link. Only hashes are stored.
+// Access to the portal page. A link works once and for a few minutes: it becomes a session of one hour, in a cookie.
+// Link and session end when their user is neither an owner of the organization nor an operator any more. They end with
+// the API key that made the link, too. The database stores only hashes.
 import { randomBytes } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
@@ -12,7 +12,7 @@ export const portalPath = '/api/webhooks/portal'
 
 const linkMinutes = 10
 const sessionMinutes = 60
-/** Most links and sessions together of one user in one organization. */
+/** Most links and sessions, counted together, of one user in one organization. */
 const mostPerUser = 100
 
 type TokenParts = Pick<Parts, 'database' | 'clock' | 'settings'>
