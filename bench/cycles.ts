@@ -1,5 +1,5 @@
-// Stops, pauses and restores a sandbox many times and checks that it is unchanged: the same files, bit by bit, and the same
-// running processes if its memory is kept. `node bench/cycles.ts [cycles]`, as root; prints its counts.
+// Stops, pauses and restores a sandbox many times, and checks that nothing in it has changed. Each file must be equal bit by bit.
+// After a pause, each process must still run. `node bench/cycles.ts [cycles]`, as root; prints its counts.
 import assert from 'node:assert/strict'
 import { createBox, until } from '#test/sandboxes/box.ts'
 import { platform } from '#test/sandboxes/harness.ts'

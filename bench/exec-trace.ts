@@ -1,5 +1,5 @@
-// Shows where the time of one exec goes. The same command runs through more and more layers, in turns, so that noise affects all
-// layers equally. The difference between two layers is the cost of a layer. It also shows the processor time of each program.
+// Shows where the time of one exec goes. One command runs through more and more layers, in turns, so that noise affects all
+// layers equally. The difference between two layers is the cost of a layer. The processor time of each program is shown, too.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Pool } from 'undici'
@@ -11,7 +11,7 @@ import { findRunningUp } from '#src/up/state-file.ts'
 import type { Box } from '#test/sandboxes/box.ts'
 import { median, type Samples, say, timed } from './samples.ts'
 
-/** The command that every peer runs: a program that needs no shell. */
+/** The command that every layer runs: a program that needs no shell. */
 export const command = ['true'] as const
 
 const perTurn = 20
@@ -83,7 +83,7 @@ export const traceExec = async (
   for (let turn = 0; turn < turns; turn++) {
     wall.command.push(...(await commandAlone(box, perTurn)))
     for (const [name, run] of Object.entries(through)) {
-      await run() // not counted: the previous layer left other data in the caches
+      await run() // not counted: the layer before left other data in the caches
       if (name === 'gate') spent(-1)
       for (let round = 0; round < perTurn; round++) wall[name as Layer].push(await timed(run))
       if (name === 'gate') spent(1)

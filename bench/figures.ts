@@ -8,7 +8,7 @@ import { type Samples, timed } from './samples.ts'
 import type { Sandbox, Served } from './served.ts'
 
 export type Taken = {
-  /** The measured times of our server, in milliseconds. */
+  /** The times of our server, in milliseconds. */
   ours: Samples
   /** Samples of the lower bounds. The sum of their medians is the floor of the figure. */
   floors: Samples[]
@@ -122,7 +122,7 @@ export const prepare = async (
     const http = await a()
     return { ours, floors: [http, http, await b('true'), await floors.row(rounds)] }
   }
-  /** Pause until the network slot of the next sandbox is ready. It is not part of the measurement. */
+  /** Pause until the network slot of the next sandbox is ready. The pause is not part of the measured time. */
   const restMs = 300
 
   const figures: Figure[] = [

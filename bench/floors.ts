@@ -100,7 +100,7 @@ export class Floors {
     return { ended: ended!, synced: synced! }
   }
 
-  /** Makes a file to send. The file is in memory, so that our side is never the slow one. */
+  /** Makes a file to send. The file is in memory, so that reading it is never the slowest part. */
   bigFile(megabytes: number): string {
     this.#sent ??= mkdtempSync('/dev/shm/alcove-bench-')
     const path = join(this.#sent, 'big')

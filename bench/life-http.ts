@@ -18,7 +18,7 @@ await using alcove = await platform({ own: true, env: { ALCOVE_OVERCOMMIT: '2000
 const http = openClient(alcove)
 const facts: Record<string, unknown> = {}
 
-/** The first commands: a program that needs no shell, and a shell line that needs no program. */
+/** The first commands: `program` needs no shell, and the shell line `shell` needs no program. */
 const first = { program: 'true', shell: ':' }
 
 const firstExec = async (make: () => Promise<Made>, command = first.program) => {
@@ -134,7 +134,7 @@ const measureRow = async () => {
   facts['row'] = { row, floor }
 }
 
-/** What a paused sandbox was doing: little, like most, or a busy loop, which also takes a processor from our programs. */
+/** Load inside a paused sandbox. Most sandboxes do little; a busy loop also takes a processor from our programs. */
 const doing = {
   '': 'exec 3<> <(:); while :; do read -rt 0.01 -u 3; n=$((n+1)); done',
   ' while it is busy': 'while :; do :; done',

@@ -1,4 +1,5 @@
-// Podman for comparison, if it is installed: the same root file system, no network, same machine, same run.
+// Runs podman for comparison, if podman is installed: with the root file system of our sandboxes, without a network, on this
+// machine, and in one run with our measurements.
 import { runCommand } from '#src/kit/run-command.ts'
 
 export type Podman = {

@@ -1,4 +1,5 @@
-// The floor (lower bound): the same rootfs, namespaces, seccomp filter and limits with only `crun run -d` and `crun exec`.
+// The floor (lower bound) of starts and commands: `crun run -d` and `crun exec` alone, with the rootfs, namespaces, seccomp
+// filter and limits of a sandbox.
 import { chownSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runCommand } from '#src/kit/run-command.ts'

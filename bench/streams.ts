@@ -18,7 +18,7 @@ const commands = rounds * 60
 
 const alcove = await platform({ own: true })
 const http = openClient(alcove)
-// The files are in memory, so that our side is never the slow one.
+// The files are in memory, so that reading them is never the slowest part.
 const directory = mkdtempSync('/dev/shm/alcove-bench-')
 try {
   const box = await createBox(alcove)

@@ -1,4 +1,4 @@
-// The floor (lower bound) for streams: two `cat`s in the same sandbox with a unix socket between them.
+// The floor (lower bound) for streams: two `cat`s in one sandbox with a unix socket between them.
 import type { Box } from '#test/sandboxes/box.ts'
 
 const program = `

@@ -75,8 +75,8 @@ void delete_subvolume(char **arg) {
   name_subvolume(&args, name);
   if (ioctl(parent, BTRFS_IOC_SNAP_DESTROY, &args) < 0 && errno != ENOENT) fail(arg[0]);
   if (known) {
-    // Remove the quota group. Newer kernels do this themselves, and then refuse it here, which costs nothing. Older kernels keep
-    // it forever.
+    // Removes the quota group. A newer kernel has removed the group already; the error is ignored. An older kernel would keep the
+    // group forever.
     struct btrfs_ioctl_qgroup_create_args group = {.create = 0, .qgroupid = info.treeid};
     (void)ioctl(parent, BTRFS_IOC_QGROUP_CREATE, &group);
   }

@@ -121,8 +121,8 @@ static void listen_at(char **arg) {
   }
 }
 
-// child-of PID: dies with the runner that started it, and so does the runtime it becomes. A start that no runner waits for must
-// not continue during the next runner's clean-up.
+// child-of PID: makes this process die when the runner that started it dies; the runtime that it becomes inherits that. A start
+// for which no runner waits must not continue during the next runner's clean-up.
 static void die_with(char **arg) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) fail("parent");
   if ((unsigned long long)getppid() != number(arg[0], 10)) refuse("the runner is gone");
@@ -158,7 +158,7 @@ static _Noreturn void become(char **arg) {
   stand_first_in_line();
   raise_shared_limit(RLIMIT_SIGPENDING);
   raise_shared_limit(RLIMIT_MSGQUEUE);
-  // Other descriptors that this program inherited itself are not passed on either.
+  // Closes all other descriptors that this program has inherited, so that the runtime does not get them.
   (void)close_range(inherited_socket + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   execvp(arg[0], arg);
   fail(arg[0]);

@@ -90,7 +90,7 @@ static _Noreturn void be_child(const struct question *question, char **arg, int 
   sigprocmask(SIG_SETMASK, &none, NULL);
   if (dup2(input, 0) < 0 || dup2(self->output, 1) < 0 || dup2(self->complaints, 2) < 0) _exit(failed);
   if (question->flags & are_steps) {
-    // A step that no runner waits for must not continue during the next runner's clean-up.
+    // A step for which no runner waits must not continue during the next runner's clean-up.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != server) _exit(failed);
     (void)close_range(3, ~0U, 0);
     run_steps((int)question->count, arg);

@@ -20,7 +20,7 @@ struct sudo_request {
   int cwd, terminal; /* descriptors; -1: the client sent none */
 };
 
-/* Reads header, descriptors and request. Returns false if they are invalid or come too late. */
+/* Reads header, descriptors and request. Returns false if one of them is invalid or comes too late. */
 bool sudo_receive(int peer, struct sudo_request *);
 
 /*

@@ -161,7 +161,8 @@ _Noreturn static void end_command(struct service *service) {
 _Noreturn static void tell_end(struct service *service, int status) {
   if (WIFSIGNALED(status)) say(service, SUDO_KILLED, (uint8_t)WTERMSIG(status));
   else say(service, SUDO_EXITED, (uint8_t)WEXITSTATUS(status));
-  /* Wait for the client to read the rest: the terminal ends with this process, and unread output would be lost. */
+  /* Waits until the client has read the remaining output: the terminal ends with this process, and unread output would be
+   * lost. */
   char rest[64];
   shutdown(service->peer, SHUT_WR);
   uint64_t begun = now_milliseconds();

@@ -12,7 +12,7 @@ export type ToolboxSandbox = {
   id: string
   assignment: KnownAssignment
   agent: Agent
-  /** Asks for the memory kills of the sandbox. Absent if they cannot be known. */
+  /** Returns the memory kills of the sandbox. Absent if memory kills cannot be known. */
   memoryKills?: () => Promise<MemoryKillsHere>
   /** Absolute working directory of the image. Default: the user's home. */
   workDirectory?: string | undefined

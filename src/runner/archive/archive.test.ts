@@ -127,7 +127,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(again.calls, [])
   })
 
-  test('a restored disk is the same: content, owners, modes, times, attributes, holes, links, whiteouts', async () => {
+  test('a restored disk equals the archived one: content, owners, modes, times, attributes, holes, links', async () => {
     const directory = scratch.make('again')
     const done: number[] = []
     const onProgress = ({ bytes }: { bytes: number }) => done.push(bytes)
@@ -139,7 +139,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.equal(done.at(-1), archive.bytes)
   })
 
-  test('a small change makes few new chunks; removing all but the new archive keeps what it needs', async () => {
+  test('a small change makes few new chunks; removing older archives leaves all chunks of the newest one', async () => {
     writeFileSync(join(disk.upper, 'AAA-first'), 'a new file before all others')
     const second = watched(store)
     const newer = await packDisk({ store: second.store, sandboxId, archiveId: 'a2', disk })
@@ -228,7 +228,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     )
   })
 
-  test('a chunk that is shorter, larger than any chunk, or another chunk is refused', async () => {
+  test('a chunk that is shorter, longer than any chunk may be, or another chunk of the disk is refused', async () => {
     const [one, other] = filesOf(root, 'chunks')
     await harmed(one!, (path) => truncateSync(path, 100), fails('damaged', /is damaged/))
     await harmed(one!, (path) => truncateSync(path, 64 * 1024 * 1024), fails('damaged', /larger than it can be/))
@@ -466,7 +466,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
       fails('disk', /^The archive holds [\d.]+ MiB, and this runner has room for 8 MiB\.$/),
     )
     assert.deepEqual([written, readdirSync(directory)], [[], []])
-    // If files take more room here than the archive says, that shows only during the restore.
+    // This file system has space but too few inodes. The archive does not say that, so only the restore itself fails.
     execFileSync('mount', ['-o', 'remount,size=1g,nr_inodes=40', directory])
     await assert.rejects(unpack(), fails('disk', /cannot be unpacked: .*No space left on device/))
     assert.deepEqual(readdirSync(directory), [])

@@ -15,7 +15,7 @@ const level = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
 const hashAside = async (content: Buffer<ArrayBuffer>): Promise<string> =>
   Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex')
 
-/** Stores a chunk unless an earlier try did. Resolves when the store has returned the chunk undamaged. */
+/** Stores a chunk, unless an earlier attempt has stored it. Resolves when the store has returned the chunk undamaged. */
 export const keepChunk = async (
   store: ObjectStore,
   under: string,
@@ -59,7 +59,7 @@ export const damaged = (chunk: Chunk) =>
 /** Yields the contents of stored chunks in order, each verified by its hash. Decompression runs without privileges. */
 export async function* contentsOf(stored: AsyncIterable<Buffer>, chunks: readonly Chunk[]): AsyncGenerator<Buffer> {
   const pieces = inflate(stored, 'zstd')
-  /** Decompressed bytes that belong to the next chunk. */
+  /** Decompressed bytes beyond the end of the current chunk. They belong to the next chunk. */
   let over: Buffer = Buffer.alloc(0)
   const take = async (bytes: number): Promise<Buffer<ArrayBuffer> | undefined> => {
     const content = Buffer.alloc(bytes)

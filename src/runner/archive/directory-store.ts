@@ -30,7 +30,7 @@ export class DirectoryStore implements ObjectStore {
   readonly #keepFreeBytes: number
   #isSwept = false
 
-  /** Refuses writes when its file system has less than `keepFreeBytes` free, because others use the file system too. */
+  /** A write is refused while the file system has less than `keepFreeBytes` free, because other programs use it too. */
   constructor(root: string, keepFreeBytes = 0) {
     this.#root = root
     this.#keepFreeBytes = keepFreeBytes
@@ -85,7 +85,7 @@ export class DirectoryStore implements ObjectStore {
   }
 
   async #name(unfinished: string, path: string) {
-    // Another process may remove the directory, when it removes its last object, between these two steps.
+    // Repeated, because another process may remove the directory between these two steps, after its last object.
     for (let triesLeft = 3; ; triesLeft -= 1) {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
       try {
@@ -98,7 +98,7 @@ export class DirectoryStore implements ObjectStore {
     for (let above = dirname(path); above.startsWith(this.#root); above = dirname(above)) await syncPath(above)
   }
 
-  /** Removes what killed writers left. A living writer needs only seconds. */
+  /** Removes files of writers that were killed. A file of a running writer is never that old, because a write takes seconds. */
   async #sweep() {
     if (this.#isSwept) return
     this.#isSwept = true

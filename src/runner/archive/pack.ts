@@ -38,7 +38,7 @@ const chunksAtOnce = 3
 
 export const packDisk = async (parts: PackParts): Promise<Archive> => {
   const { store, sandboxId, archiveId, disk, onProgress, signal } = parts
-  // Throws early if an id is unusable.
+  // Throws before any work if an id cannot be part of a key.
   manifestKey(sandboxId, archiveId)
   const whole = createHash('sha256')
   const chunks: Chunk[] = []

@@ -3,11 +3,11 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { ArchiveFailed } from './failed.ts'
 import type { ObjectStore } from './store.ts'
 
-/** Pauses before each further try. Together with the timeouts of the tries, a dead store is given up within minutes. */
+/** Pauses between the attempts. With the timeout of each attempt, the error is thrown within minutes if the store stays down. */
 const standardWaitsMs = [200, 1_000, 3_000, 8_000]
 
 export const patient = (store: ObjectStore, waitsMs: readonly number[] = standardWaitsMs): ObjectStore => {
-  /** Returns after a pause if another try makes sense, otherwise throws the final error. */
+  /** Returns after a pause if a retry may succeed, otherwise throws the final error. */
   const beforeAnother = async (error: unknown, tried: number, signal: AbortSignal | undefined) => {
     signal?.throwIfAborted()
     if (!(error instanceof ArchiveFailed) || error.why !== 'store down') throw error
@@ -34,7 +34,7 @@ export const patient = (store: ObjectStore, waitsMs: readonly number[] = standar
     put: (key, content, signal) => again(() => store.put(key, content, signal), signal),
     get: (key, limit, signal) => again(() => store.get(key, limit, signal), signal),
     remove: (key, signal) => again(() => store.remove(key, signal), signal),
-    // A list that breaks off is started again.
+    // A list that breaks off is repeated from its beginning, so an object may be listed twice.
     async *list(prefix, signal) {
       for (let tried = 1; ; tried += 1) {
         try {

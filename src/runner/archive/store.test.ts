@@ -213,7 +213,7 @@ suite('a failing store', () => {
     return { store, asked: () => asked, [Symbol.asyncDispose]: dispose }
   }
 
-  test('a store that is down is asked again, and its later answer counts', async () => {
+  test('a call to a store that is down is retried, and the later answer counts', async () => {
     await using s3 = await answering([
       [503, '<Error><Code>SlowDown</Code></Error>'],
       [500, 'x'],
@@ -223,7 +223,7 @@ suite('a failing store', () => {
     assert.equal(s3.asked(), 3)
   })
 
-  test('a store that stays down is given up after a few tries, with a sentence', async () => {
+  test('a call to a store that stays down fails after a few retries, with a sentence for users', async () => {
     await using s3 = await answering([[503, '<Error><Code>SlowDown</Code></Error>']])
     await assert.rejects(
       s3.store.put('k', Buffer.from('x')),
@@ -233,7 +233,7 @@ suite('a failing store', () => {
     await assert.rejects(keysBelow(s3.store, 'k/'), fails('store down', /Tried 3 times/))
   })
 
-  test('a full store is not asked again', async () => {
+  test('a call to a store that is full is not retried', async () => {
     await using s3 = await answering([[507, '<Error><Code>XMinioStorageFull</Code></Error>']])
     await assert.rejects(s3.store.put('k', Buffer.from('x')), fails('store full', /full: XMinioStorageFull/))
     assert.equal(s3.asked(), 1)

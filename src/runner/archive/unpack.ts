@@ -42,7 +42,7 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
   try {
     await mkdir(place, { mode: 0o700 })
     await writeDisk(stream(parts, manifest), place, signal)
-    // Archives of older versions contain all attributes, also dangerous ones.
+    // An archive of an older version may contain dangerous attributes, so the restored tree is cleaned.
     await runCommand([launcher, ...step.disarm(place, uidBase, mostIds)], { background: true, timeoutMs: 600_000 })
     signal?.throwIfAborted()
     // The rename happens after a sync, so a disk with its final name is whole even after a power cut.

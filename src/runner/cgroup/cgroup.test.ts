@@ -98,7 +98,7 @@ for (const layout of needsRoot ? [] : layouts())
 suite('limits that are written live', {
   skip: needsRoot || (readLayout().version === 2 && 'the host has cgroup v2 alone'),
 }, () => {
-  test('memory and cpu limits can be raised and lowered; a limit below the current use is an error', async () => {
+  test('memory and cpu limits can be raised and lowered; a limit below the memory in use is an error', async () => {
     const layout = readLayout()
     assert.ok(layout.version === 1)
     await using occupied = new Occupied(layout, 'sleep', '1000')

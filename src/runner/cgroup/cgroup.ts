@@ -17,7 +17,7 @@ export interface Cgroup {
   kill(): Promise<void>
   /** Resolves when nothing in the cgroup runs any more. */
   freeze(): Promise<void>
-  /** Lets frozen processes continue. No error if the cgroup is gone. */
+  /** Lets frozen processes continue. No error if the cgroup does not exist. */
   thaw(): Promise<void>
   /** Whether a freeze was requested, even if not all processes are frozen yet. */
   isFrozen(): Promise<boolean>
@@ -31,7 +31,7 @@ export interface Cgroup {
   useCpus(list: string): Promise<void>
   /** How often the kernel has killed a process of the cgroup because its memory ran out. */
   outOfMemoryKills(): number
-  /** How often a new process or thread was refused because the limit was reached. */
+  /** How often a new process or thread was refused because the limit of processes was reached. */
   refusedProcesses(): number
   /** Bytes of memory in use; undefined if the cgroup is gone. */
   memoryInUse(): number | undefined
@@ -44,7 +44,7 @@ export interface Cgroup {
   systemSeconds(): number | undefined
   /** Reads processor time, memory and number of processes at once. Undefined if the cgroup is gone. */
   usage(): Promise<Usage | undefined>
-  /** Removes the cgroup. No error if it is gone already. */
+  /** Removes the cgroup. No error if it does not exist. */
   remove(): Promise<void>
 }
 
@@ -59,7 +59,10 @@ export class MemoryInUse extends Error {
   }
 }
 
-/** Killing and releasing take the kernel some milliseconds, or longer for a process in the middle of a disk write. */
+/**
+ * Number of checks before a wait fails. The kernel needs some milliseconds to kill or release processes, or longer for a process
+ * that is writing to a disk.
+ */
 const settleAttempts = 400
 const settleIntervalMs = 25
 

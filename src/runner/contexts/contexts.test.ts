@@ -87,7 +87,7 @@ suite('uploads that are open', () => {
     time.now += 1
     await contexts.beginUpload(named('1'))
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
-    // The expired upload has already freed its place: aborting it must not free a second one.
+    // The expired upload no longer counts. Aborting it must not lower the count a second time.
     await contexts.abort(named('1'), left)
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
   })

@@ -12,7 +12,7 @@ const lastWanted = async (contexts: ContextStore, name: ContextName): Promise<nu
   return readMoment(await contexts.store.get(begunKey(name), largestTable))?.at
 }
 
-/** Removes the table first: without a table the other objects do not count. The `begun` marker goes last. */
+/** Removes the table first: without its table a context does not exist for any reader. Removes the `begun` marker last. */
 const remove = async ({ store }: ContextStore, name: ContextName): Promise<void> => {
   await store.remove(tableKey(name))
   for await (const { key } of store.list(prefixOf(name))) if (key !== begunKey(name)) await store.remove(key)

@@ -1,4 +1,4 @@
-// The chunks of a context, or of one part of an upload. What the store returns is validated like a caller's input.
+// The chunks of a context, or of one part of an upload. A table that the store returns is validated like a caller's input.
 import Type from 'typebox'
 import { Compile } from 'typebox/compile'
 import { maxChunkBytes } from '../archive/chunk-borders.ts'

@@ -48,7 +48,7 @@ export class Taking {
         yield piece.value
       }
     } finally {
-      // Not awaited: the iterator may still wait for a byte.
+      // The function does not wait for the iterator, which may still be waiting for a byte.
       void pieces.return?.()?.catch(() => {})
     }
   }

@@ -76,7 +76,7 @@ export class ControlClient implements AsyncDisposable {
     const told = await this.#read(`/api/sandbox/for-runner?envOnce=true&limit=${pageSize}${beyond}`)
     const page = told.map((record) => {
       const listed = readListed(withOwnEnv(record))
-      // The whole list fails: the runner would treat sandboxes that a partial list lacks as strangers.
+      // Without a sandbox's id the whole list fails. The runner would treat a sandbox that a partial list lacks as a stranger.
       if (listed === undefined) throw new Error('control answered a sandbox without a name')
       return listed
     })

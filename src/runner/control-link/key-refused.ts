@@ -1,7 +1,7 @@
 // Detects that control no longer accepts the runner's key. A single 401 proves little: it may come from a control that is being
 // replaced, or from another server at the same address.
 
-/** After only 401 answers for this long, the key is really refused: the runner was removed, or this is another control. */
+/** After this time with only 401 answers, the key counts as refused: the runner was removed, or another control answers. */
 export const refusedAfterMs = 60_000
 
 export class KeyRefusal {

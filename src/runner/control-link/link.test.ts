@@ -179,7 +179,7 @@ suite('HTTP calls to control', () => {
       (await client.list()).filter(isRead).map(({ assignment, state }) => [assignment.sandboxId, state]),
       [['box', 'started']],
     )
-    // A record that only has an id still shows that the sandbox exists.
+    // A record of which only the id can be read still shows that the sandbox exists.
     const unread = { id: 'other', state: 'started', assignment: { ...assigned('other', 1), target: 'somehow' } }
     control.answers.next = { status: 200, body: JSON.stringify([unread, record]) }
     assert.deepEqual((await client.list()).map(idOf), ['other', 'box'])
@@ -263,7 +263,7 @@ suite('HTTP calls to control', () => {
     }
   })
 
-  test('the list is read again after a failure, and never twice at the same time', async () => {
+  test('a list that fails is requested again, and never two requests run at the same time', async () => {
     let reading = 0
     let asked = 0
     const taken = Promise.withResolvers<void>()

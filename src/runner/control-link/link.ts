@@ -68,7 +68,7 @@ export class Link implements Disposable {
     switch (message?.type) {
       case 'welcome':
         if (!isWelcome(message)) this.#parts.log.error('control sent a welcome that the runner cannot read')
-        // Later messages may be in the same packet. A runner that is about to end must not act on them.
+        // After another database, later messages of the packet are ignored: a runner that is about to end must not act on them.
         else if (message.databaseId !== undefined && this.#parts.onDatabase?.(message.databaseId) === false)
           this.#isOver = true
         else if (message.heartbeatSeconds > 0) this.#socket.beat(Math.min(message.heartbeatSeconds, 60))

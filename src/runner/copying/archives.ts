@@ -42,7 +42,7 @@ async function* bounded(pieces: AsyncIterable<Buffer>, mostBytes: number): Async
   }
 }
 
-/** Yields records for the agent that unpack an archive below `directory`. */
+/** Yields records for the agent. From these records the agent creates the archive's files below `directory`. */
 export async function* unpackedFrom(
   contents: AsyncIterable<Buffer>,
   kind: ArchiveKind,

@@ -117,7 +117,7 @@ const removeIgnored = async (root: DirectoryNode, patterns: Patterns, turns: Eve
   await visit(root, '')
 }
 
-/** Tells two cases apart: damaged files, which the caller can upload again, and a store that the operator has to repair. */
+/** Distinguishes two errors: damaged files, which the caller can upload again, and a store that the operator has to repair. */
 const asSaid = (error: unknown): unknown => {
   if (!(error instanceof ArchiveFailed)) return error
   const isDamaged = error.why === 'missing' || error.why === 'damaged'

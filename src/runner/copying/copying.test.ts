@@ -267,7 +267,7 @@ suite('input that would take unlimited time', () => {
     }
   })
 
-  test('the same files again and again are refused before all of them have been counted', async () => {
+  test('an input that names one file many times is refused before all repetitions were counted', async () => {
     const wanted = { sources: Array(1000).fill('*'), destination: '/to/', mode: undefined, unpacks: false }
     const tree = many(String)
     await assert.rejects(select(tree, wanted, true, new AbortController().signal), failing('too-many-files'))
@@ -338,7 +338,7 @@ suite('what ADD unpacks', () => {
     ])
     assert.deepEqual(await added('app/packed.tar'), ['file /to/inside'])
     assert.deepEqual(await added('app/*', 'empty'), ['file /to/x', 'file /to/inside', 'file /to/empty'])
-    // The directory is copied with the archive in it, and the archive that is named directly is unpacked too.
+    // The archive is copied unchanged as a part of the directory. The archive that the line names itself is unpacked too.
     const both = ['directory /to', 'file /to/x', 'file /to/packed.tar', 'file /to/inside']
     assert.deepEqual(await added('app/packed.tar', 'app'), both)
     const copied = { sources: ['app/packed.tar'], destination: '/to/', unpacks: false }
@@ -353,7 +353,7 @@ suite('what ADD unpacks', () => {
 })
 
 suite('files that --exclude names', () => {
-  test('are left out also where the line names them; a directory that the line names is copied all the same', async () => {
+  test('`--exclude` also leaves out a file that the line names, but never a directory that the line names', async () => {
     const tar = tarOf([file('a'), file('b'), { path: 'd', type: '5' }, file('d/c')])
     const asked = { sources: ['a', 'b', 'd'], destination: '/to/', unpacks: false, excludes: ['a', 'd'] }
     assert.deepEqual((await recordsOf([tar], asked)).sort(), ['directory /to', 'file /to/b', 'file /to/c'])

@@ -19,7 +19,7 @@ export type CopyRequest = {
   /** Absolute path. It is a directory if it ends with a slash or if there are several sources. */
   destination: string
   mode?: number | undefined
-  /** Unpack an archive that a source names directly (not one inside a directory that is copied). */
+  /** True: unpack an archive that a source names itself. An archive inside a copied directory stays a file. */
   unpacks: boolean
   /** Patterns, as in `.dockerignore`, of files to leave out below each source. */
   excludes?: readonly string[]
@@ -157,7 +157,7 @@ export const select = async (
         const at = below(path, name)
         const own = inside === '' ? name : `${inside}/${name}`
         const isLeftOut = leftOut.leaveOut(own)
-        // A pattern that begins with `!` may include something below this directory again.
+        // A directory that is left out is entered if a pattern begins with `!`, because that pattern may include something below.
         if (isLeftOut && !(child.kind === 'directory' && leftOut.hasExceptions)) continue
         if (child.kind === 'directory') todo.push([child, at, own])
         else if (child.kind === 'link') links.push({ type: 'link', path: at, target: child.target, ...ownerOf(child) })

@@ -151,7 +151,7 @@ export const serveGates = async (parts: GateParts, path: string, gid: number): P
       server.close()
       for (const socket of open) socket.destroy()
       await closed
-      // By now, data of unfinished bodies has been removed.
+      // Waits until all requests have ended. The data of unfinished bodies is removed by then.
       await Promise.all(served)
     },
   }

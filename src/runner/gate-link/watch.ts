@@ -1,5 +1,5 @@
-// Reports this host's sandboxes to a gate: first all of them, then every change. Each sandbox is described as it is when it is
-// sent.
+// Reports this host's sandboxes to a gate: first all sandboxes, then every change. Each report describes the sandbox at the time
+// of sending.
 import type { Socket } from 'node:net'
 import { jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
 import type { Logger } from '#src/kit/log.ts'
@@ -77,8 +77,8 @@ export const tellGate = async (parts: WatchParts, socket: Socket): Promise<void>
       await new Promise<void>((resolve) => {
         wake = resolve
       })
-      // Control gets its report first, because callers wait for control's answer. A gate that hears of the change from control
-      // waits for this message.
+      // Control gets its report first, because callers wait for control's answer. A gate that learns of the change from control
+      // then waits for this message.
       await new Promise(setImmediate)
     }
   } finally {

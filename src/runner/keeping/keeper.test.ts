@@ -78,7 +78,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.host.asked, ['destroy box with archives'])
   })
 
-  test('a sandbox deleted during its first start is gone when that is reported, and does not come back', async () => {
+  test('a sandbox deleted during its first start is removed before that is reported, and stays removed', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     // A real host runs one verb per sandbox at a time, and lists a new sandbox once it has started.
@@ -214,7 +214,7 @@ suite('keeper: assignments are carried out', () => {
 })
 
 suite('keeper: failed verbs', () => {
-  test('a failed verb is tried again, and reported only when it has worked', async () => {
+  test('a failed verb is retried, and reported only when it has succeeded', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       if (kept.host.asked.length < 3) throw new Error('The disk is full.')
@@ -224,7 +224,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [3, ['box 1 started']])
   })
 
-  test('after three failures an error with the reason is reported, and only a new generation tries again', async () => {
+  test('after three failures an error with its reason is reported; only a new generation causes a retry', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       throw new Error('The disk is full.')
@@ -243,7 +243,7 @@ suite('keeper: failed verbs', () => {
     assert.equal(kept.said().at(-1), 'box 2 started')
   })
 
-  test('a start that fails because of what is inside is reported at once, and can be recovered', async () => {
+  test('a start that fails because of the sandbox’s content is reported at once, and can be recovered', async () => {
     using kept = startKeeper()
     kept.host.before = () => {
       throw new FaultInside('There is a symbolic link.')
@@ -268,7 +268,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual([kept.reports.at(-1)?.state, kept.reports.at(-1)?.refused], ['started', 'It does not freeze.'])
   })
 
-  test('a failed destroy is tried until it works', async () => {
+  test('a failed destroy is retried until it succeeds', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 1), 'started')
     kept.host.before = () => {
@@ -279,7 +279,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual([kept.host.asked.length, kept.said()], [10, ['box 2 destroyed']])
   })
 
-  test('a failed destroy is tried until it works, also for a sandbox that the host did not list yet', async () => {
+  test('a failed destroy is retried until it succeeds, even if the host did not list the sandbox yet', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = async (verb) => {
@@ -308,7 +308,7 @@ suite('keeper: failed verbs', () => {
     assert.deepEqual(kept.said(), ['box 2 destroyed'])
   })
 
-  test('an error that control knows already is not tried again by a new runner', async () => {
+  test('a new runner does not retry a verb whose error control already knows', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 3), 'error')
     kept.keeper.takeAll([{ assignment: assigned('box', 3), state: 'error' }], kept.time.now)
@@ -404,7 +404,7 @@ suite('keeper: control’s whole list of sandboxes', () => {
     assert.deepEqual(kept.said(), ['box 3 started', 'box 3 started'])
   })
 
-  test('a list requested before a sandbox was destroyed does not bring it back', async () => {
+  test('a list requested before a sandbox was destroyed does not create the sandbox again', async () => {
     using kept = startKeeper()
     const askedAt = kept.time.now
     kept.time.now += 10
@@ -430,7 +430,7 @@ suite('keeper: control’s whole list of sandboxes', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [['destroy stranger'], []])
   })
 
-  test('a sandbox that is listed again in between gets the whole grace period again', async () => {
+  test('a sandbox that control lists again in between gets the whole grace period anew', async () => {
     using kept = startKeeper({ strangerGraceMs: 10 * minutes })
     kept.host.hold(assigned('box', 1), 'started')
     const listed = [{ assignment: assigned('box', 1), state: 'started' as const }]

@@ -45,11 +45,11 @@ type Entry = {
   progressAt: number
   attempts: number
   retry?: NodeJS.Timeout
-  /** Control gave the sandbox to another runner, or gave it up, while it was being started here. */
+  /** Control gave the sandbox to another runner, or no longer wants it, while this runner was starting it. */
   isLeft: boolean
   /** The host may have a copy of the parent's disk, although it does not list the sandbox yet. */
   mayHaveCopy: boolean
-  /** A start was superseded before it began, so there may rightly be nothing on the host. */
+  /** A start was superseded before it began, so the host may have nothing of the sandbox. */
   mayBeUnborn: boolean
 }
 
@@ -93,7 +93,7 @@ export class Keeper implements Disposable {
     else this.#reconcile(entry)
   }
 
-  /** Takes the whole list, as control had it at `askedAt`. */
+  /** Takes control's whole list of sandboxes, as it was at the time `askedAt`. */
   takeAll(listed: readonly (ListedSandbox | UnreadableSandbox)[], askedAt: number): void {
     // Forks come first: they must be copied before a newer verb of their parent runs.
     const read = listed.filter(isRead).sort((a, b) => Number(isFork(b.assignment)) - Number(isFork(a.assignment)))
@@ -110,7 +110,7 @@ export class Keeper implements Disposable {
     for (const id of this.#strangers.due(new Set(unlisted.map(({ id }) => id)), this.#now())) this.#remove(id)
   }
 
-  /** Gives up the work on a sandbox that is now being restored on another runner, so that it does not start here as well. */
+  /** Stops the work on a sandbox that another runner is now restoring, so that it does not start on both runners. */
   #leave(sandboxId: string, entry: Entry) {
     entry.isLeft = true
     this.#host.cutShort(sandboxId)
@@ -184,14 +184,15 @@ export class Keeper implements Disposable {
     }
     const { status, cause, refused, archive } = held
     const isThisGeneration = held.assignment.generation === generation
-    // The sandbox ended by itself, perhaps while no runner ran: it stays stopped until a start is requested. The journal may lack
-    // the newest generation, so it counts too if control once saw the target reached. An ended warm sandbox may be started again,
-    // because nobody has used it.
+    // The sandbox ended by itself, perhaps while no runner ran, and stays stopped until a start is requested. The journal may
+    // lack the newest generation; the end then counts if control has seen the target reached. An ended warm sandbox may be
+    // started again, because nobody has used it.
     const isChanged = assignment.isRunning && !held.assignment.isWarm
     const wasReached = isThisGeneration || known === target || isChanged
     if (runs(target) && wasReached && status === 'stopped' && cause) return ended(cause)
     if (!isThisGeneration) return undefined
-    // The verb failed and control knows it, perhaps from an earlier runner. Only a person may ask for another try.
+    // The verb failed and control knows of the failure, perhaps from an earlier runner. Only a request of a person causes a
+    // retry.
     if (status === 'error') return known === 'error' ? { state: 'error' } : undefined
     if (refused !== undefined) return { state: status, refused }
     if (status !== target) return undefined
@@ -201,7 +202,7 @@ export class Keeper implements Disposable {
   async #perform(entry: Entry, verb: Verb): Promise<void> {
     const { assignment } = entry
     const isCurrent = () => entry.assignment.generation === assignment.generation
-    // While the verb waited for a lane, the assignment may have changed or been carried out.
+    // While the verb was queued, the assignment may have changed or may have been carried out already.
     const isWanted = verbTo[assignment.target] === verb && !entry.isLeft
     let failure: { error: unknown } | undefined
     if (!this.#isClosed && isWanted) {
@@ -275,7 +276,8 @@ export class Keeper implements Disposable {
 
   #onExit(sandboxId: string, cause: Cause) {
     const entry = this.#entries.get(sandboxId)
-    // If a verb is under way or a newer assignment exists, its result is reported instead.
+    // If a verb runs or is queued, its result is reported instead. If the assignment does not want processes, their end is
+    // expected.
     if (!entry || entry.verb !== undefined || !runs(entry.assignment.target)) return
     this.#settle(entry, ended(cause))
   }

@@ -6,7 +6,7 @@ import { gate, startKeeper } from '#src/runner/testing/test-keeper.ts'
 const oneLane = { atOnce: { work: 1, stops: 1, transfers: 1 } }
 
 suite('lanes of verbs', () => {
-  test('a delete waits neither for a start nor for an archive; superseded verbs are dropped', async () => {
+  test('a delete waits neither for a start nor for an archive; a superseded verb that waits is dropped', async () => {
     for (const first of [{}, { target: 'archived', archive: { id: 'a' } }] as const) {
       using kept = startKeeper({ atOnce: { work: 2, stops: 1, transfers: 1 } })
       kept.host.hold(assigned('other', 1), 'stopped')
@@ -87,7 +87,7 @@ suite('lanes of verbs', () => {
     await kept.reported(2)
   })
 
-  test('a sandbox given to another runner while it waited here is neither begun nor reported', async () => {
+  test('a sandbox given to another runner while its verb waited here is neither started nor reported here', async () => {
     using kept = startKeeper(oneLane)
     const { passed, open } = gate()
     kept.host.before = () => passed
@@ -153,7 +153,7 @@ suite('lanes of forks', () => {
     assert.deepEqual(kept.said().sort(), ['fork 1 started', 'parent 2 destroyed'])
   })
 
-  test('a fork whose parent has no disk any more fails with that reason', async () => {
+  test('a fork whose parent has no disk any more fails, and the error gives that reason', async () => {
     using kept = startKeeper()
     kept.host.before = (verb) => {
       if (verb === 'start') throw new Error('The sandbox that was to be forked is gone.')

@@ -19,7 +19,7 @@ export type Verb = (typeof verbTo)[Target]
  */
 export type AtOnce = { work: number; stops: number; transfers: number }
 
-/** True for a fork whose parent's disk must still be copied. */
+/** True for a fork whose disk must still be copied from its parent's disk. */
 export const isFork = (assignment: Assignment): assignment is Assignment & { forkOf: string } =>
   assignment.target === 'started' && assignment.isNew === true && assignment.forkOf !== undefined
 

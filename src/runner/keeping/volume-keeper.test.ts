@@ -37,13 +37,13 @@ suite('the removal of volumes', () => {
     ends.get('one')?.resolve()
     await settle()
     assert.deepEqual([asked, told], [['one'], ['one']])
-    // Control repeats what it has not heard.
+    // Control repeats a removal of which it has received no report.
     keeper.takeAll([removalOf('one')])
     await settle()
     assert.deepEqual(asked, ['one', 'one'])
   })
 
-  test('a removal that fails is not reported, holds up no other, and is tried at the next list', async () => {
+  test('a failed removal is not reported, delays no other removal, and is retried at the next list', async () => {
     const { keeper, asked, told, ends, settle } = openKeeper()
     keeper.takeAll([removalOf('bad'), removalOf('good')])
     await settle()
@@ -66,7 +66,7 @@ suite('the removal of volumes', () => {
     assert.deepEqual(asked, ['a', 'b', 'disk'])
   })
 
-  test('at most two volumes are removed at a time, and none after the end', async () => {
+  test('at most two volumes are removed at a time, and no removal begins after the keeper was disposed of', async () => {
     const { keeper, asked, ends, settle } = openKeeper()
     keeper.takeAll(['a', 'b', 'c'].map(removalOf))
     await settle()

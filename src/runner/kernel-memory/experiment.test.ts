@@ -38,13 +38,13 @@ const hostWith = (rates: Record<string, number>, host = 0) => {
 }
 
 suite('the experiment that finds whose memory grows', () => {
-  test('the sandbox that causes the growth is found, even if others are more suspected', async () => {
+  test('the sandbox that causes the growth is found, even if other sandboxes are more suspected', async () => {
     const { parts, held } = hostWith({ busy: 0, attacker: 200, other: 0 })
     assert.equal(await findGrower(parts, ['busy', 'other', 'attacker']), 'attacker')
     assert.equal(held.size, 0, 'all go on')
   })
 
-  test('a sandbox that causes slow growth is found too', async () => {
+  test('a sandbox that causes slow growth of kernel memory is found', async () => {
     const { parts } = hostWith({ busy: 0, attacker: 10 })
     assert.equal(await findGrower(parts, ['busy', 'attacker']), 'attacker')
   })
@@ -56,7 +56,7 @@ suite('the experiment that finds whose memory grows', () => {
     assert.equal(await findGrower(after.parts, ['two']), 'two')
   })
 
-  test('no sandbox is found guilty if the host itself causes the growth, and all continue', async () => {
+  test('if the host itself causes the growth, no sandbox is found guilty and all sandboxes continue', async () => {
     const { parts, held, everHeld } = hostWith({ busy: 0, other: 0 }, 200)
     assert.equal(await findGrower(parts, ['busy', 'other']), undefined)
     assert.equal(everHeld.size, 2)
@@ -75,7 +75,7 @@ suite('the experiment that finds whose memory grows', () => {
     let growths = 0
     let wasHeld = false
     const uncharged = () => bytes
-    // Memory grows before any sandbox is frozen, and once more while the suspect runs alone.
+    // Memory grows by itself before any sandbox is frozen, and once more while the suspect runs alone.
     const wait = async () => {
       wasHeld ||= held.size > 0
       if (held.size === 0 && (!wasHeld || growths++ < 1)) bytes += 16 * MiB

@@ -68,14 +68,15 @@ export const findGrower = async (parts: ExperimentParts, suspects: readonly stri
       for (; timesGrown < timesToGrow; timesGrown++) {
         holds.get(sandboxId)?.abort()
         const hasGrown = (await awaitGrowth(parts, 2 * windowMs)) !== undefined
-        // Freezes this sandbox again, so that the next suspect runs alone. Its first hold was released above: a second hold
-        // beside it would leak the first.
+        // Freezes this sandbox again, so that the next suspect runs alone. The sandbox was released above, because a second hold
+        // beside the first would never be released.
         if (!(await hold(sandboxId))) return undefined
         if (!hasGrown) break
         const before = settled
         settled = await settle(parts, windowMs)
         if (settled === undefined) return undefined
-        // Memory that busy programs allocate and free again is no evidence.
+        // The growth is no evidence if most of it is freed again once the sandbox is frozen. Busy programs allocate and free
+        // memory all the time.
         if (settled - before < tellingBytes / 2) break
       }
       if (timesGrown === timesToGrow) return sandboxId

@@ -56,11 +56,11 @@ const hostWith = ({
 }
 
 suite('an inquiry into slow growth', () => {
-  test('an inquiry finds the sandbox that fills a kernel cache, whatever other memory grows and shrinks', async () => {
+  test('an inquiry finds the sandbox that fills a kernel cache, although other memory grows and shrinks', async () => {
     assert.deepEqual(await hostWith({ rate: () => 1, wholeNoise: 50 }).inquire(30), { grower: 'attacker' })
   })
 
-  test('an inquiry also finds a sandbox that fills memory outside of those caches', async () => {
+  test('an inquiry finds a sandbox that fills kernel memory outside of the caches of `slabs.ts`', async () => {
     assert.deepEqual(await hostWith({ rate: () => 1, isInSlabs: false }).inquire(30), { grower: 'attacker' })
   })
 

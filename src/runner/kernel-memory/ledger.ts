@@ -7,7 +7,7 @@ export class Ledger {
 
   /** `secondsOf`: total time that the kernel has worked for each sandbox since it started. */
   note(grownBytes: number, secondsOf: ReadonlyMap<string, number>) {
-    // A sandbox that is new here has started since the last note, so all of its time counts.
+    // A sandbox without an earlier note has started since the last call, so all of its time counts.
     const worked = [...secondsOf].map(([id, seconds]) => [id, seconds - (this.#seconds.get(id) ?? 0)] as const)
     const all = worked.reduce((sum, [, seconds]) => sum + seconds, 0)
     for (const [id, seconds] of worked)
@@ -16,7 +16,7 @@ export class Ledger {
     for (const [id, seconds] of secondsOf) this.#seconds.set(id, seconds)
   }
 
-  /** Clears all blame: the memory that had grown is free again. */
+  /** Clears all blame. Called when the memory that had grown is free again. */
   forgive() {
     this.#blame.clear()
   }

@@ -4,7 +4,7 @@ import { open, readFile } from 'node:fs/promises'
 
 export type FullSockets = 'netlink sockets' | 'unaccepted connections' | 'unsent datagrams'
 
-/** Far more than an ordinary program has in such sockets. */
+/** The limit of uncharged bytes in a sandbox's sockets. Ordinary programs have far less. */
 export const mostSocketBytes = 64 * 1024 ** 2
 
 /** Bytes of a connection that waits to be accepted: the socket and its request, which the kernel charges to nobody. */

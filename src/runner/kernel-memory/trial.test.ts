@@ -66,7 +66,7 @@ suite('the trial that finds slow growth', () => {
     assert.equal((await hostWith({ ...innocents(3), attacker: 0.5 }).findIn(60)).grower, 'attacker')
   })
 
-  test('if two sandboxes share the growth, first one is found and then the other', async () => {
+  test('if two sandboxes cause the growth, one is found first, and the other by the next trial', async () => {
     const { grower } = await hostWith({ ...innocents(6), one: 1, two: 1 }).findIn(60)
     assert.match(String(grower), /^(one|two)$/)
     const other = grower === 'one' ? 'two' : 'one'

@@ -21,7 +21,7 @@ import { type FullSockets, findFullSockets } from './sockets.ts'
 
 const MiB = 1024 ** 2
 const everySeconds = 0.5
-/** While nothing grows, the kernel time of each sandbox is read only at every 20th look. */
+/** While no memory grows, the kernel time of each sandbox is read only at every 20th check. */
 const quietLooks = 20
 
 const standardBounds = {

@@ -17,7 +17,7 @@ suite('the journal', () => {
   const spec = { assignment: { sandboxId: 'a' }, status: 'started' } as Spec
   const run = { bootId: 'b', slot: 's' }
 
-  test('the journal reads back the last write and leaves no unfinished file', async () => {
+  test('the journal returns what was written last, and leaves no unfinished file', async () => {
     await journal.writeSpec('a', { ...spec, status: 'stopped' })
     await journal.rewriteSpec('a', spec)
     await journal.writeRun('a', run)

@@ -1,8 +1,8 @@
-// Records on disk what should exist for each sandbox, so that the next runner can finish or undo what this one began.
+// Records on disk what should exist for each sandbox, so that the next runner can finish or undo what this runner began.
 //
-// `spec.json` is durable: it is on the disk before the sandbox is reported. `run.json` is valid for one boot of the machine only,
-// so it is replaced atomically, but nothing waits for the disk. A directory without a readable spec belongs to a sandbox that was
-// never reported.
+// `spec.json` is durable: it is on the disk before the sandbox is reported. `run.json` is valid for one boot of the machine only.
+// Therefore it is replaced atomically, but nothing waits for the disk. A directory without a readable spec belongs to a sandbox
+// that was never reported.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncPath } from '#src/kit/sync-path.ts'
@@ -12,7 +12,10 @@ import type { Assignment, Cause } from '#src/wire/runner-link.ts'
 
 export type Spec = {
   assignment: Assignment
-  /** A sandbox that ends by itself while no runner runs keeps `started` here. `run.json` and the host then show the end. */
+  /**
+   * Status at the last write. A sandbox that ends by itself while no runner runs still has `started` here. The next runner learns
+   * of the end from `run.json` and the host.
+   */
   status: 'started' | 'stopped' | 'archived' | 'error'
   errorReason?: string
   cause?: Cause
@@ -45,7 +48,7 @@ const gone = '.gone-'
 
 export class Journal {
   readonly #directory: string
-  /** Rewrites of specs that are still on their way to the disk and that nobody waits for. */
+  /** Rewrites of specs that are not on the disk yet, and for which no caller waits. */
   readonly #late = new Map<string, Promise<void>>()
 
   constructor(directory: string) {
@@ -113,7 +116,10 @@ export class Journal {
     await Promise.all(this.#late.values())
   }
 
-  /** Writes `run.json`. The sandbox's directory must exist. It has a spec already, or the spec is about to be written. */
+  /**
+   * Writes `run.json` into the sandbox's directory, which must exist. A spec is in the directory already, or is about to be
+   * written.
+   */
   async writeRun(sandboxId: string, run: Run): Promise<void> {
     await replace(join(this.directoryOf(sandboxId), runName), run, false)
   }

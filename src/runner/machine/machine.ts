@@ -73,14 +73,14 @@ export type Machine = {
 export const cgroupOf = (machine: Machine, sandboxId: string): Cgroup =>
   cgroupAt(machine.cgroups, cgroupPathOf(machine.places, sandboxId))
 
-/** An error that another try would not fix. */
+/** An error that will occur again at every retry. */
 export class NotRecoverable extends Error {
   override readonly name = 'NotRecoverable'
 }
 
 /**
- * A failure caused by what is in the sandbox or in its volumes. Another try would fail too until somebody changes that. It is no
- * failure of ours, so it costs no warning in the log.
+ * A failure caused by what is in the sandbox or in its volumes. A retry would fail too, until somebody changes the content. It is
+ * no fault of the runner, so no warning is logged.
  */
 export class FaultInside extends Error {
   override readonly name = 'FaultInside'

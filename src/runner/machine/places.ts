@@ -13,7 +13,7 @@ export type Places = {
   agents: string
   /** The agents' sockets, one per sandbox. Root creates them and the gate connects to them. */
   sockets: string
-  /** Where earlier versions kept the sockets. */
+  /** Directory in which earlier versions kept the sockets. */
   formerSockets: string
   runtimeState: string
   /** Holds one directory per running sandbox, with the files that show the sandbox its memory and processors. */

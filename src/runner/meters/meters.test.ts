@@ -22,7 +22,7 @@ suite('measurements of what a sandbox uses', { skip: needsRoot }, () => {
     await box[Symbol.asyncDispose]()
   })
   const measure = async () => (await box.host.measure(assignment.sandboxId)) ?? assert.fail('it is not measured')
-  /** Makes the kernel count the use of disks now. Otherwise it does so twice a minute. */
+  /** Makes the kernel update its counters of disk use now. Otherwise the kernel updates them twice a minute. */
   const settle = () => execFileSync('btrfs', ['filesystem', 'sync', join(box.directory, 'runner/pool')])
 
   test('a reading has the sandbox’s own limits and use, not the host’s', async () => {

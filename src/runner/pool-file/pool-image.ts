@@ -8,9 +8,9 @@ import { GiB } from '#src/runner/cgroup/sandbox-limits.ts'
 import { readOnlySince } from './space-claim.ts'
 
 export type PoolImage = {
-  /** The file. */
+  /** Path of the sparse file. */
   image: string
-  /** Where it is mounted. */
+  /** Directory on which the file is mounted. */
   place: string
   /** Size of a new file. Default: four fifths of the host's free space. The file takes only the space that is written. */
   bytes?: number
@@ -39,7 +39,7 @@ export const mountPoolImage = async ({ image, place, bytes, discard = 'async' }:
   }
 }
 
-/** For tests, which remove what they made. */
+/** For tests, which remove the instance that they have made: unmounts the file. */
 export const unmountPoolImage = async (place: string): Promise<void> => {
   if (existsSync(place) && (await isMountPoint(place))) await runCommand(['umount', place])
 }

@@ -76,7 +76,7 @@ suite('the space that a sparse pool claims ahead', { skip: needsRoot }, () => {
     writeFileSync(join(place, 'small'), 'x', { flush: true })
   })
 
-  test('on a host with less space than the reserve, the reserve is given up and the pool stays writable', async () => {
+  test('on a host with less space than the reserve, the pool gives up its reserve and stays writable', async () => {
     execFileSync('fallocate', ['--length', String((await freeBytes(directory)) - 24 * MiB), join(directory, 'other')])
     await spaceClaim.look()
     assert.ok(fill(join(place, 'much')) > 0)

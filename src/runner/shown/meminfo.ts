@@ -26,7 +26,7 @@ export const renderMeminfo = (memoryGiB: number, use: MemoryUse): string => {
     ['Inactive(file)', use.inactiveFile],
     ['Unevictable', use.unevictable],
     ['Mlocked', 0],
-    // There is no swap line of its own: the limit holds for memory and swap together.
+    // Sandboxes see no swap, because the limit applies to memory and swap together.
     ['SwapTotal', 0],
     ['SwapFree', 0],
     ['Dirty', use.dirty],

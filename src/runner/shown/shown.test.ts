@@ -65,7 +65,7 @@ suite('the machine that a sandbox sees', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('memory in use is missing from the free memory, and is free again afterwards', async () => {
+  test('memory in use is missing from `MemFree`, and counts as free again when it is released', async () => {
     const { sandboxId } = await box.started({ memoryGiB: 0.5 })
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 512)
     await box.run(sandboxId, 'dd if=/dev/zero of=/dev/shm/much bs=1M count=100 2>/dev/null')
@@ -101,7 +101,7 @@ suite('the machine that a sandbox sees', { skip: needsRoot }, () => {
         return heard.length === 2
       }),
     )
-    // From here on only the number of kills changes.
+    // From this point on only the number of kills changes.
     await until(async () => (await memoryOf(sandboxId, 'MemFree')) < 128)
     assert.equal((await box.run(sandboxId, 'tail /dev/zero')).exitCode, 137)
     await soon(told)

@@ -101,7 +101,7 @@ class PartReader {
     }
   }
 
-  /** Releases the body, so that other code can drain the rest. */
+  /** Stops reading the body, so that other code can read and drop its remaining bytes. */
   async letGo(): Promise<void> {
     await this.#chunks.return?.()
   }

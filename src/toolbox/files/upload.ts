@@ -73,8 +73,8 @@ const storePart = async (files: Files, part: Part, paths: Paths): Promise<Proble
 }
 
 /**
- * Combines failures into one. If all have the same code, the call fails with that code. If they differ and a retry may help any
- * file, the code is `rate_limited`.
+ * Combines the failures of several files into one Problem. Failures with one common code give that code. Otherwise the code is
+ * `rate_limited` if a retry may help any file, or else `bad_request`.
  */
 const together = (failures: readonly Problem[]): Problem => {
   const codes = new Set(failures.map(({ code }) => code))

@@ -59,7 +59,7 @@ suite('POST /git/clone', () => {
     await room.done('/clone', { url: room.upstream, path: join(room.home, 'work'), ...nothing })
   })
 
-  test('a refusal names what is missing, and leaves nothing behind', async () => {
+  test('a clone that fails says what is missing, and leaves no files', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const none = await room.post('/clone', { url: `file://${room.upstream}/no`, path })
@@ -87,7 +87,7 @@ suite('POST /git/clone', () => {
     assert.deepEqual(refusal(reply), [502, 'GIT_TRANSPORT_FAILED'])
   })
 
-  test('no value is taken for an option or a program', async () => {
+  test('no field of a clone request is taken for an option or a program', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const proof = join(room.home, 'proof')

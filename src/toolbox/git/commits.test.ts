@@ -34,7 +34,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal(room.git(path, 'diff', '--cached', '--name-status', '--no-renames'), 'A\tnew\nD\treadme\n')
   })
 
-  test('a name is always literal: never a pattern, an option or pathspec magic', async () => {
+  test('POST /git/add takes a file name literally: never as a pattern, an option or pathspec magic', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const odd = ['*', '--all', ':!x', 'a b', '"q"', 'new\nline', 'ü', '\\']
@@ -44,7 +44,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.deepEqual(staged.sort(), odd.sort())
   })
 
-  test('a call may have more names than fit on a command line', async () => {
+  test('POST /git/add may have more names than fit on a command line', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const files = Array.from({ length: 4000 }, (_, index) => `${'x'.repeat(200)}${index}`)
@@ -56,7 +56,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal(room.git(path, 'diff', '--cached', '--name-only').trim().split('\n').length, 4000)
   })
 
-  test('404 for a missing file, 400 for a call without files', async () => {
+  test('POST /git/add: 404 for a missing file, 400 for a call without files', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const reply = await room.post('/add', { path, files: ['nope'] })
@@ -66,7 +66,7 @@ suite('POST /git/add, POST /git/commit', () => {
       assert.equal((await room.post('/add', { path, files })).status, 400)
   })
 
-  test('409 if there is nothing to commit, unless the call allows an empty commit', async () => {
+  test('POST /git/commit: 409 if there is nothing to commit, unless the call allows an empty commit', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const message = 'empty'
@@ -78,7 +78,7 @@ suite('POST /git/add, POST /git/commit', () => {
     await room.done('/commit', { path, message, ...author, allow_empty: true })
   })
 
-  test('400 without a message or an author', async () => {
+  test('POST /git/commit: 400 without a message or an author', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     for (const wrong of [{ message: ' \n ' }, { author: ' ' }, { author: 'a\nb' }, { email: '' }, { author: '<>' }]) {
@@ -89,7 +89,7 @@ suite('POST /git/add, POST /git/commit', () => {
     assert.equal((await room.get('/history', { path })).body.length, 1)
   })
 
-  test('a refusal by a hook is passed on in the hook’s own words, without control characters', async () => {
+  test('a hook that refuses a commit is quoted in the error, without control characters', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const hook = "#!/bin/sh\nprintf '\\033[31mno tests\\033[0m\\a\\n'; exit 1\n"

@@ -1,7 +1,9 @@
 // Credentials for one call. They are in the environment of a single git process, where a credential helper for that call reads
-// them. So they are in no file, no argument and no remote's URL, and they end with the process. During the call, processes of the
-// same user in the same sandbox, including hooks, can read them. A caller that gives a password to a sandbox trusts the processes
-// of its user. A file, a socket or a pipe would not be safer, because these processes could read those as well.
+// them. Therefore they are in no file, no argument and no remote's URL, and they end with the process.
+//
+// During the call, processes of that user in that sandbox, including hooks, can read the credentials. A caller that gives a
+// password to a sandbox trusts the processes of its user. A file, a socket or a pipe would not be safer, because these processes
+// could read them too.
 import { Problem } from '#src/problems.ts'
 import type { GitOptions } from './run-git.ts'
 import { type Account, given } from './schemas.ts'

@@ -54,7 +54,7 @@ suite('POST /git/pull', () => {
       assert.deepEqual(refusal(await room.post('/pull', { path })), [409, 'GIT_MERGE_CONFLICT'])
     }
     assert.match(readFileSync(join(path, 'readme'), 'utf8'), /<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>>/)
-    // A resolved but uncommitted merge still blocks the next pull; the commit ends that.
+    // A merge that is resolved but not committed still blocks the next pull. After the commit the pull works.
     writeFileSync(join(path, 'readme'), 'both\n')
     await room.done('/add', { path, files: ['readme'] })
     assert.deepEqual(refusal(await room.post('/pull', { path })), [409, 'GIT_MERGE_CONFLICT'])
@@ -74,7 +74,7 @@ suite('POST /git/pull', () => {
     assert.equal(readFileSync(join(path, 'other'), 'utf8'), 'mine\n')
   })
 
-  test('a refusal names what is missing', async () => {
+  test('a pull that is refused says what is missing', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const pull = (more: object) => room.post('/pull', { path, ...more })
@@ -126,7 +126,7 @@ suite('POST /git/push', () => {
     assert.equal(mainOf(room), theirs)
   })
 
-  test('a refusal names what is missing; a refspec is not accepted', async () => {
+  test('a push that is refused says what is missing; a refspec is not accepted', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     const push = (more: object) => room.post('/push', { path, ...more })

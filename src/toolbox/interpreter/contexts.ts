@@ -53,7 +53,7 @@ const viewOf = ({ id, cwd, createdAt, job }: Context): InterpreterContext => {
   return { id, cwd, createdAt, active: job.state === 'running', language: 'python' }
 }
 
-/** Lists the jobs of contexts. A context has two jobs during a restart, and after a restart that was interrupted. */
+/** Lists the jobs of contexts. A context has two jobs while it restarts, and also if that restart was interrupted. */
 const listJobs = async ({ agent }: ToolboxSandbox): Promise<Context[]> => {
   const jobs = await agent.jobs.list().catch((error) => {
     throw asTold(error)

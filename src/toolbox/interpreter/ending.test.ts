@@ -21,7 +21,7 @@ suite('the timeout of an execution', () => {
     const contextId = await newContext(box, { cwd: '/tmp' })
     const code = 'import signal\nx = 1\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass'
     assert.equal((await start(box, code, { timeout: 0.2, contextId }).outcome).code, 4008)
-    // The worker is killed while the answer is sent, so wait for its end.
+    // The worker is killed while the answer is sent, so the test waits for the worker's end.
     await until(async () => !(await box.get(contextPath)).body.contexts[0].active, 'the end of its worker')
     assert.equal(await printed(box, 'import os; print("x" in dir(), os.getcwd())', { contextId }), 'False /tmp\n')
     assert.deepEqual(
@@ -95,7 +95,7 @@ suite('the end of a context’s Python', () => {
 })
 
 suite('runs that a killed gate left behind', () => {
-  /** Sends a request as an earlier gate would have sent it, so that this gate does not know of the run. */
+  /** Sends a request directly to the worker, as an earlier gate would have done. The present gate does not know of the run. */
   const askAsBefore = async (box: Toolbox, code: string, deadline: number | null) => {
     await printed(box, 'pass')
     const request = JSON.stringify({ id: 'of-the-one-before', code, envs: {}, deadline })

@@ -116,7 +116,7 @@ const tellEnding = async (
 
 /** Runs the code. No other execution of the context runs at this time. */
 const runInTurn = async (socket: WebSocket, sandbox: ToolboxSandbox, request: ExecuteRequest, lane: Lane) => {
-  // A client that left while its run waited no longer wants the run.
+  // A client left while its run waited, so the run is dropped.
   if (socket.readyState !== socket.OPEN) return
   const { jobs } = sandbox.agent
   const contextId = request.contextId || defaultContext

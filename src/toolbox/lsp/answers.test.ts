@@ -7,7 +7,7 @@ const range = { start: at(1, 2), end: at(1, 5) }
 const nowhere = { start: at(0, 0), end: at(0, 0) }
 
 suite('answers of language servers in the shapes of the API', () => {
-  test('completions come as a list, whether the server sends a list, an array or null', () => {
+  test('completions are returned as a list, whether the server sends a list, an array or null', () => {
     const item = {
       label: 'greet',
       kind: 2,
@@ -30,7 +30,7 @@ suite('answers of language servers in the shapes of the API', () => {
     for (const wrong of [1, null, [], { value: {} }]) assert.equal(documentationIn(wrong), undefined)
   })
 
-  test('symbols are a flat list, also from a server that nests them or leaves out the range', () => {
+  test('symbols are returned as a flat list, even if the server nests symbols or leaves out the range', () => {
     const uri = 'file:///a.py'
     const nested = { name: 'A', kind: 5, range, children: [{ name: 'b', kind: 6, range, selectionRange: range }] }
     assert.deepEqual(symbolsOf([nested], uri), [
@@ -50,7 +50,7 @@ suite('answers of language servers in the shapes of the API', () => {
     assert.equal(symbolsOf(symbols(1000), uri).length, 1001)
   })
 
-  test('what has another type is dropped, or becomes zero', () => {
+  test('a field of a wrong type is dropped, or becomes zero', () => {
     for (const wrong of [1, 'x', true, {}, { items: {} }, { items: [1, null, {}, { label: 2 }] }]) {
       assert.deepEqual(completionsOf(wrong).items, [])
     }

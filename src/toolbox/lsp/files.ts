@@ -1,4 +1,5 @@
-// The files that callers name. The SDK writes `file://` before a path as it stands, other clients write URIs.
+// Resolves the paths of files that callers name. The SDK writes `file://` before a path without encoding the path; other clients
+// write URIs.
 import { posix } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { readWhole } from '#src/kit/read-whole.ts'
@@ -27,11 +28,14 @@ const decoded = (path: string): string => {
   }
 }
 
-/** The absolute path. Relative paths begin where those of file calls begin. */
+/** The absolute path. A relative path starts where relative paths of file calls start. */
 export const absolute = async (files: Files, path: string): Promise<string> =>
   posix.resolve(path.startsWith('/') ? '/' : await told(() => files.directory(), { path }), path)
 
-/** The absolute path of a `file://` URI. A `%` counts as it stands if there is such a file, or else as a part of a URI. */
+/**
+ * The absolute path of a `file://` URI. A `%` is a plain character if a file with that literal path exists; otherwise it encodes
+ * a character.
+ */
 export const pathOf = async (files: Files, uri: string): Promise<string> => {
   const rest = uri.startsWith('file://') ? uri.slice('file://'.length) : ''
   if (rest === '') throw new Problem('bad_request', 'uri must be file:// and the path of a file.')

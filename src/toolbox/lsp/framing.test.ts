@@ -29,7 +29,7 @@ suite('messages of a language server', () => {
     assert.deepEqual(read(header), [{}])
   })
 
-  test('a length that is none, negative, doubled or too large is refused before the body is read', () => {
+  test('a length that is missing, invalid, repeated or too large is refused before the body is read', () => {
     for (const length of ['', '-1', '+1', '1e3', '0x10', '1.0', '99999999999', 'NaN', `${messageBytes + 1}`]) {
       assert.throws(() => read(`Content-Length: ${length}\r\n\r\n`), { name: 'BadServer' }, length)
     }

@@ -1,4 +1,5 @@
-// Messages of the Language Server Protocol: a header with the length, an empty line, and JSON. What a server writes is untrusted.
+// Reads and writes messages of the Language Server Protocol: a header with the length, an empty line, and JSON. All output of a
+// server is untrusted.
 import { findTooMuch } from '#src/http/json-text.ts'
 
 /** Most bytes of one message. A list of 10,000 completions has about 2 MiB. */
@@ -7,7 +8,10 @@ const headerBytes = 4096
 /** Most values in one message: parsing blocks this process. */
 const mostValues = 200_000
 
-/** The server broke the protocol, or exceeded a limit. The message completes "The language server …". */
+/**
+ * The server broke the protocol, or exceeded a limit. The error message is the end of a sentence that begins "The language server
+ * …".
+ */
 export class BadServer extends Error {
   override name = 'BadServer'
 }

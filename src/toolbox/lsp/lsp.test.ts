@@ -1,4 +1,4 @@
-// The language servers of a sandbox, with a server for tests that behaves as its project's name says.
+// Tests the language servers of a sandbox, with a fake server. The name of a project says how the fake server behaves.
 import assert from 'node:assert/strict'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -203,14 +203,14 @@ suite('language servers', () => {
     })
   }
 
-  test('a server that floods while nobody calls is ended', async () => {
+  test('a server that sends too much output without any call is ended', async () => {
     const work = await started('floods alone')
     const [pid] = work.pids()
     await until(() => !isAlive(pid!), 'the server is ended')
     assert.equal((await work.complete()).status, 400)
   })
 
-  test('422 with the reason of a server that refuses, and it goes on; wrong ids and odd answers are dropped', async () => {
+  test('422 with the server’s reason if it refuses a call; answers with wrong ids or types are dropped', async () => {
     const refusing = await started('refuses')
     const { status, body } = await refusing.complete()
     assert.deepEqual(

@@ -1,4 +1,4 @@
-// The language servers that are looked for inside a sandbox, in this order. The image or the user installs them.
+// The language servers that the toolbox tries to start in a sandbox, in this order. The image or the user installs them.
 
 export const languages = ['python', 'typescript', 'javascript'] as const
 export type Language = (typeof languages)[number]

@@ -8,7 +8,7 @@ import { BadServer, encodeMessage, type Message, MessageReader } from './framing
 
 export type Bounds = {
   answerMs: number
-  /** Most output since the last call. A server that writes more without being asked is ended. */
+  /** Most bytes of output since the last call. A server that writes more is ended. */
   outputBytes: number
   /** Most requests that wait for an answer. */
   mostWaiting: number
@@ -43,14 +43,14 @@ type Waiting = {
 
 const textOf = (value: unknown): string => (typeof value === 'string' ? value.slice(0, complaintLength) : '')
 
-/** The refusal of a server, for the caller. */
+/** The Problem for the caller if the server has refused a request. */
 const refusalOf = (error: unknown, method: string): Problem => {
   const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
   if (code === methodNotFound) return new Problem('unprocessable', `This language server does not offer ${method}.`)
   return new Problem('unprocessable', `The language server refused ${method}: ${textOf(message)}`)
 }
 
-/** Answers a question of the server. It gets no settings, and may register what it likes. */
+/** The reply to a request of the server. The server gets no settings, and each registration is accepted. */
 const answerTo = ({ method, params }: Message): object => {
   if (method === 'workspace/configuration') {
     const { items } = (params ?? {}) as { items?: unknown }
@@ -103,7 +103,10 @@ export class LanguageServer {
     return this.#ended.promise
   }
 
-  /** Sends a request and returns its result. Throws a Problem: 408 without an answer in time, else why there is none. */
+  /**
+   * Sends a request and returns its result. Throws a Problem: 408 if no answer comes in time, otherwise the reason of the
+   * failure.
+   */
   async request(method: string, params: object): Promise<unknown> {
     if (this.#ending !== undefined) throw this.#ending
     if (this.#waiting.size >= this.#bounds.mostWaiting) {
@@ -167,7 +170,7 @@ export class LanguageServer {
     }
   }
 
-  /** Counts what is held for this server now. */
+  /** Updates the bytes that count for this server in `held`. */
   #count(): void {
     if (this.#ending !== undefined) return
     const now = this.#reader.heldBytes + this.#command.unsentBytes

@@ -1,5 +1,5 @@
-// The language servers of all sandboxes: at most one for each language and project of a sandbox. Only this process knows them. A
-// gate that ends takes its servers with it, so after a restart callers start them again.
+// The language servers of all sandboxes: at most one for each language and project of a sandbox. Only this process lists them.
+// When the gate ends, its servers end too, and callers start them again.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { StartFailed } from '../agent/agent.ts'
@@ -14,7 +14,7 @@ import { isMissing, LanguageServer } from './server.ts'
 
 /** Most servers of one sandbox: each may use hundreds of MiB of its memory. */
 export const mostServers = 8
-/** A server that is not called for this long is ended. */
+/** A server that gets no call for this time is ended. */
 const idleMs = 15 * 60_000
 
 const places = new Budget({ each: mostServers })
@@ -74,7 +74,7 @@ const open = async (sandbox: ToolboxSandbox, language: Language, directory: stri
   )
 }
 
-/** Ends the server after a while without calls. */
+/** Ends the server after `idleMs` without calls. */
 const postpone = (entry: Entry): void => {
   clearTimeout(entry.idle)
   entry.idle = setTimeout(() => entry.server?.end(), idleMs).unref()

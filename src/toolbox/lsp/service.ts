@@ -1,4 +1,4 @@
-// What callers do with a language server.
+// The calls of the language server endpoints.
 import { Problem } from '#src/problems.ts'
 import type { ToolboxSandbox } from '../sandbox.ts'
 import { completionsOf, symbolsOf } from './answers.ts'
@@ -14,12 +14,12 @@ import type {
 } from './schemas.ts'
 import { getServer } from './servers.ts'
 
-/** Most documents that are open in one server: each is held in its memory. */
+/** Most documents that are open in one server, because the server keeps each open document in memory. */
 const mostDocuments = 200
 
 const filesOf = ({ agent, assignment }: ToolboxSandbox) => agent.files(assignment.user)
 
-/** Opens a document with the present text of its file. One that is open is opened anew. */
+/** Opens a document with the present text of its file. A document that is open already is closed and opened again. */
 export const openDocument = async (sandbox: ToolboxSandbox, wanted: DocumentRequest): Promise<void> => {
   const { server, documents } = await getServer(sandbox, wanted)
   const path = await pathOf(filesOf(sandbox), wanted.uri)

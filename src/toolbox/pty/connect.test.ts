@@ -23,7 +23,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)
   })
 
-  test('the exit control is selected before any other offered subprotocol; none if none was offered', async () => {
+  test('the exit control is chosen before any other offered subprotocol; without offers there is none', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     for (const [offered, selected] of [
@@ -119,7 +119,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     late.hangUp()
   })
 
-  test('a terminal has at most 32 clients; one more is refused with a reason until another leaves', async () => {
+  test('a terminal has at most 32 clients; another client is refused with a reason until one leaves', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     await box.post(pty, { id: 'b' })
@@ -177,7 +177,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     next.hangUp()
   })
 
-  test('1008 for a client that reads too slowly, without piling up output; the others continue', async () => {
+  test('1008 for a client that reads too slowly, and its output does not pile up; other clients continue', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const [slow, quick] = [await connect(box, 'a'), await connect(box, 'a')]

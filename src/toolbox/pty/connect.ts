@@ -23,7 +23,7 @@ const scrollbackBytes = 64 * 1024
 const wakeMs = 20
 /** Maximum of clients of one terminal. Each client follows the output and buffers input on its own. */
 const clientsMax = 32
-/** Maximum time in ms until a process that the kernel killed for lack of memory has ended. */
+/** Maximum time in ms until a process that the kernel has killed for lack of memory is really gone. */
 const dyingMs = 2_000
 const clients = new Budget({ each: clientsMax })
 
@@ -99,7 +99,10 @@ class Client {
     closeWith(this.#socket, closeCode, closeReason)
   }
 
-  /** Finds out whether the kernel killed the shell itself for lack of memory. A shell reports the end of its children itself. */
+  /**
+   * Finds out whether the kernel killed the shell itself for lack of memory. If a child of the shell was killed, the shell prints
+   * that.
+   */
   async #findShortage({ signal }: JobEvent & { type: 'exit' }) {
     const endedAt = new Date()
     const createdAt = new Date(endedAt.getTime() - dyingMs)
@@ -107,7 +110,7 @@ class Client {
     return signal === null ? undefined : (await lookBack(this.#sandbox, [ran]))(ran)
   }
 
-  /** Whether output is missing because this client is too slow. Otherwise it is missing because the sandbox's disk was full. */
+  /** Whether output is missing because this client reads too slowly. The other possible reason is a full disk in the sandbox. */
   async #isTooSlow({ offset, lostBytes }: JobEvent & { type: 'truncated' }): Promise<boolean> {
     const now = (await this.#sandbox.agent.jobs.list()).find(({ id }) => id === this.#pty.job.id)
     if (now !== undefined && now.startOffset > offset) {

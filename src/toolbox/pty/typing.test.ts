@@ -69,7 +69,7 @@ suite('typing into a terminal that accepts nothing', () => {
     }
   })
 
-  test('1013 if one or all sandboxes typed too much; input before the refusal still arrives', async () => {
+  test('1013 if one sandbox, or all together, typed too much; input before the refusal still arrives', async () => {
     const bound = new Budget({ each: 10_000, all: 15_000, sure: 2000 })
     const [one, two, three] = [start(bound, 'a'), start(bound, 'a'), start(bound, 'b')]
     for (const { find } of [one, two, three]) find()

@@ -27,7 +27,7 @@ const asTold = (error: unknown): unknown => {
   if (!(error instanceof AgentRefused)) return new Problem('sandbox_silent', undefined, { cause: error })
   if (error.stage === 'busy') return new Problem('rate_limited', 'This sandbox runs as many commands as it can.')
   if (error.stage === 'ending') return notStarted('The sandbox is stopping.')
-  // For example, the process limit is reached. For the caller this looks like a shell that cannot start.
+  // For example, the process limit is reached. The caller gets the error of a shell that cannot start.
   return new StartFailed('exec', error.errno)
 }
 

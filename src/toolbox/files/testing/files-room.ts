@@ -105,7 +105,7 @@ export class FilesRoom {
       path: `/toolbox/box-1/files${path}?${new URLSearchParams(query)}`,
       headers,
     })
-    // The answer may come before the whole body was sent. Errors while the rest is sent do not matter then.
+    // The answer may come before the whole body was sent. Errors of sending the remaining bytes are ignored then.
     outgoing.on('error', () => undefined)
     return outgoing
   }

@@ -16,7 +16,7 @@ const flood = (text) => {
 const framed = (body) => `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 const notification = framed(JSON.stringify({ jsonrpc: '2.0', method: 'window/logMessage', params: { message: 'x' } }))
 
-/** What each kind of server does in place of an answer to a request for completions. */
+/** Functions that run in place of an answer to a request for completions, by the name of the project. */
 const misbehave = {
   dies: () => {
     process.stderr.write('out of luck\n', () => process.exit(3))
