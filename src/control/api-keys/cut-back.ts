@@ -1,5 +1,6 @@
-// A key permanently loses the permissions that its user loses. It keeps the others, and a role that comes back does not restore
-// them. The guard checks the user's permissions on every call anyway; this keeps the stored list true.
+// When a user loses a permission, the user's keys lose it for ever. If the user gets the permission back, the keys do
+// not. The guard checks the user's permissions on every call anyway; the functions here update the stored list of each
+// key.
 import type { Sql } from '../storage/database.ts'
 
 /**

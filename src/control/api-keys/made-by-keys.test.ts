@@ -1,4 +1,4 @@
-// A key may make further keys and other credentials. All of them end with it at the latest.
+// A key may make other keys and other credentials. Each of them ends at the latest when the key that made it ends.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { startControl, type TestControl } from '#test/control/harness.ts'
@@ -31,7 +31,7 @@ suite('a key made by another key', () => {
     assert.equal(await statusOf(app, grandchild.value), 401)
   })
 
-  test('a key made by a key may end earlier; 400 for an expiry later than its maker’s', async () => {
+  test('a key made by a key may end earlier than its maker; 400 if it would end later', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
     const earlier = inMinutes(app, 59)
@@ -44,7 +44,7 @@ suite('a key made by another key', () => {
     )
   })
 
-  test('deleting the maker deletes its keys and their keys at once; other keys stay', async () => {
+  test('deleting a key deletes at once all keys that it made, directly or through others; other keys stay', async () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const child = await make(app, 'child', { by: maker.value })
@@ -61,8 +61,7 @@ suite('a key made by another key', () => {
     await using app = await startControl()
     const maker = await make(app, 'maker')
     const { sql } = app.database
-    // The cached answer about the first key is at most a second old, so the process may not know yet that the key is
-    // deleted.
+    // The first key's cached result is at most a second old. The process may therefore still accept the deleted key.
     assert.equal(await statusOf(app, maker.value), 200)
     await sql`delete from api_keys where name = 'maker'`
     const { status } = await app.with(maker.value).post('/api-keys', { name: 'late', permissions: [] })
@@ -106,7 +105,7 @@ suite('a chain of as many keys as a user may have', () => {
   })
 })
 
-suite('other credentials that a key has made end with it', () => {
+suite('other credentials that a key has made end with the key', () => {
   type End = [string, (app: TestControl) => Promise<unknown>]
   const ends: End[] = [
     ['it is deleted', (app) => app.as('owner').delete('/api-keys/maker')],
@@ -185,7 +184,7 @@ suite('other credentials that a key has made end with it', () => {
   }
 })
 
-suite('a key that expires gives nobody access that outlives it', () => {
+suite('a key that expires cannot give access that lasts longer than the key', () => {
   test('403 at every endpoint that gives lasting access, also for an operator’s key; no handler runs', async () => {
     await using app = await startControl()
     const { value } = await make(app, 'maker', { expiresAt: inMinutes(app, 60) })
@@ -221,7 +220,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     assert.equal((await invite(value)).status, 201)
   })
 
-  /** Endpoints that return credentials which end with the key. The tests before this one try each of them. */
+  /** Endpoints that return credentials which end with the key. The tests above try each of these credentials. */
   const endsWithTheKey = [
     'POST /api-keys',
     'GET /object-storage/push-access',
@@ -260,7 +259,7 @@ suite('a key that expires gives nobody access that outlives it', () => {
     'GET /metrics',
   ]
 
-  test('every endpoint whose answer may have a credential is listed with how the credential ends', async () => {
+  test('every endpoint whose reply may have a credential is listed here with how the credential ends', async () => {
     await using app = await startControl()
     type Shape = { type?: string; properties?: Record<string, Shape>; items?: Shape; anyOf?: Shape[] }
     const isCalledSo = (name: string) => /token|secret|password|credential|(?:api|access)Key|^value$|^url$/i.test(name)

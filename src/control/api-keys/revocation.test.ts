@@ -40,7 +40,10 @@ const startSecond = async ({ parts, url }: TestControl): Promise<Second> => {
   }
 }
 
-/** Waits until a condition is true. The announcement takes a moment; the timeout is generous for a busy machine. */
+/**
+ * Waits until `isSo` returns true. The announcement of a change takes a moment; the timeout is generous for a busy
+ * machine.
+ */
 const until = async (isSo: () => Promise<boolean>, what: string) => {
   for (const end = Date.now() + 20_000; Date.now() < end; await pause(5)) if (await isSo()) return
   assert.fail(what)
@@ -128,7 +131,7 @@ suite('a key that ends is refused within a second', () => {
     pass: (milliseconds: number) => void
   }
 
-  test('a gate refuses a key within a second, even if it asks another process than the one that ended it', (context) =>
+  test('a gate refuses a deleted key within a second, even if it calls another process than the deleting one', (context) =>
     setUp(context, async ({ app, second, desk, question, person, pass }) => {
       assert.equal((await desk.ask(question)).isStarted, true)
       assert.equal((await app.as('owner').delete(`${organization}/users/${person.id}`)).status, 204)

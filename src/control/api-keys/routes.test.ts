@@ -45,7 +45,7 @@ suite('POST /api-keys', () => {
     assert.deepEqual([reply.status, reply.body.expiresAt], [201, null])
   })
 
-  test('409 for a name that the caller already uses in this organization; 201 in another organization', async () => {
+  test('409 for a name of another key of the caller in this organization; 201 in another organization', async () => {
     await using app = await startControl()
     const make = async (who: 'owner' | 'stranger') =>
       (await app.as(who).post('/api-keys', { name: 'twice', permissions: [] })).status
@@ -173,7 +173,7 @@ suite('the number of keys', () => {
     assert.equal((await app.as('member').get('/api-keys')).body.length, 1)
     assert.equal((await app.as('owner').post('/api-keys', { name: 'one more', permissions: [] })).status, 403)
     assert.equal((await app.as('stranger').post('/api-keys', { name: 'one more', permissions: [] })).status, 201)
-    // A single query removes permissions from all of these keys.
+    // Deleting the role removes its permissions from all of these keys by a single query.
     assert.equal((await app.as('owner').delete(`/organizations/${organizations.ours}/users/many-1`)).status, 204)
     assert.equal((await app.as('owner').get('/api-keys')).body.length, 10_000 - 499)
   })

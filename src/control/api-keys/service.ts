@@ -1,5 +1,5 @@
-// Rules of API keys: who may make, see and delete them. A key never gives permissions that its maker lacks. A key made by another
-// key ends with that key at the latest. The key itself is shown once, in the answer that makes it.
+// Rules of API keys: who may make, see and delete them. A key never gives permissions that its maker lacks. A key made
+// by another key ends with that key at the latest. The whole key is shown only once, in the reply to its creation.
 
 import { lockMembership } from '#src/control/auth/change-membership.ts'
 import { findHeld } from '#src/control/auth/permissions-now.ts'
@@ -32,7 +32,10 @@ const keysPerUser = 500
 /** Most keys of an organization, so that all its keys fit in one answer. */
 const keysPerOrganization = 10_000
 
-/** Names that cannot be used in a path: `GET /api-keys/current` means another key, and URL parsers remove dots. */
+/**
+ * Names that cannot be used in a path. `GET /api-keys/current` returns the calling key, and URL parsers remove `.` and
+ * `..`.
+ */
 const unreachable = ['current', '.', '..']
 
 const asView = (key: ApiKey) => ({
@@ -99,7 +102,8 @@ const findLatestEnd = async (transaction: Transaction, { keyHash }: Caller): Pro
 }
 
 /**
- * Checks again, under the membership lock, which permissions the user has. If a role is lost meanwhile, the key does not get it.
+ * Inserts the key under the membership lock, after reading the user's permissions again. A permission that the user has
+ * lost in the meantime is not given to the key.
  */
 const insertHeld = async (transaction: Transaction, key: NewKey): Promise<void> => {
   const { organizationId, userId, permissions } = key

@@ -3,7 +3,8 @@ import type { User } from '../people/user.ts'
 import type { Transaction } from '../storage/database.ts'
 
 /**
- * How a call gets its audit row. Only the few routes that take part in writing it use these fields (audit/trail.ts).
+ * How a call writes its audit row. Only the few routes that write the row together with their change use these fields
+ * (audit/trail.ts).
  */
 export type ActorFields = {
   /** Present for routes of `readFirst`. Resolves when the audit row is written; rejects if it cannot be written. */

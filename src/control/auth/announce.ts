@@ -3,7 +3,7 @@ import type { Sql } from '../storage/database.ts'
 
 export const credentialChannel = 'alcove_credentials'
 
-/** Tells every process, when the transaction commits, to drop what it knows about credentials. */
+/** Makes every process clear its cache of credentials when the transaction commits. */
 export const announceCredentialChange = async (sql: Sql): Promise<void> => {
   await sql`select pg_notify(${credentialChannel}, '')`
 }

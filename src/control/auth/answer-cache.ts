@@ -1,24 +1,23 @@
-// A cache of answers about credentials. An answer lives for at most a second, and all can be dropped at once.
+// A cache of results about credentials. A result is cached for at most a second, and `forget` clears the whole cache.
 const keepMilliseconds = 1_000
 const keepAtMost = 10_000
 
 type AnswerCache<V> = {
-  /** Returns the answer of the last second to this question, or calls `ask`. */
+  /** Returns the cached result for `question`, if it is less than a second old. Otherwise calls `ask`. */
   get: (question: string, ask: () => Promise<V>) => Promise<V>
   forget: () => void
 }
 
 export const keepAnswers = <V>(): AnswerCache<V> => {
   const answers = new Map<string, { answer: V; until: number }>()
-  // Number of times that the cache was cleared. An answer that was requested before a clearing is used once but not
-  // cached.
+  // How often the cache was cleared. A result that was requested before a clearing is returned once, but not cached.
   let epoch = 0
   return {
     get: async (question, ask) => {
       const kept = answers.get(question)
       if (kept !== undefined && performance.now() < kept.until) return kept.answer
       const asked = epoch
-      // The cache's second begins when the question is asked, because the answer may be as old as that.
+      // The second begins when `ask` is called, because the result may describe that moment.
       const until = performance.now() + keepMilliseconds
       const answer = await ask()
       if (asked === epoch) {

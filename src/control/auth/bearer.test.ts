@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { isJwt, readBearer, readOrganizationHeader } from './bearer.ts'
 
 suite('the credential and the organization of a request', () => {
-  test('a bearer token is read whatever the case of its scheme, and anything else is no token', () => {
+  test('a bearer token is read in any letter case of its scheme; any other header gives no token', () => {
     assert.equal(readBearer({ authorization: 'bearer dtn_ab' }), 'dtn_ab')
     for (const authorization of ['', 'Bearer', 'Bearer ', 'Basic dtn_ab', 'Bearer a b', `Bearer ${'a'.repeat(9000)}`]) {
       assert.equal(readBearer({ authorization }), undefined, authorization)
@@ -16,7 +16,7 @@ suite('the credential and the organization of a request', () => {
     assert.ok(!isJwt(`dtn_${'0'.repeat(64)}`))
   })
 
-  test('either header names the organization; two equal ones count as one, two different ones are refused', () => {
+  test('either of two headers names the organization; two different names are refused, equal ones are not', () => {
     assert.equal(readOrganizationHeader({}), undefined)
     assert.equal(readOrganizationHeader({ 'x-service-organization-id': 'a' }), 'a')
     assert.equal(readOrganizationHeader({ 'x-daytona-organization-id': 'b' }), 'b')

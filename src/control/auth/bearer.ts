@@ -3,8 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { Problem } from '#src/problems.ts'
 
 /**
- * Reads the bearer token (RFC 6750 §2.1). A token longer than any of ours is not hashed, looked up or logged; some
- * directories make long ones.
+ * Reads the bearer token (RFC 6750 §2.1). A token longer than any of our own is ignored: it is not hashed, looked up or
+ * logged. Some directories issue very long tokens.
  */
 export const readBearer = (headers: IncomingHttpHeaders): string | undefined => {
   const [, token] = /^Bearer +([A-Za-z0-9\-._~+/]{1,8192}=*)$/i.exec(headers.authorization ?? '') ?? []
@@ -19,7 +19,10 @@ export const isJwt = (token: string): boolean => /^eyJ[\w-]*\.[\w-]+\.[\w-]*$/.t
 
 const organizationHeaders = ['x-daytona-organization-id', 'x-service-organization-id'] as const
 
-/** The organization that the caller names by either header; `undefined` if the two headers disagree. */
+/**
+ * The organization that the caller names in either of two headers; `undefined` if the headers name different
+ * organizations.
+ */
 export const readOrganizationHeader = (headers: IncomingHttpHeaders): string | undefined => {
   const named = new Set(organizationHeaders.flatMap((header) => headers[header] ?? []).filter((value) => value !== ''))
   if (named.size > 1) throw new Problem('bad_request', 'The two organization headers name different organizations.')

@@ -25,8 +25,8 @@ const touchSeconds = 10
 export type Holder = {
   user: User
   /**
-   * The caller in this organization. Without an id: in the key's own organization, or else in the personal one. `undefined` if
-   * the organization does not exist or the caller does not belong to it.
+   * The caller in `organizationId`. Without an id: in the key's own organization or, for a user without a key, in the
+   * personal one. `undefined` if the organization does not exist or the caller does not belong to it.
    */
   in: (organizationId: string | undefined) => Promise<Caller | undefined>
 }
@@ -34,7 +34,10 @@ export type Holder = {
 export type Callers = {
   /** The user of this token; `undefined` for anything that is not a valid credential of a user. */
   find: (token: string) => Promise<Holder | undefined>
-  /** Checks a caller again, with present rights. `undefined`: the key, the account or the membership is gone. */
+  /**
+   * Checks a caller again, with the permissions of this moment. `undefined`: the key, the account or the membership no
+   * longer exists.
+   */
   findAgain: (known: {
     userId: string
     organizationId: string

@@ -1,5 +1,5 @@
-// Runs changes of access in an organization one at a time, so that each sees the result of the one before. So the last owner is
-// never removed, and no key keeps permissions that its user has just lost.
+// Runs changes of access in an organization one at a time, so that each change sees the result of the previous one. The
+// last owner can therefore never be removed, and no key keeps permissions that its user has just lost.
 import { Problem } from '#src/problems.ts'
 import type { Parts } from '../parts.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
@@ -9,7 +9,8 @@ import type { Caller } from './route.ts'
 export type ChangeParts = Pick<Parts, 'database' | 'clock'> & { callers: Callers }
 
 /**
- * Waits for the lock of the organization. Foreign keys do not wait for this lock, so sandboxes can still be created and changed.
+ * Waits for the lock of the organization. Inserting a row that refers to the organization does not need this lock, so
+ * sandboxes can still be created and changed.
  */
 export const lockMembership = async (sql: Transaction, organizationId: string): Promise<void> => {
   const [found] = await sql`select 1 from organizations where id = ${organizationId} for no key update`
@@ -17,8 +18,8 @@ export const lockMembership = async (sql: Transaction, organizationId: string): 
 }
 
 /**
- * Throws if the caller is no longer an owner. The guard has seen an owner, but the role may be lost while the call
- * waited for the lock.
+ * Throws if the caller is no longer an owner. The guard admitted an owner, but the role may have been removed while the
+ * call waited for the lock.
  */
 const checkStillOwner = async (sql: Sql, organizationId: string, { user }: Caller): Promise<void> => {
   if (user.systemRole === 'admin') return
@@ -27,7 +28,7 @@ const checkStillOwner = async (sql: Sql, organizationId: string, { user }: Calle
   if (!owner) throw new Problem('forbidden', 'Only an owner of the organization may do that.')
 }
 
-/** Runs `work` in one transaction under the lock. Afterwards every process drops what it knows about credentials. */
+/** Runs `work` in one transaction under the lock. After the commit, every process clears its cache of credentials. */
 export const changeMembership = async <T>(
   { database, callers }: Pick<ChangeParts, 'database' | 'callers'>,
   organizationId: string,

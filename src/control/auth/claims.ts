@@ -1,4 +1,5 @@
-// Reads the claims of a verified token about a person. Only the issuer is proven: every text still comes from an outsider.
+// Reads the claims of a verified token about a person. The signature proves only who the issuer is: every text in the
+// token still comes from an outsider.
 import type { JWTPayload } from 'jose'
 
 export type Claims = {
@@ -10,7 +11,7 @@ export type Claims = {
   email: string | undefined
   emailVerified: boolean
   name: string
-  /** When the token was issued. Without it the token changes nothing that is stored. */
+  /** When the token was issued. A token without this claim changes no stored data. */
   saidAt: Date | undefined
   expiresAt: Date
 }

@@ -5,10 +5,10 @@ import { readWhole } from '#src/kit/read-whole.ts'
 
 const mostBytes = 256 * 1024
 
-/** Milliseconds for which the keys of an issuer are still trusted while it cannot be reached. */
+/** Milliseconds for which the last known keys of an issuer are trusted while the issuer cannot be reached. */
 const believedMilliseconds = 60 * 60 * 1000
 
-/** Milliseconds for which an issuer that failed is not asked again while none of its keys are known. */
+/** Milliseconds after a failed request to an issuer without known keys, before the next request. */
 const pauseMilliseconds = 2_000
 
 const tooLarge = () => new errors.JWKSInvalid(`more than ${mostBytes} bytes`)
@@ -28,7 +28,7 @@ const readJson = async (
   return { text, value: value as Record<string, unknown> }
 }
 
-/** Asks an issuer for its keys. By OpenID Connect Discovery §4, a document that names another issuer is refused. */
+/** Requests an issuer's keys. A discovery document that names another issuer is refused (OpenID Connect Discovery §4). */
 const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> => {
   const { value } = await readJson(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, signal)
   const { issuer: said, jwks_uri: keys } = value
@@ -39,8 +39,9 @@ const askIssuer = async (issuer: string, signal: AbortSignal): Promise<string> =
 }
 
 /**
- * Makes the fetch function for `createRemoteJWKSet`, which sets the timeout. The last known keys stay valid for a while
- * when the issuer cannot be reached. An issuer that is down is asked only once in a while, not by every request.
+ * Makes the fetch function for `createRemoteJWKSet`, which sets the timeout. While the issuer cannot be reached, the
+ * last known keys are valid for a while. An issuer that is down gets one request per pause, and not one per call of our
+ * API.
  */
 export const keyFetcher = (issuer: string) => {
   let heard: { text: string; at: number } | undefined

@@ -1,4 +1,5 @@
-// Checks what a credential may give to another credential, or take from its user: only permissions that it has itself.
+// Checks which permissions a credential may give to another credential or remove from its user: only permissions that
+// it has itself.
 import { Problem } from '#src/problems.ts'
 import { allPermissions, type Permission } from './permissions.ts'
 import type { Caller } from './route.ts'

@@ -8,7 +8,7 @@ import { hashKey, newKey } from './secret.ts'
 const jwt = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1c2VyLW93bmVyIn0.c2ln'
 
 suite('who may call', () => {
-  test('401 to no token, an unknown key, a malformed one, a service key on a user route, and a JWT', async () => {
+  test('401 to no token, an unknown or malformed key, a JWT, and a service key on a route of users', async () => {
     await using app = await startControl()
     for (const token of [newKey(), 'x', keys.owner.slice(0, -1), keys.owner.toUpperCase(), keys.proxy, jwt]) {
       const reply = await app.with(token).get('/users/me')
@@ -48,7 +48,7 @@ suite('who may call', () => {
     assert.equal(reply.status, 403)
   })
 
-  test('403 to users on routes of services; 401 there to callers with an unknown credential', async () => {
+  test('403 to users on routes of services; 401 on these routes to an unknown credential', async () => {
     await using app = await startControl()
     const question = { sandboxIdOrName: 'x', credential: { kind: 'none' }, countsAsActivity: false }
     assert.equal((await app.as('admin').post('/proxy/access', question)).status, 403)
@@ -58,7 +58,7 @@ suite('who may call', () => {
     assert.equal((await app.as('runner').get('/sandbox/for-runner')).status, 200)
   })
 
-  test('404 for an organization whose name has a NUL, as for any other that does not exist', async () => {
+  test('404 for an organization whose name has a NUL, as for any unknown organization', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'admin'] as const)
       for (const path of ['/organizations/%00', `/organizations/${organizations.ours}%00/users`])
@@ -87,7 +87,7 @@ suite('the cached answer about a key', () => {
     assert.equal((await app.with(made.body.value).get('/users/me')).status, 401)
   })
 
-  test('a cached answer is checked again at once when another process announces a change', async () => {
+  test('after an announcement of another process, the next request checks the key in the database', async () => {
     await using app = await startControl()
     assert.equal((await app.as('member').get('/users/me')).status, 200)
     const other = openDatabase(app.url, { max: 1 })
@@ -96,7 +96,7 @@ suite('the cached answer about a key', () => {
       await transaction`select pg_notify('alcove_credentials', '')`
     })
     await other.close()
-    // The database's notification takes a moment to arrive. The cache would expire after a second in any case.
+    // The notification of the database takes a moment. Without the notification, the cache would expire after a second.
     for (const end = Date.now() + 10_000; Date.now() < end; ) {
       if ((await app.as('member').get('/users/me')).status === 401) return
     }

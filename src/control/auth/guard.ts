@@ -27,7 +27,7 @@ type GuardParts = {
 
 const known = new WeakMap<FastifyRequest, Caller>()
 
-/** The calling user, even if the guard then refused the call. `undefined` for strangers and services. */
+/** The calling user, also for a call that the guard refused later. `undefined` for strangers and services. */
 export const callerOf = (request: FastifyRequest): Caller | undefined => known.get(request)
 
 export type Guard = (request: FastifyRequest, route: Pick<ControlRoute, 'needs' | 'givesAccess'>) => Promise<object>
@@ -45,7 +45,10 @@ export const createGuard = ({
     return holder
   }
 
-  /** Finds the caller in the named organization. `callerOf` also knows a user who does not belong there. */
+  /**
+   * Finds the caller in the named organization. If the user does not belong to the organization, the user is still
+   * stored for `callerOf`.
+   */
   const findCaller = async (request: FastifyRequest, holder: Holder, organizationId: string | undefined) => {
     const caller = await holder.in(organizationId)
     const remembered = caller ?? (await holder.in(undefined))
@@ -54,14 +57,15 @@ export const createGuard = ({
   }
 
   /**
-   * Hides whether a foreign organization exists: in a path it is 404, in a header 403, like an organization that does not exist.
+   * Hides whether another organization exists: its name in a path gives 404 and in a header 403, exactly like the name
+   * of an organization that does not exist.
    */
   const getCaller = async (
     request: FastifyRequest,
     holder: Holder,
     { inPath, named }: { inPath?: string | undefined; named?: string | undefined } = {},
   ) => {
-    // The organization of the path wins; a header cannot change it.
+    // If path and header name different organizations, the path counts.
     const caller = await findCaller(request, holder, inPath ?? named)
     if (caller !== undefined) return caller
     if (inPath !== undefined) throw new Problem('not_found')

@@ -1,5 +1,5 @@
-// Decides which tokens of people are accepted: not expired, from an issuer that the operator named, for our audience, signed with
-// a public-key algorithm. A token's own hints about where to find its key are ignored.
+// Decides which tokens of people are accepted: not expired, from an issuer that the operator named, for our audience,
+// signed with a public-key algorithm. A URL in the token that says where to find its key is ignored.
 import {
   createRemoteJWKSet,
   customFetch,
@@ -18,8 +18,8 @@ import { type Claims, readClaims } from './claims.ts'
 import { keyFetcher } from './fetch-keys.ts'
 
 /**
- * Only public-key algorithms: with a shared secret, or without a signature, anybody who can check a token could make
- * one.
+ * Only public-key algorithms. With a shared secret, or without a signature, anybody who can check tokens could also
+ * make them.
  */
 const algorithms = ['RS256', 'PS256', 'ES256', 'EdDSA'] as const
 
@@ -64,7 +64,7 @@ const findIssuer = (token: string): string | undefined => {
   }
 }
 
-/** Tries the few keys that may have signed a token, one by one: two keys may share an id, or have none. */
+/** Tries the keys that may have signed a token, one after the other. Two keys may have equal ids, or no id at all. */
 const verifyByAny = async (error: errors.JWKSMultipleMatchingKeys, verify: (key: CryptoKey) => Promise<JWTPayload>) => {
   let tried = 0
   for await (const key of error) {
@@ -79,7 +79,7 @@ const verifyByAny = async (error: errors.JWKSMultipleMatchingKeys, verify: (key:
   throw new errors.JWSSignatureVerificationFailed()
 }
 
-/** Whether jose found a fault in the token itself, and not at the issuer. */
+/** Whether jose found a fault in the token itself. False for a fault at the issuer. */
 const isTokensFault = (error: unknown): boolean =>
   error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout) && !(error instanceof errors.JWKSInvalid)
 
@@ -95,7 +95,7 @@ export const createIssuers = ({ identity, clock, log, own }: IssuersParts): Issu
       requiredClaims: ['exp', 'sub'],
       clockTolerance: identity.clockSkewSeconds,
       currentDate: clock.now(),
-      // Our own issuer marks the purpose of each token: an ID token is only for its client and is refused here.
+      // Our own issuer marks the purpose of each token. An ID token is only for its client, and is refused.
       ...(own.some(({ url }) => url === issuer) ? { typ: 'at+jwt' } : {}),
     }
     try {

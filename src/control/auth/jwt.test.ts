@@ -9,7 +9,10 @@ import { testSettings } from '#test/control/test-settings.ts'
 
 const ada = { sub: 'ada', email: 'ada@example.com', email_verified: true, name: 'Ada' }
 
-/** Starts control that trusts these issuers and asks them again at once for a key that it does not know. */
+/**
+ * Starts control with these issuers as trusted ones. With a cooldown of 0, an unknown key id makes control fetch the
+ * keys at once.
+ */
 const believing = (issuers: TestIssuer[], keyCooldownSeconds = 0) =>
   startControl({
     settings: { identity: { ...testSettings.identity, issuers: issuers.map(({ url }) => url), keyCooldownSeconds } },
@@ -28,7 +31,7 @@ suite('a valid JWT', () => {
     }
   })
 
-  test('a JWT is accepted from each of several issuers, whose subjects are not confused', async () => {
+  test('a JWT is accepted from each of several issuers; equal subjects of two issuers are two users', async () => {
     await using one = await startIssuer()
     await using other = await startIssuer()
     await using app = await believing([one, other])
@@ -58,7 +61,7 @@ suite('a valid JWT', () => {
     assert.equal(await statusOf(app, token), 401)
   })
 
-  test('a JWT is accepted after its issuer changed keys; with the old keys it no longer is', async () => {
+  test('after its issuer changed keys, a JWT with a new key is accepted, and one with an old key is not', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     const before = await issuer.token(ada)
@@ -96,7 +99,7 @@ suite('401 to a JWT', () => {
       const good = await issuer.token(ada)
       const bad = await forge(issuer, Math.floor(app.clock.now().getTime() / 1000))
       assert.equal(await statusOf(app, bad), 401)
-      // Shows that the token before was refused only for the expected reason.
+      // The changed token was refused only because of the change: the unchanged token is accepted.
       assert.equal(await statusOf(app, good), 200)
       const [{ count }] = await app.database.sql<[{ count: number }]>`
         select count(*)::int as count from user_identities`
@@ -233,7 +236,7 @@ suite('503 to a JWT, and never anything else, while its issuer', () => {
     for (const issuer of issuers.values()) await issuer[Symbol.asyncDispose]()
   })
 
-  test('503 while the issuer cannot be reached, and not every request asks it again', async () => {
+  test('503 while the issuer cannot be reached; not every such call makes a request to the issuer', async () => {
     await using issuer = await startIssuer()
     await using app = await believing([issuer])
     issuer.misbehave((_, response) => response.destroy())
@@ -244,7 +247,7 @@ suite('503 to a JWT, and never anything else, while its issuer', () => {
   })
 })
 
-test('an unknown key id makes control ask for keys once in the cooldown, not with each request', async () => {
+test('an unknown key id makes control fetch the keys once per cooldown, not once per request', async () => {
   await using issuer = await startIssuer()
   await using app = await believing([issuer], 30)
   assert.equal(await statusOf(app, await issuer.token(ada)), 200)
@@ -301,7 +304,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal((await app.asUser('admin', ours).delete('/sandbox/no-such')).status, 404)
   })
 
-  test('a removed member is refused from the next request on, in this process too', async () => {
+  test('a removed member is refused from the next request on, by the process that removed the member too', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('member'), '/regions'), 200)
     await app.database.transaction(async (sql) => {
@@ -311,7 +314,7 @@ suite('the organization of a signed-in user', () => {
     assert.equal(await ask(app.asUser('member'), '/regions'), 403)
   })
 
-  test('GET /organizations lists all organizations of the user, with a key only the key’s own', async () => {
+  test('GET /organizations lists all organizations of a signed-in user, and for a key only the key’s own', async () => {
     await using app = await startControl()
     await app.database
       .sql`insert into members (organization_id, user_id, role) values (${theirs}, 'user-owner', 'member')`
@@ -321,7 +324,7 @@ suite('the organization of a signed-in user', () => {
     assert.deepEqual(await ids(app.as('owner')), [ours])
   })
 
-  test('GET /api-keys/current is 401: this request came without a key', async () => {
+  test('GET /api-keys/current is 401 for a signed-in user, who has sent no key', async () => {
     await using app = await startControl()
     assert.equal(await ask(app.asUser('owner'), '/api-keys/current'), 401)
   })

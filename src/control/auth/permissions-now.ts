@@ -19,8 +19,8 @@ export const findHeld = async (sql: Sql, organizationId: string, userId: string)
 }
 
 /**
- * Throws for a key that allows less than its user holds: such a key cannot decide anything for the user outside its
- * organization.
+ * Throws for a key that allows less than its user's permissions. Such a key cannot decide anything about the user's
+ * account.
  */
 export const checkActsForUser = async (sql: Sql, caller: Caller): Promise<void> => {
   if (caller.keyName === undefined) return

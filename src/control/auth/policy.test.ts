@@ -17,13 +17,16 @@ let app: TestControl
 let server: FastifyInstance
 type Headers = Record<string, string>
 
-/** The headers of each caller: with an API key here, and for people also with a token. */
+/** The headers of each caller. `byKey` has an API key for each; `signedIn` has a token for each person. */
 const byKey = new Map<GridCaller, Headers>([['nobody', {}]])
 const signedIn = new Map<GridCaller, Headers>()
 
 const bearer = (token: string): Headers => ({ authorization: `Bearer ${token}` })
 
-/** Replaces the checks that come after the guard: the route only returns who was admitted. */
+/**
+ * Replaces the handler of a route, with the checks that come after the guard. The new handler only returns which caller
+ * was admitted.
+ */
 const asMarker = ({ method, path, needs, summary }: ControlRoute): ControlRoute => ({
   method,
   path,
@@ -61,10 +64,10 @@ const signIn = async (caller: GridCaller, subject: string, organizationId?: stri
   signedIn.set(caller, { ...bearer(token), ...named })
 }
 
-/** Calls every endpoint as each of these callers and lists where the server differs from the grid. */
+/** Calls every endpoint as each of these callers. Lists where the server's reply differs from the grid. */
 const differences = async (by: ReadonlyMap<GridCaller, Headers>): Promise<string[]> => {
   const wrong: string[] = []
-  // Callers come one by one: what is known about a credential is cached for a second.
+  // Callers come one after the other, because a credential is cached for a second.
   for (const [caller, headers] of by) {
     for (const route of app.app.routes) {
       const [answer, expected] = [await ask(route, headers), answerTo(route, caller)]
@@ -140,7 +143,7 @@ suite('who may do what', () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('every endpoint answers callers with any key, or with none, as the grid shows', async () => {
+  test('callers with any key, or without a key, get the replies that the grid shows, at every endpoint', async () => {
     assert.deepEqual(
       Object.keys(callers).filter((caller) => !byKey.has(caller as GridCaller)),
       ['operator'],
@@ -148,12 +151,12 @@ suite('who may do what', () => {
     assert.deepEqual(await differences(byKey), [])
   })
 
-  test('every endpoint answers every signed-in caller as the grid shows', async () => {
+  test('signed-in callers get the replies that the grid shows, at every endpoint', async () => {
     assert.equal(signedIn.size, 4 + globalRoles.length)
     assert.deepEqual(await differences(signedIn), [])
   })
 
-  test('every endpoint admits at least one caller, and only the public ones admit everybody', () => {
+  test('every endpoint admits at least one caller of the grid; only public endpoints admit all of them', () => {
     for (const route of app.app.routes) {
       const answers = new Set((Object.keys(callers) as GridCaller[]).map((caller) => answerTo(route, caller)))
       assert.ok(answers.has('yes'), titleOf(route))
@@ -161,7 +164,7 @@ suite('who may do what', () => {
     }
   })
 
-  test('every route of the server is in the grid, or policy.ts names what decides about it', () => {
+  test('every route of the server is in the grid, or `policy.ts` names the code that decides about access', () => {
     const inGrid = new Set(app.app.routes.map(({ method, path }) => `${method} ${unnamed(path)}`))
     const served = servedBy(app.app.server)
     assert.deepEqual(

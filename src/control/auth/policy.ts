@@ -7,8 +7,8 @@ import type { Caller, ControlRoute, Needs } from './route.ts'
 type Standing = Pick<Caller, 'memberRole' | 'permissions'> & { user: Pick<Caller['user'], 'systemRole'> }
 
 /**
- * Whether a key lists every permission. Such a key can do what its user can; any other key cannot manage people or
- * access.
+ * Whether a key lists every permission. Such a key can do everything that its user can. A key with fewer permissions
+ * cannot manage people or access.
  */
 const isWhole = ({ permissions }: Standing): boolean =>
   allPermissions.every((permission) => permissions.has(permission))
@@ -42,8 +42,8 @@ type Column =
   | ({ kind: 'elsewhere' } & Standing)
 
 /**
- * `yes`: let in. `own`: let in to their own organization; things of another organization look as if they did not exist, which
- * endpoints.test.ts tests. A number: refused with this status.
+ * `yes`: admitted. `own`: admitted to things of the caller's own organization; things of another organization are 404,
+ * which endpoints.test.ts tests. A number: refused with this status.
  */
 export type Answer = 'yes' | 'own' | '401' | '403' | '404'
 
@@ -107,7 +107,8 @@ export const decidedInside: Record<string, string> = {
 }
 
 /**
- * Paths that the server serves besides the rows of endpoints.ts: the start of each path, and the code that decides about access.
+ * Paths of the server that are not in endpoints.ts: the beginning of each path, and the code that decides about its
+ * access.
  */
 export const otherDoors: Record<string, string> = {
   '/socket.io': 'the token of the handshake: any valid credential, and events of its organization only',

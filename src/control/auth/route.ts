@@ -1,4 +1,4 @@
-// Who may call a route, in one word (`needs`), and what the route then knows about its caller.
+// Who may call a route, in one word (`needs`), and what the handler of the route then gets about its caller.
 import type { TObject, TSchema } from 'typebox'
 import type { Organization } from '#src/control/people/organization.ts'
 import type { User } from '#src/control/people/user.ts'
@@ -43,10 +43,13 @@ export type UserContext = { user: User; caller: Caller }
 export type OrganizationContext = UserContext & { organization: Organization }
 type RunnerContext = { runner: { id: string; regionId: string } }
 
-/** The region whose proxy asks; it sees only that region. `undefined`: the server's own proxy, which sees all regions. */
+/**
+ * The region whose proxy makes the call; that proxy sees only its region. `undefined`: the server's own proxy, which
+ * sees all regions.
+ */
 export type ProxyContext = { proxyRegionId: string | undefined }
 
-/** A collector belongs to no organization; the path names the organization that it asks about. */
+/** A collector belongs to no organization. The path names the organization whose data the collector reads. */
 export type OwnerOrCollectorContext = { isCollector: boolean }
 
 type ContextOf<N extends Needs> = N extends 'public' | 'collector'

@@ -13,7 +13,7 @@ suite('keys', () => {
     assert.equal(maskKey('dtn_0123456789abc'), `dtn${'*'.repeat(20)}abc`)
   })
 
-  test('hashes are compared whole, and an invalid hash equals nothing, not even itself', () => {
+  test('two hashes are equal only in full length; an invalid hash is equal to nothing, not even to itself', () => {
     assert.ok(isSameHash(hashKey('a'), hashKey('a')))
     assert.ok(!isSameHash(hashKey('a'), hashKey('b')))
     assert.ok(!isSameHash('', ''))

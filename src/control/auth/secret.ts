@@ -14,7 +14,7 @@ export const isSameHash = (one: string, other: string): boolean => {
   return a.length === 32 && b.length === 32 && timingSafeEqual(a, b)
 }
 
-/** The form in which a key is shown after its creation: only the ends. */
+/** The form in which a key is shown after its creation: its first and last three characters, and stars between them. */
 export const maskKey = (key: string): string => `${key.slice(0, 3)}${'*'.repeat(20)}${key.slice(-3)}`
 
 /** Makes a secret of 192 random bits, as text that needs no escaping in a URL. */

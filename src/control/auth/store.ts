@@ -30,7 +30,7 @@ type KeyRow = {
   organization: OrganizationRow
 }
 
-/** Turns texts back into dates in a row that was read as JSON inside another row. */
+/** Turns texts back into dates. A row that was read as JSON, as a part of another row, has its dates as texts. */
 export const withDates = <Row extends object>(row: Row): Row =>
   Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
@@ -39,7 +39,7 @@ export const withDates = <Row extends object>(row: Row): Row =>
     ]),
   ) as Row
 
-/** Reads a key, and everything that decides what it may do, in one query. */
+/** Reads a key in one query, with its user, organization, membership and roles. */
 export const findKey = async (sql: Sql, hash: string): Promise<KnownKey | undefined> => {
   const [row] = await sql<KeyRow[]>`
     select k.name, k.hash, k.permissions, k.expires_at, k.last_used_at, m.role as member_role,

@@ -60,7 +60,7 @@ suite('POST /regions', () => {
     assert.deepEqual(rest, { id, name: 'Cellar', organizationId: ours, regionType: 'custom', ...all })
   })
 
-  test('201 shows no secret of a service that has no address', async () => {
+  test('201 without a secret for a service that has no address', async () => {
     await using app = await startControl()
     for (const body of [
       { name: 'a1' },
@@ -123,7 +123,7 @@ suite('POST /regions', () => {
 })
 
 suite('PATCH /regions/{id}', () => {
-  test('200 changes the given fields; removing an address removes its credential, changing it does not', async () => {
+  test('200 changes the given fields; a removed address ends its credential, a changed address does not', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     const before = await stored(app, id)
@@ -140,7 +140,7 @@ suite('PATCH /regions/{id}', () => {
       ['Cellar', 'https://other.example.com', null, null, null],
     )
     assert.deepEqual(Object.values(await stored(app, id)), [before['proxy_key_hash'], null, null, null])
-    // A gateway URL that is set again does not bring back the old credential.
+    // The gateway's URL is set a second time. Its old credential is not valid again.
     await patch({ sshGatewayUrl: all.sshGatewayUrl })
     assert.equal((await stored(app, id))['ssh_gateway_key_hash'], null)
     assert.equal((await patch({})).status, 200)
@@ -208,7 +208,7 @@ suite('POST /regions/{id}/regenerate-proxy-api-key, POST /regions/{id}/regenerat
     }
   })
 
-  test('the key of a region’s proxy works only for that region, and no longer once it is replaced', async () => {
+  test('the key of a region’s proxy works only for that region, and only until it is replaced', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const made = await make(app)
@@ -264,7 +264,7 @@ suite('POST /regions/{id}/regenerate-snapshot-manager-credentials', () => {
 })
 
 suite('DELETE /regions/{id}', () => {
-  test('204 deletes the region; if it was the default, there is none afterwards', async () => {
+  test('204 deletes the region; if it was the default region, the organization has no default afterwards', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     await app.database.sql`update organizations set default_region_id = ${id} where id = ${ours}`
@@ -294,7 +294,7 @@ suite('DELETE /regions/{id}', () => {
 })
 
 suite('hiding the regions of an organization', () => {
-  test('an organization’s region is hidden from others: none of their requests can name it', async () => {
+  test('a region of an organization is hidden from other organizations: no request of theirs can name it', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = await make(app)

@@ -115,7 +115,10 @@ export const createRegion = async (
 const writtenAddresses = (given: Addresses): Partial<RegionColumns> =>
   Object.fromEntries(Object.entries(given).map(([field, value]) => [addresses[field as Field], value]))
 
-/** Changes a region under its lock, if the organization owns it. Any other region looks as if it did not exist. */
+/**
+ * Changes a region under its lock, if the organization owns it. Throws 404 for any other region, as if the region did
+ * not exist.
+ */
 const changeOwn = async (
   { database, clock }: OwnRegionParts,
   { organizationId, id }: { organizationId: string; id: string },
@@ -173,7 +176,10 @@ export const regenerateCredentials = async (parts: OwnRegionParts, named: Named)
   return credentials
 }
 
-/** Deletes a region, which must be empty. If it was the default region, the organization has none afterwards. */
+/**
+ * Deletes a region that has no sandboxes and runners. If it was the default region, the organization has no default
+ * region afterwards.
+ */
 export const removeRegion = async (parts: OwnRegionParts, { organizationId, id }: Named): Promise<void> => {
   const { database, callers } = parts
   try {

@@ -45,14 +45,14 @@ const readRegion = (row: Row): Region => ({
   updatedAt: row.updated_at,
 })
 
-/** Regions that an organization may use: its own, the shared ones, and others where it was given a quota. */
+/** Regions that an organization may use: its own, the shared ones, and dedicated ones in which it has a quota. */
 const own = (sql: Sql, organizationId: string) => sql`
   (organization_id = ${organizationId} or (organization_id is null and (region_type = 'shared' or exists (
     select from region_quotas where region_id = regions.id and region_quotas.organization_id = ${organizationId}))))`
 
 /**
- * Lists the regions of an organization, its own first. Shared regions that enforce quotas are listed only if it has a
- * quota there.
+ * Lists the regions of an organization, its own first. A shared region that enforces quotas is listed only if the
+ * organization has a quota there.
  */
 export const listRegions = async (sql: Sql, organizationId: string): Promise<Region[]> => {
   const rows = await sql<Row[]>`
@@ -73,7 +73,7 @@ export const findRegionById = async (sql: Sql, organizationId: string, id: strin
   return row && readRegion(row)
 }
 
-/** What an organization can set on its own region, as the database stores it. */
+/** The columns of an own region that its organization can set. */
 export type RegionColumns = {
   id: string
   name: string

@@ -1,4 +1,4 @@
-// Creating a sandbox waits a while if its snapshot is still being made, as at the first start of a server.
+// The wait of a create whose snapshot is still being made, for example at the first start of a server.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { Budget } from '#src/kit/budget.ts'
@@ -10,7 +10,10 @@ import { findSnapshotByIdOrName, type Snapshot } from './store.ts'
 const lookEveryMs = 250
 /** The name under which runners keep the built-in image of the server. */
 const defaultImage = 'default'
-/** Creates that may wait at the same time, per organization and in total. Other creates are refused without waiting. */
+/**
+ * Most creates that wait at one time, per organization and in total. A create above the limit is refused without
+ * waiting.
+ */
 const waiters = new Budget({ each: 32, all: 256 })
 
 const isInMaking = ({ state }: Pick<Snapshot, 'state'>): boolean => statesInMaking.includes(state)

@@ -16,7 +16,7 @@ const sourceOf = async (app: TestControl, name: string, dockerfileContent: strin
 }
 
 suite('a definition that uses a snapshot as a base', () => {
-  test('a name in FROM, --from or a mount is a snapshot, if one has that name, else a registry image', async () => {
+  test('a name in FROM, --from or a mount is a snapshot if a snapshot has the name, else a registry image', async () => {
     await using app = await startControl()
     // The linked runner has the built-in image.
     await using _ = await connectRunner(app)

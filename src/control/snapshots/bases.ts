@@ -5,15 +5,15 @@ import { Problem } from '#src/problems.ts'
 import type { Definition } from '#src/wire/runner-link.ts'
 import { findSnapshotByIdOrName } from './store.ts'
 
-/** Most names that are looked up per definition. Further names are taken as images of registries. */
+/** Most names of a definition that are looked up as snapshots. Any further name counts as an image of a registry. */
 const mostNames = 100
 
 /** The form of a snapshot's name. A name with a registry, a tag or a digest is never a snapshot. */
 const nameShape = /^[\w.-]{1,100}$/
 
 /**
- * Finds only candidates: a match can be something else, such as a build stage. The runner parses the Dockerfile
- * properly.
+ * Finds names that may be snapshots. A found name can be something else, for example a build stage. The runner parses
+ * the Dockerfile properly.
  */
 const namesIn = (dockerfile: string): { name: string; isArg: boolean }[] => {
   const after = (keyword: RegExp) => [...dockerfile.matchAll(keyword)].map(([, name = '']) => name)

@@ -1,5 +1,5 @@
-// Deletes, deactivates and activates snapshots. Only the organization that owns a snapshot may do this.
-// General snapshots belong to the operator.
+// Deletes, deactivates and activates snapshots. Only the organization that owns a snapshot may do so. General snapshots
+// belong to the operator.
 
 import type { Actor } from '#src/control/auth/actor.ts'
 import { forgetBuildLog } from '#src/control/images/build-logs.ts'
@@ -20,7 +20,10 @@ const getOwn = async ({ database }: RunningParts, { organization }: Actor, idOrN
   throw new Problem('forbidden', 'This snapshot belongs to the server; only its operator changes it.')
 }
 
-/** Deletes a snapshot; its name is free at once. Sandboxes made from it live on, and runners keep its files as long as they do. */
+/**
+ * Deletes a snapshot; its name is free at once. Sandboxes made from the snapshot continue to exist, and so do its files
+ * on runners, as long as these sandboxes need them.
+ */
 export const deleteSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts
   const { id, image } = await getOwn(parts, actor, idOrName)
@@ -32,7 +35,7 @@ export const deleteSnapshot = async (parts: RunningParts, actor: Actor, idOrName
   await pushImage(parts, image)
 }
 
-/** Stops new sandboxes from the snapshot. Runners drop its image meanwhile, if the image can be brought again. */
+/** Prevents new sandboxes from the snapshot. Runners remove its image, if the image can be pulled or built again later. */
 export const deactivateSnapshot = async (parts: RunningParts, actor: Actor, idOrName: string): Promise<void> => {
   const { database, clock } = parts
   const { id, image, state } = await getOwn(parts, actor, idOrName)
@@ -69,8 +72,8 @@ export const activateSnapshot = async (parts: RunningParts, actor: Actor, idOrNa
 }
 
 /**
- * Whether runners still have the image. An image that was not needed until now may be in removal on the runners, so
- * they are asked for it again.
+ * Whether runners still have the image. Runners may be removing an image that was not needed until now. They therefore
+ * get a new assignment for the image.
  */
 const isStillThere = async (transaction: Transaction, image: string): Promise<boolean> => {
   if (await isImageNeeded(transaction, image)) return await isOnRunner(transaction, image)

@@ -58,7 +58,7 @@ const addSnapshots = async (sql: Sql, groups: readonly string[]): Promise<void> 
   await sql`insert into snapshots ${sql(rows)}`
 }
 
-/** Applies an event to all snapshots of a group. Returns how many it moved. */
+/** Applies an event to all snapshots of a group. Returns the number of snapshots whose state changed. */
 const happen = async (transaction: Transaction, on: Event, group: string): Promise<number> => {
   if (on !== 'delete') {
     const change = { now, ...(failures.includes(on) ? { reason: 'Why.' } : {}) }
@@ -80,7 +80,7 @@ const find = async (sql: Sql, group: string): Promise<Map<string, Found>> => {
 }
 
 suite('the life of a snapshot', () => {
-  test('every event has one answer in every state, and leaves a snapshot that it does not move unchanged', async () => {
+  test('every event has one result in every state; a snapshot that the event does not move is unchanged', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     await addSnapshots(database.sql, events)
@@ -102,7 +102,7 @@ suite('the life of a snapshot', () => {
     }
   })
 
-  test('a snapshot begins in the state of its source, and the built-in one is usable at once', async () => {
+  test('a new snapshot begins in the state for its source; the built-in snapshot is active at once', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     const size = { cpu: 1, memoryGiB: 1, diskGiB: 3 }
@@ -120,7 +120,7 @@ suite('the life of a snapshot', () => {
     assert.throws(() => firstStateOn('fail' as 'build'), /no snapshot begins with fail/)
   })
 
-  test('a failed snapshot has a reason, and loses it when it is tried again', async () => {
+  test('a failed snapshot has a reason, which is removed when the snapshot is tried again', async () => {
     await using opened = await openTestDatabase()
     const { database } = opened
     await addSnapshots(database.sql, ['one'])
@@ -131,7 +131,7 @@ suite('the life of a snapshot', () => {
     assert.deepEqual([state, reason], ['pending', null])
   })
 
-  test('there is at most one move for an event and a state, and each used state has a way out', () => {
+  test('an event has at most one move from a state; snapshots in the making can always succeed or fail', () => {
     const pairs = snapshotMoves.map(([on, from]) => `${on} ${from}`)
     assert.equal(new Set(pairs).size, pairs.length)
     assert.deepEqual(
@@ -156,7 +156,7 @@ const openWide = (url: string): Database & AsyncDisposable => {
   return Object.assign(database, { [Symbol.asyncDispose]: () => database.close() })
 }
 
-/** Returns when this many connections wait for a lock of `first`, which is the process of another connection. */
+/** Returns when `count` connections wait for a lock that the database process `first` holds. */
 const untilWaiting = async (sql: Sql, first: number, count: number): Promise<void> => {
   const end = performance.now() + 30_000
   while (performance.now() < end) {
@@ -182,7 +182,7 @@ suite('concurrent writes of one snapshot', () => {
     }
   })
 
-  test('the second writer continues from the first one’s result, for every two events in every state', async () => {
+  test('for every two events in every state, the second writer continues from the first writer’s result', async () => {
     await using opened = await openTestDatabase()
     await using database = openWide(opened.url)
     const { sql } = database
@@ -196,7 +196,8 @@ suite('concurrent writes of one snapshot', () => {
         const waits = events.map((second) =>
           snapshotStates.some((state) => endingOf(first, state) !== 'stays' && endingOf(second, state) !== 'stays'),
         )
-        // Every second writer has read before the first one commits: it has ended, or waits for the first one.
+        // Before the first writer commits, every second writer has read the state. It has ended already, or waits for
+        // the first writer's lock.
         await Promise.all(later.filter((_, index) => !waits[index]))
         const [{ pid }] = await transaction<[{ pid: number }]>`select pg_backend_pid() as pid`
         await untilWaiting(sql, pid, waits.filter(Boolean).length)
@@ -216,8 +217,8 @@ suite('concurrent writes of one snapshot', () => {
 })
 
 /**
- * The expected state after both events. The second writer reads before it has to wait, so it leaves alone a snapshot
- * that had no move for its event then.
+ * The expected state after both events. The second writer reads the state before it waits for the lock. If its event
+ * has no move from that state, it changes nothing.
  */
 const afterBoth = (first: Event, second: Event, state: SnapshotState): string => {
   const led = (on: Event, from: SnapshotState) => {

@@ -38,7 +38,10 @@ export type SnapshotEvent = (typeof snapshotEvents)[number]
 
 type MoveRow = readonly [on: SnapshotEvent, from: SnapshotState | null, to: SnapshotState | null]
 
-/** A row per event and state; `null` means that the snapshot does not exist. Without a row, the event changes nothing. */
+/**
+ * A row per event and state; `null` means that the snapshot does not exist yet. An event without a row for a state
+ * changes nothing.
+ */
 export const snapshotMoves = [
   // on      from    to
   // A snapshot is made from a definition, from an image or a file, or from a sandbox. The built-in snapshot is active at once.
@@ -51,20 +54,20 @@ export const snapshotMoves = [
   ['progress', 'pending', 'pulling'],
   ['progress', 'pulling', 'pulling'],
   ['progress', 'snapshotting', 'snapshotting'],
-  // A runner has the image now, and reports its config.
+  // A runner has completed the image and reports its config.
   ['arrive', 'building', 'active'],
   ['arrive', 'pending', 'active'],
   ['arrive', 'pulling', 'active'],
   ['arrive', 'snapshotting', 'active'],
-  // A runner that connects already had the image.
+  // A runner connects and lists the image, which it had already.
   ['find', 'pending', 'active'],
   ['find', 'pulling', 'active'],
-  // The image has arrived, and is larger than allowed.
+  // The image is complete on a runner, but is larger than allowed.
   ['refuse', 'building', 'error'],
   ['refuse', 'pending', 'error'],
   ['refuse', 'pulling', 'error'],
   ['refuse', 'snapshotting', 'error'],
-  // No runner can make or bring the image, or the last runner that had it has lost it.
+  // No runner can build or pull the image, or the last runner with the image has lost it.
   ['fail', 'building', 'build_failed'],
   ['fail', 'pending', 'error'],
   ['fail', 'pulling', 'error'],
@@ -75,9 +78,10 @@ export const snapshotMoves = [
   ['give-up', 'pending', 'error'],
   ['give-up', 'pulling', 'error'],
   ['give-up', 'snapshotting', 'error'],
-  // No runner has the image any more, and runners were told to fetch it again.
+  // No runner has the image any more. Runners were told to pull or build it again.
   ['lose', 'active', 'pulling'],
-  // The only runner that kept the image is out of service. Built images are not tied to one runner.
+  // The only runner with the image is out of service. Built images are not tied to one runner, so they are not
+  // affected.
   ['lose-runner', 'pending', 'error'],
   ['lose-runner', 'pulling', 'error'],
   ['lose-runner', 'snapshotting', 'error'],
@@ -86,7 +90,7 @@ export const snapshotMoves = [
   ['lose-runner', 'error', 'error'],
   ['deactivate', 'active', 'inactive'],
   ['idle', 'active', 'inactive'],
-  // `activate`: a runner still has the image. `bring-again`: no runner has it, so it is brought or built again.
+  // `activate`: a runner still has the image. `bring-again`: no runner has the image, so it is pulled or built again.
   ['activate', 'inactive', 'active'],
   ['activate', 'error', 'active'],
   ['bring-again', 'inactive', 'pending'],
@@ -124,7 +128,7 @@ export const movesOn = (on: MovingEvent): { from: SnapshotState; to: SnapshotSta
 export const deletableStates = rowsOf('delete').flatMap(([, from]) => (from === null ? [] : [from]))
 
 type StateRow = {
-  /** True while the snapshot cannot be used, because its image is being made or brought. */
+  /** True while the snapshot cannot be used because its image is being built or pulled. */
   isInMaking: boolean
   /** True if runners keep the image of the snapshot. */
   keepsImage: boolean
@@ -136,11 +140,12 @@ export const snapshotStateRows: Record<SnapshotState, StateRow> = {
   pulling: { isInMaking: true, keepsImage: true },
   snapshotting: { isInMaking: true, keepsImage: true },
   active: { isInMaking: false, keepsImage: true },
-  // Exception: `change.ts` drops an image that can be brought again, once no other snapshot of it is active.
+  // Exception: `change.ts` lets runners remove an image that can be pulled or built again, once no snapshot of it is
+  // active.
   inactive: { isInMaking: false, keepsImage: true },
   error: { isInMaking: false, keepsImage: false },
   build_failed: { isInMaking: false, keepsImage: false },
-  // The public API has this state, but no snapshot here is ever in it.
+  // The public API defines this state. No snapshot of this server is ever in it.
   removing: { isInMaking: false, keepsImage: false },
 }
 

@@ -5,8 +5,8 @@ import { moveSnapshots } from './write.ts'
 type Sizes = { sizeGiB: number | null; leastGiB: number | null }
 
 /**
- * Refuses snapshots whose image is larger than the organization may have, or does not fit on the disks of their sandboxes.
- * The size is known only once the image is made. Returns whether any snapshot was refused.
+ * Refuses snapshots whose image is larger than their organization may have, or larger than the disks of their
+ * sandboxes. The image's size is known only after the build or pull. Returns whether any snapshot was refused.
  */
 export const refuseWhatCannotBe = async (
   transaction: Transaction,
@@ -31,7 +31,7 @@ export const refuseWhatCannotBe = async (
   return isAnyRefused
 }
 
-/** Size and config of the image; null where a snapshot keeps its own value. */
+/** Size and config of the image. Null: the snapshot's own value is not changed. */
 type ImageFacts = { sizeGiB: number | null; user: string | null; entrypoint: string[] | null }
 
 /** Activates the snapshots of the image. A snapshot's own entrypoint wins over the one of the image. */
@@ -40,14 +40,14 @@ export const activateSnapshots = async (transaction: Transaction, image: string,
 }
 
 /**
- * Fails the snapshots of an image that cannot be made or brought, or was lost. They are unusable until their owner
- * activates them.
+ * Fails the snapshots of an image that cannot be built or pulled, or that was lost. They are unusable until their owner
+ * activates them again.
  */
 export const failSnapshots = async (transaction: Transaction, image: string, reason: string, now: Date) => {
   await moveSnapshots(transaction, 'fail', transaction`image = ${image}`, { now, reason })
 }
 
-/** Records that the image makes progress, so that its snapshots do not count as stuck. */
+/** Records that the image makes progress. Snapshots with progress do not count as stuck. */
 export const noteProgress = async (sql: Sql, image: string, now: Date): Promise<void> => {
   await moveSnapshots(sql, 'progress', sql`image = ${image}`, { now })
 }

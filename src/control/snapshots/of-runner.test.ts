@@ -19,7 +19,7 @@ const imageOf = async (app: TestControl, name: string): Promise<string> => {
 }
 
 suite('snapshots follow the images that runners list', () => {
-  test('a snapshot is pulling if a runner links without its image, and active once one links with it', async () => {
+  test('a snapshot is pulling if a runner connects without its image, and active if one connects with it', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     await app.as('owner').post('/snapshots', { name: 'tool', imageName: 'ghcr.io/team/tool:1' })

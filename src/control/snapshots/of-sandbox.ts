@@ -6,7 +6,10 @@ import { checkSnapshotName } from './name.ts'
 import { checkSnapshotQuota } from './quota.ts'
 import { insertSnapshot } from './write.ts'
 
-/** Writes a snapshot of the disk of a sandbox, as large as the sandbox, on the runner where that disk is. */
+/**
+ * Inserts a snapshot of the disk of a sandbox. The snapshot gets the sandbox's size, and its image is made on the
+ * sandbox's runner.
+ */
 export const writeSnapshotOf = async (
   transaction: Transaction,
   sandbox: SandboxRow,

@@ -15,7 +15,7 @@ const count = (replies: { status: number }[], status: number) =>
   replies.filter((reply) => reply.status === status).length
 
 suite('the quota of snapshots', () => {
-  test('403 names quota and usage; of concurrent requests, exactly as many succeed as fit in the quota', async () => {
+  test('403 names quota and usage; of concurrent creates, exactly as many succeed as the quota allows', async () => {
     await using app = await startControl()
     await setQuota(app, { snapshotQuota: 3 })
     const replies = await Promise.all(Array.from({ length: 12 }, (_, index) => make(app, `s${index}`)))
@@ -48,7 +48,7 @@ suite('the quota of snapshots', () => {
     assert.equal((await make(app, 'one-more')).status, 200)
   })
 
-  test('403 for a snapshot of a sandbox too, and the sandbox is unchanged', async () => {
+  test('403 for POST /sandbox/{id}/snapshot too; the sandbox is unchanged', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     await app.as('member').post('/sandbox', { name: 'box' })
@@ -58,7 +58,7 @@ suite('the quota of snapshots', () => {
     assert.deepEqual([refused.status, (await app.as('viewer').get('/sandbox/box')).body.state], [403, 'started'])
   })
 
-  test('403 for too many snapshots under way; finished ones do not count', async () => {
+  test('403 for too many snapshots that are being made; finished snapshots do not count', async () => {
     await using app = await startControl()
     await setQuota(app, { maxConcurrentSnapshotProcessing: 1 })
     assert.equal((await make(app, 'one')).status, 200)

@@ -1,4 +1,5 @@
-// How many snapshots an organization may have, how many may be in the making, and how large one may be.
+// The limits of an organization's snapshots: how many there may be, how many may be in the making, and the size of
+// each.
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
 import { statesInMaking } from './lifecycle.ts'
@@ -6,11 +7,12 @@ import { statesInMaking } from './lifecycle.ts'
 type Counted = { most: number; most_in_making: number; max_size: number; count: number; in_making: number }
 
 /**
- * Checks the quota. Call this after the snapshot is inserted, so that it is counted: of two simultaneous creates the
- * second counts the first. Returns the largest allowed size in GiB.
+ * Checks the quota. To be called after the snapshot was inserted, so that it is counted. Of two simultaneous creates,
+ * the second one counts both snapshots. Returns the largest allowed size in GiB.
  */
 export const checkSnapshotQuota = async (transaction: Transaction, organizationId: string): Promise<number> => {
-  // Two statements, sent together: the second sees what was committed while the first waited for the lock.
+  // Two statements that are sent together. The second statement sees everything that was committed while the first one
+  // waited for the lock.
   const [, [row]] = await Promise.all([
     transaction`select pg_advisory_xact_lock(hashtextextended(${`snapshots ${organizationId}`}, 0))`,
     transaction<Counted[]>`

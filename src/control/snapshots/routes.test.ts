@@ -26,7 +26,7 @@ suite('GET /snapshots', () => {
     assert.deepEqual([reply.body.total, reply.body.page, reply.body.totalPages], [5, 1, 1])
   })
 
-  test('200 page by page in the requested order; by default the last used comes first', async () => {
+  test('200 returns pages in the requested order; by default, the snapshot that was used last is first', async () => {
     await using app = await startControl()
     await addSnapshot(app, 'old', organizations.ours, new Date('2020-01-01'))
     await addSnapshot(app, 'new', organizations.ours, new Date('2024-01-01'))
@@ -84,7 +84,7 @@ suite('GET /snapshots/{idOrName}', () => {
     })
   })
 
-  test('200 returns the organization’s own snapshot, not a general one of the same name', async () => {
+  test('200 returns the organization’s own snapshot if a general one has the name too', async () => {
     await using app = await startControl()
     const id = await addSnapshot(app, 'default', organizations.ours)
     assert.equal((await app.as('viewer').get('/snapshots/default')).body.id, id)

@@ -35,8 +35,8 @@ export const asView = (snapshot: Snapshot) => ({
 })
 
 /**
- * The permanent reference of an image. Images built here, or made from a sandbox, have no digest. Their name serves
- * instead, because it is never reused.
+ * The permanent reference of an image. An image that was built here, or made from a sandbox, has no digest; its name is
+ * never reused and serves as the reference.
  */
 const refOf = ({ digest, state, image }: Snapshot) => {
   if (digest !== null) return { ref: digest }
@@ -58,8 +58,8 @@ export const findSnapshot = (sql: Sql, organizationId: string, idOrName: string)
 const usedAtMostEveryMs = 60_000
 
 /**
- * Stores that the snapshot was used, at most once a minute. Skips a locked row, so that creates do not wait for each
- * other here.
+ * Stores that the snapshot was used, at most once a minute. A row that another transaction has locked is skipped, so
+ * that creates do not wait for each other.
  */
 export const markUsed = async (transaction: Transaction, { id, lastUsedAt }: Snapshot, now: Date): Promise<void> => {
   if (lastUsedAt !== null && now.getTime() - lastUsedAt.getTime() < usedAtMostEveryMs) return

@@ -41,7 +41,7 @@ suite('the sizes of the default snapshot', () => {
     }
   })
 
-  test('an organization’s own snapshot wins over a size of that name, in that organization only', async () => {
+  test('an organization’s own snapshot replaces the general one with that name, in that organization only', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await addOwn(app, 'daytona-medium')
@@ -51,7 +51,7 @@ suite('the sizes of the default snapshot', () => {
     assert.deepEqual([others.body.cpu, others.body.memory, others.body.disk], [2, 4, 8])
   })
 
-  test('403 for deleting or deactivating a size', async () => {
+  test('403 for deleting or deactivating a general snapshot of another size', async () => {
     await using app = await startControl()
     const { body } = await app.as('owner').get('/snapshots/daytona-small')
     const answers = [

@@ -1,4 +1,5 @@
-// Reads snapshots. An organization sees its own and the general ones; its own hides a general one of the same name.
+// Reads snapshots. An organization sees its own snapshots and the general ones. Its own snapshot hides a general one
+// with an equal name.
 import { isIdLike } from '#src/control/id-like.ts'
 import type { Progress } from '#src/wire/runner-link.ts'
 import type { Piece, Sql } from '../storage/database.ts'
@@ -103,8 +104,8 @@ const withImage = (sql: Sql) => sql`
   from snapshots left join images on images.name = snapshots.image`
 
 /**
- * SQL condition: the id matches, else the name. The organization's own snapshot wins over a general one. Text that
- * looks like an id is not a name.
+ * SQL condition for a snapshot's id or, if the text does not look like an id, for its name. The organization's own
+ * snapshot comes before a general one.
  */
 const named = (sql: Sql, organizationId: string, idOrName: string) => sql`
   where ${visible(sql, organizationId)} and (snapshots.id = ${idOrName}

@@ -17,7 +17,7 @@ export const sweepSnapshots = async (parts: RunningParts): Promise<void> => {
   const now = clock.now()
   const { sql } = database
   const silentSince = new Date(now.getTime() - silentForSeconds * 1000)
-  // Time while all runners of the region are silent does not count: a runner that is back reports its progress.
+  // The time while all runners of the region are silent does not count, because they cannot report progress.
   await sql`
     update snapshots set updated_at = ${now} from images
     where images.name = snapshots.image and snapshots.state in ${sql(statesInMaking)} and snapshots.updated_at < ${silentSince}

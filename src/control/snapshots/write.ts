@@ -34,14 +34,20 @@ export const insertSnapshot = async (
   }
 }
 
-/** General snapshots that guides of the public SDK use: smaller and larger sandboxes of the built-in image. */
+/**
+ * General snapshots that the public SDK's guides use. They have the built-in image, and each gives sandboxes another
+ * size.
+ */
 const sizes = [
   { name: 'daytona-small', cpu: 1, memoryGiB: 1, diskGiB: 3 },
   { name: 'daytona-medium', cpu: 2, memoryGiB: 4, diskGiB: 8 },
   { name: 'daytona-large', cpu: 4, memoryGiB: 8, diskGiB: 10 },
 ] as const
 
-/** Inserts the general snapshots of the built-in image, which every runner makes itself. A name that exists is kept. */
+/**
+ * Inserts the general snapshots of the built-in image, which every runner makes itself. If a name exists, its row is
+ * unchanged.
+ */
 export const ensureBuiltIn = async (transaction: Transaction, name: string): Promise<void> => {
   for (const size of [{ ...sizes[0], name }, ...sizes])
     await transaction`
@@ -54,7 +60,10 @@ type Change = {
   now: Date
   /** Why the snapshot failed. Absent if it did not fail. */
   reason?: string
-  /** Values from the image. Null keeps the snapshot's value; the snapshot's own entrypoint wins over the one of the image. */
+  /**
+   * Values from the image. Null leaves the snapshot's value unchanged. The snapshot's own entrypoint wins over the
+   * image's entrypoint.
+   */
   image?: { sizeGiB: number | null; user?: string | null; entrypoint?: string[] | null }
 }
 
@@ -70,7 +79,7 @@ export const moveSnapshots = async (
 ): Promise<string[]> => {
   const moves = movesOn(on)
   const { sizeGiB = null, user = null, entrypoint = null } = image ?? {}
-  // The old state is read in the update itself, because another transaction may have moved the snapshot meanwhile.
+  // The update itself reads the old state, because another transaction may have changed it since the query.
   const rows = await sql<{ id: string }[]>`
     update snapshots set state = case state ${moves.map(({ from, to }) => sql`when ${from} then ${to}`)} end,
       error_reason = ${reason ?? null}, updated_at = ${now},
