@@ -12,6 +12,7 @@ import {
 } from '#src/runner/cgroup/sandbox-limits.ts'
 import type { DiskSpeed } from '../cgroup/disk-speed.ts'
 import type { IdRange } from './ids.ts'
+import { makeVolumeFilter } from './seccomp/arguments.ts'
 import type { SeccompProfile } from './seccomp/profile.ts'
 
 /** The filter in the form that the runtime takes: compiled for crun, whose start is then 13 ms faster, otherwise as a profile. */
@@ -164,6 +165,10 @@ const blockIO = ({ major, minor, bytesPerSecond: rate }: DiskSpeed) => ({
   throttleWriteBpsDevice: [{ major, minor, rate }],
 })
 
+/** Jumps in filters are relative, so they can be joined. */
+const filterFor = (base64: string, { volumes }: SandboxConfig): string =>
+  volumes.length === 0 ? base64 : Buffer.concat([makeVolumeFilter(), Buffer.from(base64, 'base64')]).toString('base64')
+
 export const makeConfig = (sandbox: SandboxConfig) => {
   const identity = sandbox.ids.map(({ inside, outside, count }) => ({
     containerID: inside,
@@ -188,7 +193,7 @@ export const makeConfig = (sandbox: SandboxConfig) => {
       rlimits: sandbox.resourceLimits,
     },
     mounts: mounts(sandbox),
-    annotations: filter.kind === 'compiled' ? { 'run.oci.seccomp_bpf_data': filter.base64 } : {},
+    annotations: filter.kind === 'compiled' ? { 'run.oci.seccomp_bpf_data': filterFor(filter.base64, sandbox) } : {},
     linux: {
       namespaces: [
         { type: 'user' },

@@ -14,7 +14,7 @@ import { makeSmallImage } from '../testing/small-image.ts'
 import { builtLauncher, cannotMapOwners, TestHost } from '../testing/test-host.ts'
 import { VolumeStore } from './volume-store.ts'
 
-const tools = ['ln', 'chmod', 'chown', 'readlink']
+const tools = ['ln', 'chmod', 'chown', 'readlink', 'cp', 'cmp', 'sync']
 
 const volumeAt = (mountPath: string, given: Partial<AssignedVolume> = {}): AssignedVolume => ({
   volumeId: randomUUID(),
@@ -88,6 +88,20 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(one, 'rm /data/big; dd if=/dev/zero of=/data/small bs=1M count=1')
     const two = await startWith(box, [used(data, '/data')])
     await run(two, 'dd if=/dev/zero of=/data/more bs=1M count=1')
+  })
+
+  test('no file of another volume grows it past its limit, because copies share no bytes', async () => {
+    const [small, other] = [volumeAt('/small', { sizeGiB: 0.03 }), volumeAt('/other')]
+    const one = await startWith(box, [small, other])
+    await run(one, 'dd if=/dev/zero of=/other/big bs=1M count=60; sync')
+    const full = await box.run(one.sandboxId, 'cp --reflink=auto /other/big /small/big')
+    assert.match(full.output, /Disk quota exceeded|No space left/)
+    assert.notEqual((await box.run(one.sandboxId, 'cp --reflink=always /other/big /small/copy')).exitCode, 0)
+    await run(
+      one,
+      'rm -f /small/*; dd if=/dev/zero of=/small/file bs=1M count=1; cp --reflink=auto /small/file /small/two',
+    )
+    await run(one, 'cmp /small/file /small/two; rm /other/big')
   })
 
   test('the subpath is made if it is missing; a link in it, or a file, fails the start and leads nowhere', async () => {

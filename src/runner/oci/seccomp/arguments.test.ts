@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { suite, test } from 'node:test'
-import { makeArgumentFilter, numbers, reasons } from './arguments.ts'
+import { makeArgumentFilter, makeVolumeFilter, numbers, reasons } from './arguments.ts'
 import type { Forbidden } from './program.ts'
 import { systemCalls } from './syscalls.ts'
 import { answerOf } from './testing/answer-of.ts'
@@ -96,6 +96,19 @@ suite('the filter of arguments', () => {
       expect(22, 'pselect6', 2049)
       for (const name of [14, 31, 32, 38]) expect(92, 'setsockopt', 9, 6, name)
     })
+
+  test('a sandbox with volumes can make no copies that share their bytes, also by 32-bit programs', () => {
+    const request = [3n, 0x40049409n, 4n]
+    const answers = (filter: Buffer, architecture: number, [ioctl, copy]: [number, number]) => [
+      ...[0x40049409n, 0x4020940dn, 0x5401n].map((each) => answerOf(filter, ioctl, [3n, each, 4n], architecture)),
+      answerOf(filter, copy, request, architecture),
+      answerOf(filter, 0, request, architecture),
+    ]
+    const expected = [95, 95, goesOn, 38, goesOn]
+    assert.deepEqual(answers(makeVolumeFilter('x64'), 0xc000003e, [16, 326]), expected)
+    assert.deepEqual(answers(makeVolumeFilter('x64'), 0x40000003, [54, 377]), expected)
+    assert.deepEqual(answers(makeVolumeFilter('arm64'), 0xc00000b7, [29, 285]), expected)
+  })
 
   for (const arch of ['x64', 'arm64'] as const)
     test(`each call with forbidden arguments gets the expected error: ${arch}`, () => {

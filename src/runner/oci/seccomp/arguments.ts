@@ -1,7 +1,8 @@
 // Arguments that are refused in system calls that are otherwise allowed, with reasons, and the program that checks them before the
 // compiled profile. Kept apart from the profile because libseccomp has no "all but these", and compares arguments whole: the kernel
 // takes only the lower half of an `int`, so a caller that sets a bit of the upper half would pass. Here only the lower half counts.
-import { assemble, type Forbidden, forbid } from './program.ts'
+import { assemble, type Forbidden, forbid, onlyFor } from './program.ts'
+import { systemCalls32 } from './syscalls-32.ts'
 
 type Reason = { reason: string; forbidden: readonly Forbidden[] }
 
@@ -13,9 +14,11 @@ const errnos = {
   EINVAL: 22,
   ENOTTY: 25,
   ENOSPC: 28,
+  ENOSYS: 38,
   ENOPROTOOPT: 92,
   EPROTONOSUPPORT: 93,
   ESOCKTNOSUPPORT: 94,
+  EOPNOTSUPP: 95,
   EAFNOSUPPORT: 97,
 } as const
 
@@ -46,6 +49,8 @@ const [stream, datagram, raw] = [1, 2, 3]
 
 /** Protocols: default of the family, ICMP, TCP, UDP and ICMPv6. */
 const protocols = [0, 1, 6, 17, 58]
+
+const [ficlone, ficlonerange] = [0x40049409, 0x4020940d]
 
 export const reasons: readonly Reason[] = [
   {
@@ -136,15 +141,15 @@ export const reasons: readonly Reason[] = [
   {
     reason:
       'A volume is a directory of btrfs, which lets every user make subvolumes: those would be outside of the limit of the volume,' +
-      ' and it could not be removed. Only copies that share their bytes stay (FICLONE, FICLONERANGE). This is the answer of a' +
-      ' file system that is not btrfs.',
+      ' and it could not be removed. Copies that share their bytes (FICLONE, FICLONERANGE) stay for sandboxes without volumes. This is' +
+      ' the answer of a file system that is not btrfs.',
     forbidden: [
       {
         calls: ['ioctl'],
         when: [
           { argument: 1, bits: 0xff00, is: 0x9400 },
-          { argument: 1, isNot: 0x40049409 },
-          { argument: 1, isNot: 0x4020940d },
+          { argument: 1, isNot: ficlone },
+          { argument: 1, isNot: ficlonerange },
         ],
         errno: errnos.ENOTTY,
       },
@@ -185,10 +190,22 @@ export const reasons: readonly Reason[] = [
 export const forbiddenArguments: readonly Forbidden[] = reasons.flatMap(({ forbidden }) => forbidden)
 
 /**
+ * For sandboxes with volumes only. The kernel does not check the limit of a volume when a file becomes a copy that shares its bytes,
+ * so files of other volumes would grow it past its limit, and could then be removed. Programs copy the bytes instead.
+ */
+const sharedCopies: readonly Forbidden[] = [
+  ...[ficlone, ficlonerange].map(
+    (request): Forbidden => ({ calls: ['ioctl'], when: [{ argument: 1, is: request }], errno: errnos.EOPNOTSUPP }),
+  ),
+  { calls: ['copy_file_range'], when: [], errno: errnos.ENOSYS },
+]
+
+/**
  * The numbers of the calls above on x86-64, and on arm64, whose table is that of all newer architectures and lacks some older
  * calls.
  */
 export const numbers: Record<string, { x64: number; arm64?: number }> = {
+  copy_file_range: { x64: 326, arm64: 285 },
   fsetxattr: { x64: 190, arm64: 7 },
   ioctl: { x64: 16, arm64: 29 },
   ioprio_set: { x64: 251, arm64: 30 },
@@ -220,4 +237,21 @@ export const numbers: Record<string, { x64: number; arm64?: number }> = {
 export const makeArgumentFilter = (arch: string = process.arch): Buffer => {
   if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
   return assemble(forbid(forbiddenArguments, (call) => numbers[call]?.[arch]))
+}
+
+/** `AUDIT_ARCH_*` of `linux/audit.h`. */
+const architectures = { x64: 0xc000003e, arm64: 0xc00000b7, i386: 0x40000003 }
+
+/** What comes before the other filters of a sandbox with volumes. */
+export const makeVolumeFilter = (arch: string = process.arch): Buffer => {
+  if (arch !== 'x64' && arch !== 'arm64') throw new Error(`There is no system call filter for ${arch}.`)
+  const of32Bits = onlyFor(
+    architectures.i386,
+    forbid(sharedCopies, (call) => systemCalls32.get(call)),
+  )
+  const native = onlyFor(
+    architectures[arch],
+    forbid(sharedCopies, (call) => numbers[call]?.[arch]),
+  )
+  return assemble([...of32Bits, ...native])
 }
