@@ -30,7 +30,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual(said, { exitCode: 0, output: `${hostname}\n${hostname}\nnameserver 192.0.2.53\n644` })
   })
 
-  test('a sandbox of a warm pool has run a command when it is started, and is otherwise like any other', async () => {
+  test('a sandbox of a warm pool has run a command when it is started, and otherwise equals other sandboxes', async () => {
     const firstPid = async (isWarm?: true) => {
       const { sandboxId } = await box.started(isWarm ? { isWarm } : {})
       return Number((await box.run(sandboxId, 'echo $$')).output)
@@ -79,7 +79,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('a sandbox deleted at any moment of its first start is gone when `destroy` resolves, and stays gone', async () => {
+  test('a sandbox deleted at any moment of its first start is removed when `destroy` resolves, for good', async () => {
     for (const afterMs of [0, 2, 5, 10, 20, 40]) {
       const { promise, resolve } = Promise.withResolvers<string>()
       using keeper = new Keeper({ host: box.host, report: ({ state }) => resolve(state), log: silentLog() })
@@ -88,7 +88,7 @@ suite('a host', { skip: needsRoot }, () => {
       await delay(afterMs)
       keeper.take({ ...assignment, generation: 2, target: 'destroyed' })
       const said = await promise
-      // The sandbox may have started before it was deleted; then `start` resolved first.
+      // The sandbox may have been started before the delete. Then `start` has resolved first.
       if (said === 'destroyed') assert.deepEqual(await box.tracesOf(assignment.sandboxId), [], `after ${afterMs} ms`)
       await box.host.destroy(assignment.sandboxId)
     }
@@ -190,7 +190,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual([box.host.get(sandboxId)?.status, box.host.get(sandboxId)?.errorReason], ['started', undefined])
   })
 
-  test('a start that the runtime refuses says why and leaves nothing running', async () => {
+  test('a start that the runtime refuses fails with the reason, and leaves no process running', async () => {
     // The image has no /etc for the sandbox's own files, so the runtime refuses the start.
     mkdirSync(join(box.directory, 'broken'))
     writeFileSync(join(box.directory, 'broken/etc'), '')

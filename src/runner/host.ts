@@ -92,9 +92,12 @@ export interface Host {
   removeVolume(volume: Pick<VolumeAssignment, 'volumeId' | 'driver'>): Promise<void>
   /** Room of the file system that holds the disks and templates. */
   room(): Promise<{ freeBytes: number; wholeBytes: number }>
-  /** Calls `listener` about a second after a sandbox ended without a request. The sandbox is cleared away and `stopped` by then. */
+  /**
+   * Calls `listener` about a second after a sandbox ended without a request. By then its remains are cleared away and its status
+   * is `stopped`.
+   */
   onExit(listener: (sandboxId: string, cause: Cause) => void): void
-  /** What a running or paused sandbox uses; undefined for any other. */
+  /** Measures what a running or paused sandbox uses. Undefined for any other sandbox. */
   measure(sandboxId: string): Promise<MeterReading | undefined>
   /** What all running or paused sandboxes use, by id. */
   measureAll(): Promise<ReadonlyMap<string, MeterReading>>
@@ -102,11 +105,11 @@ export interface Host {
    * How often, since a sandbox's start, the kernel killed processes in it because memory ran out, and when that may have been.
    */
   memoryKills(sandboxId: string): MemoryKillsHere
-  /** Calls `listener` whenever the answer of `get` changes for a sandbox. Returns a function that unsubscribes. */
+  /** Calls `listener` whenever `get` would return another value for a sandbox. Returns a function that unsubscribes. */
   onChange(listener: (sandboxId: string) => void): () => void
   /**
-   * Calls `listener` when something went wrong inside a sandbox that keeps running, at most once in ten minutes per sandbox. A
-   * listener that could not pass the mishap on returns false, and is called again.
+   * Calls `listener` when a process was killed or refused inside a sandbox that keeps running, at most once in ten minutes per
+   * sandbox. A listener that could not send the mishap returns false, and is called again.
    */
   onMishap(listener: (sandboxId: string, cause: Cause) => boolean): void
   close(): Promise<void>
@@ -120,7 +123,7 @@ export const openHost = async (parts: HostParts): Promise<Host> => {
 /** Interval of retries for archives that could not be removed with their sandbox. */
 const owedEveryMs = 10 * 60_000
 
-/** How long the processes of a sandbox to be destroyed may run on while another verb is under way. */
+/** How long the processes of a sandbox to be destroyed may continue while another verb is under way, in milliseconds. */
 const patienceMs = 1000
 
 class MachineHost implements Host {
@@ -182,7 +185,7 @@ class MachineHost implements Host {
   copyParent(assignment: Assignment) {
     const { sandboxId, forkOf } = assignment
     checkSandboxId(sandboxId)
-    // Queued under the child's id too: a verb for the child must not run while its disk is being copied and take it for absent.
+    // Queued under the child's id too. Otherwise a verb for the child could run while its disk is being copied, and find no disk.
     return this.#inLine(sandboxId, async () => {
       if (forkOf !== undefined) await this.#forkDisk(assignment, forkOf)
     })
@@ -548,13 +551,13 @@ class MachineHost implements Host {
       this.#machine.log.info({ sandboxId, cause }, 'ended by itself')
       for (const listener of this.#listeners) listener(sandboxId, cause)
     } catch (error) {
-      // The next look of the lookout tries again.
+      // The error is only logged: the next check of the lookout repeats the report of this end.
       this.#machine.log.error({ err: error, sandboxId }, 'has ended and could not be cleared away')
       this.#lookouts.awaitEnd(sandboxId, running.init)
     }
   }
 }
 
-/** The archive that control names, or else the archive in the journal, whose report control may have missed. */
+/** The archive that control names, otherwise the archive in the journal. Control may have missed the report of that archive. */
 const archiveOf = ({ archive }: Assignment, spec: Spec | undefined): ArchiveRef | undefined =>
   archive?.sha256 !== undefined || spec?.status !== 'archived' ? archive : spec.archive

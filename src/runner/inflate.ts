@@ -1,6 +1,6 @@
-// Decompresses untrusted data. Decompressors are C programs that read hostile bytes, and the runner is root. So each one is a
-// separate process without privileges, files and sockets, and with bounds on memory and processor time. The reader of the
-// output bounds its size.
+// Decompresses untrusted data. Decompressors are C programs that read hostile bytes, and the runner is root. Therefore each
+// decompressor is a separate process without privileges, files and sockets, with limits of memory and processor time. The reader
+// of the output limits the output's size.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
@@ -20,7 +20,9 @@ const commands = {
 
 const limits = { memory: 1024 ** 3, cpu: 2 * 3600, files: 16, filesize: 0 }
 
-/** Exit code of gzip for bytes behind its data, which `tar` and others ignore too. */
+/**
+ * Whether the exit code means success. gzip exits with 2 for bytes behind its data, which `tar` and other programs ignore too.
+ */
 const isFine = (compression: Compression, code: number | null) => code === 0 || (compression === 'gzip' && code === 2)
 
 export class Damaged extends Error {
@@ -44,7 +46,7 @@ export async function* inflate(packed: AsyncIterable<Buffer>, compression: Compr
   ended.catch(() => {})
   let cause: unknown
   const fed = pipeline(Readable.from(packed), child.stdin).catch((error: NodeJS.ErrnoException) => {
-    // The decompressor stops reading on an error or when it has all it needs. Its exit code tells which.
+    // The decompressor stops reading after an error, or when it has all data that it needs. Its exit code shows which.
     if (error.code === 'EPIPE' || error.code === 'ERR_STREAM_PREMATURE_CLOSE') return
     cause = error
     child.kill('SIGKILL')

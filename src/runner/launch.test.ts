@@ -153,7 +153,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       const note = join(directory, 'pid')
       const running = runSteps(launcher, [
         step.listen(socket, 0),
-        // The shell stops itself: a program that has just begun would still be opening its libraries.
+        // The shell stops itself. A program that has just begun would still have descriptors of its libraries open.
         step.exec(['sh', '-c', `echo $$ > ${note}; kill -STOP $$`]),
       ])
       const ended = assert.rejects(running, LaunchFailed)
@@ -167,7 +167,7 @@ const launcherSuite = (how: string, open: (launcher: string) => Disposable | und
       while (!/\) T /.test(read(`/proc/${read(note)}/stat`))) await new Promise(setImmediate)
       const descriptors = `/proc/${read(note)}/fd`
       const open = readdirSync(descriptors).map((fd) => `${fd} ${readlinkSync(join(descriptors, fd))}`)
-      // Nobody accepts, but the connection waits in the backlog.
+      // No process accepts the connection, but it waits in the backlog.
       const connection = createConnection(socket)
       await once(connection, 'connect')
       connection.destroy()
@@ -239,7 +239,7 @@ suite('commands that the server starts', () => {
   })
 })
 
-suite('a start that was announced', () => {
+suite('the announcement of a start (`expectStart`)', () => {
   test('an announced start has its helper in the cgroup before the first request, and is answered', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-launch-'))
     const procs = join(directory, 'procs')

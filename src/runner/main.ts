@@ -1,5 +1,5 @@
-// Puts the runner's parts together: first what is on this host, so that sandboxes are reachable at once, then the link to
-// control, then the default image.
+// Puts the runner's parts together in this order: the sandboxes on this host, so that they can be reached at once; the link to
+// control; the default image.
 import { mkdir } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
@@ -45,9 +45,9 @@ const relieveImagesSeconds = 10
 type Runner = {
   /** Resolves when the default image is present and control knows it. */
   ready: Promise<void>
-  /** Resolves with the reason why this runner must end. Trying again would not help. */
+  /** Resolves with the reason why this runner must end and must not be started again. */
   barred: Promise<string>
-  /** Leaves every sandbox running. */
+  /** Closes the runner. Every sandbox keeps running. */
   close: () => Promise<void>
 }
 

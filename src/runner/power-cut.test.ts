@@ -36,12 +36,12 @@ suite('after a power cut', { skip: needsRoot }, () => {
     await box.host.removeTemplate('shown')
   })
 
-  test('a fork, and a sandbox made from a snapshot, can be started again once their start was reported', async () => {
+  test('after a reported start, a fork and a sandbox made from a snapshot can be started again', async () => {
     const { sandboxId } = await parent()
     await box.host.snapshot(sandboxId, 'source')
     const children = [
       await box.started({ isNew: true, image: 'source' }),
-      // The fork comes last: the syncs for later sandboxes would also write the fork's disk.
+      // The fork is started last, because the syncs of later starts would also write the fork's disk.
       await box.started({ isNew: true, forkOf: sandboxId }),
     ]
     await box.cutPower()

@@ -30,7 +30,7 @@ export class KillableRunner {
     await this.says('begun')
   }
 
-  /** Asks for a verb and waits until it is done. */
+  /** Requests a verb and waits until the process has carried out the verb. */
   async does(order: Order) {
     await this.asked(order)
     await this.says('done')

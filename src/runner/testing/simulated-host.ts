@@ -1,4 +1,4 @@
-// A host in memory that keeps the promises of the real host, for tests of the code above it. A test can hold verbs back, make
+// A host in memory that keeps the promises of the real host, for tests of the code above the host. A test can delay verbs, make
 // them fail, and end a sandbox.
 
 import type { WatchedHost } from '#src/runner/gate-link/watch.ts'

@@ -32,7 +32,7 @@ export const cannotMapOwners = 'needs Linux 5.19, and file systems whose owners 
 
 const built = new Set<string>()
 
-/** Builds a program once per process. Test files run at the same time, and a lock lets only one of them build. */
+/** Builds a program once per process. Test files run in parallel, and a lock lets only one process build at a time. */
 const build = (directory: string, program: string) => {
   const path = join(code, directory, 'build', program)
   if (!built.has(path)) {

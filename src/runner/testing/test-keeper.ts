@@ -40,7 +40,7 @@ export const startKeeper = (parts: Partial<KeeperParts> = {}) => {
   }
 }
 
-/** Holds a verb back until the test opens the gate. */
+/** Delays a verb until the test opens this gate. */
 export const gate = () => {
   const { promise, resolve } = Promise.withResolvers<void>()
   return { passed: promise, open: resolve }

@@ -81,7 +81,7 @@ suite('GET /process/session/entrypoint', () => {
     assert.equal((await box.get(`${session}/logs`)).body.stdout, "<a b><><it's><$HOME>")
   })
 
-  test('a long entrypoint is shown up to 4 KiB, without half a character at the end', async () => {
+  test('a long entrypoint is shown up to 4 KiB, and no character is cut in two', async () => {
     await using box = await boxWith(['true', 'ü'.repeat(4000)])
     await ended(box)
     const shown: string = (await box.get(command)).body.command
@@ -100,7 +100,7 @@ suite('GET /process/session/entrypoint', () => {
     ['a program that is not there', ['/nowhere'], undefined],
     ['a directory that is not there', ['/bin/true'], '/nowhere'],
   ] as const) {
-    test(`${what} is 127 with the reason in the log`, async () => {
+    test(`${what}: the exit code is 127, and the log has the reason`, async () => {
       await using box = await boxWith([...argv], cwd)
       await ended(box)
       assert.equal((await box.get(command)).body.exitCode, 127)

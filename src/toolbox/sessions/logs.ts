@@ -154,8 +154,8 @@ const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean =
 }
 
 /**
- * Sends all output, then the line that `lastLine` returns after the end, and closes with 1000. Reads more only after the kernel
- * has the last piece, so a slow reader costs one piece of memory. Output that the agent could not store meanwhile is reported as
+ * Sends all output, then the line that `lastLine` returns, and closes with 1000. Reads more output only after the kernel has
+ * taken the last piece, so a slow reader costs the memory of one piece. Output that the agent could not store is reported as
  * lost.
  */
 export const sendLogs = async (

@@ -1,4 +1,4 @@
-// Sessions of a sandbox. The gate remembers nothing and asks the agent for everything.
+// Sessions of a sandbox. The gate stores no state of sessions: the agent has all of it.
 import { createHash, randomUUID } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
@@ -184,7 +184,7 @@ const findShortage = async (
   return shortage && { shortage, exitCode: command.end?.exitCode ?? neverRan }
 }
 
-/** The last line for the log of a failed command, if the reason of the failure is known here. */
+/** Returns the line that is added to the log of a failed command. Undefined if the gate does not know why the command failed. */
 export const lastLineOf = async (sandbox: ToolboxSandbox, params: CommandParams): Promise<string | undefined> => {
   const found = await findShortage(sandbox, params)
   if (found === undefined) return params.sessionId === entrypointId ? await findComplaint(sandbox) : undefined

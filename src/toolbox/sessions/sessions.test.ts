@@ -136,7 +136,7 @@ suite('sessions', () => {
       assert.equal((await exec(id, 'pwd; echo $X; sh -c "echo \\$Y"; f 3')).body.stdout, '/tmp\n1\n2\nf3\n')
     })
 
-    test('a synchronous command has no input; sending it some is 409', async () => {
+    test('a synchronous command has no input; sending input to it is 409', async () => {
       const id = await open()
       assert.equal((await exec(id, 'cat; echo end')).body.stdout, 'end\n')
       const busy = exec(id, 'sleep 1000')
@@ -417,7 +417,7 @@ suite('sessions', () => {
       assert.ok(Math.max(...frames.map(({ length }) => length)) <= 33 * 1024)
     })
 
-    test('a slow reader slows nothing else; its missing output is reported', async () => {
+    test('a slow reader delays no other call, and the output that it misses is reported', async () => {
       const id = await open()
       const command = await execAsync(id, 'read x; seq 1 9000000 | head -c 60000000; echo; echo the-end')
       const socket = logs(id, command)
@@ -453,7 +453,7 @@ suite('sessions', () => {
       )
       const before = resident()
       await Promise.all(ids.map((id, i) => ended(id, commands[i]!)))
-      // In this test reader and gate are one process, so the number counts both sides of every socket.
+      // In this test one process is both reader and gate, so the measured memory includes both sides of every socket.
       assert.ok(resident() - before < 150, `grew by ${Math.round(resident() - before)} MiB`)
       for (const socket of sockets) socket.terminate()
       await Promise.all(ids.map((id) => box.delete(`/process/session/${id}`)))

@@ -68,7 +68,7 @@ export const startToolbox = async (changes: Partial<Assignment> = {}, options: O
   }
   const settle = async (outgoing: ClientRequest): Promise<Reply> => {
     const [answer] = await once(outgoing, 'response')
-    // The answer may come before the whole body was sent. Errors while the rest is sent do not matter then.
+    // The answer may come before the whole body was sent. Errors of sending the remaining bytes are ignored then.
     outgoing.on('error', () => undefined)
     let text = ''
     for await (const piece of answer.setEncoding('utf8')) text += piece

@@ -1,4 +1,5 @@
-// Endpoints that change the variables of later processes, and that accept the token of a client that starts a toolbox.
+// `POST /env` changes the variables of later processes. `POST /init` accepts the token of a client that starts a toolbox, and has
+// no effect.
 import Type from 'typebox'
 import { optional, textMap } from '#src/http/shapes.ts'
 import { Problem } from '#src/problems.ts'

@@ -7,7 +7,7 @@ export type Origin = { stage: number } | { image: string }
 
 type Named = { name: string | undefined }
 
-/** Names of snapshots of the server. Such a name need not be a valid name of an image. */
+/** Names of snapshots that FROM and `--from` may name. The name of a snapshot need not be a valid name of an image. */
 type Snapshots = ReadonlySet<string>
 
 /** `--from` takes no variables, because the stages to build must be known before the first line runs. */
@@ -63,7 +63,10 @@ export const checkPlatform = (at: At, text: string): void => {
 
 const platform = `linux/${ownArchitecture}`
 
-/** Predefined variables about platforms. FROM may use them directly, a stage after an ARG with the name. */
+/**
+ * Predefined variables about platforms. FROM may use them directly. The lines of a stage may use them only after an ARG of that
+ * name.
+ */
 export const platformArgs: Readonly<Record<string, string>> = {
   TARGETPLATFORM: platform,
   TARGETOS: 'linux',

@@ -4,7 +4,7 @@
 /** Called with the number of steps of a match. Throws when the steps exceed their limit. */
 type Spend = (steps: number) => void
 
-/** The lengths of all prefixes of the text after `from` that the pattern matches, the shortest first. */
+/** The lengths of all matches of the pattern that begin at `from`, the shortest first. */
 const lengthsMatched = (text: string, from: number, pattern: string, spend: Spend): number[] => {
   const found: number[] = []
   let places = new Set([0])
