@@ -82,7 +82,7 @@ const startKeeper = (lanes: ImageKeeperParts['lanes'] = {}) => {
 }
 
 suite('the keeper of images', () => {
-  test('a wanted image is brought once, and every list from control makes the keeper report it again', async () => {
+  test('a wanted image is brought once, and reported once more at every list from control', async () => {
     using kept = startKeeper()
     kept.keeper.take(wanted('tool'))
     kept.keeper.takeAll([wanted('tool')])

@@ -273,7 +273,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([again.cached, again.output], [[2, 3, 5, 7, 8], 'two'])
   })
 
-  test('a secret counts only by its id; after cached lines the cache mount has its files again', async () => {
+  test('the key has only the id of a secret; after cached lines a cache mount still has its files', async () => {
     const definition = [
       `FROM ${from}`,
       'RUN --mount=type=cache,target=/cache echo kept > /cache/x',

@@ -173,7 +173,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('the first stage that fails ends the others, and its error is reported', async () => {
+  test('the first stage that fails ends all other stages, and its error is reported', async () => {
     const failing = [`FROM ${from} AS slow`, 'RUN sleep 600', `FROM ${from} AS bad`, 'RUN echo sorry; exit 3']
     await assert.rejects(build([...failing, `FROM ${from}`, 'COPY --from=slow /x /x', 'COPY --from=bad /x /x']), {
       name: 'ImageFailed',

@@ -1,5 +1,5 @@
 // Mirrors that the operator has put before a registry, such as a pull-through cache before Docker Hub. Mirrors are asked first,
-// in their order. The registry itself is asked if no mirror has the image. Podman does the same.
+// in their order. The registry itself is asked if no mirror has the image.
 import type { Mirror } from '#src/kit/registry-mirrors.ts'
 import type { Reference } from './reference.ts'
 

@@ -54,7 +54,7 @@ export class SharedWork<Said, Result> {
       for (const listener of listeners) listener(said)
     }
     const result = start(say, cancel.signal)
-    // A failure goes to the callers that wait; later callers start again.
+    // A failure goes to all callers that wait. The next caller starts new work.
     result.catch(() => {
       if (this.#under.get(key)?.result === result) this.#under.delete(key)
     })

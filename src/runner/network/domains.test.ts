@@ -138,7 +138,7 @@ if (!isPrivateHost) {
       assert.notDeepEqual(await askOnce(slot.name, dns, 'api.example.com'), [web.api])
     })
 
-    test('a changed list keeps the connections that it still allows and cuts the others at once', async () => {
+    test('a changed list keeps the connections that it still allows and cuts all other connections at once', async () => {
       const slot = await slotWith(named('api.example.com', '*.example.com', 'other.test'))
       await ask(slot.name, dns, 'www.example.com')
       await ask(slot.name, dns, 'other.test')

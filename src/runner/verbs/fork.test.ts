@@ -23,7 +23,7 @@ suite('fork', { skip: needsRoot }, () => {
     box.assignment({ isNew: true, forkOf: sandboxId, ...changes })
   const said = async ({ sandboxId }: Assignment, line: string) => (await box.run(sandboxId, line)).output
 
-  test('a fork has its parent’s disk and its own name, and neither sees later changes of the other', async () => {
+  test('a fork has its parent’s disk and its own name; later changes of one disk do not change the other', async () => {
     const parent = await box.started()
     await said(parent, 'rm /bin/tail; echo one > /root/file; echo 192.0.2.1 friend >> /etc/hosts; echo x > /dev/shm/x')
     const pid = box.pidOf(parent.sandboxId)
