@@ -23,7 +23,7 @@ const yes: Omit<Access, 'isBearerOurs' | 'warnsVisitors'> = {
 }
 
 suite('gate: a pending question to control', () => {
-  test('a question to control is shared by all callers for a second; later callers cause a new question', async (t) => {
+  test('callers within a second share one pending question to control; a later caller causes a new question', async (t) => {
     const control = createServer().listen(0, '127.0.0.1')
     await once(control, 'listening')
     const calls = on(control, 'request')

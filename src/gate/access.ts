@@ -1,6 +1,6 @@
-// Asks control whether a caller may reach a sandbox and where the sandbox is, unless control has just pushed the answer. Positive
-// answers are cached for at most a second, so that a burst of calls costs one question. Refusals are never cached, and
-// credentials are never stored in readable form.
+// Asks control whether a caller may reach a sandbox and where the sandbox is. If control has just pushed this answer,
+// the gate does not ask. Positive answers are cached for at most a second, so that many calls at once cause one
+// question. Refusals are never cached. The cache has no credential in readable form.
 import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders, span } from '#src/kit/telemetry/telemetry.ts'
@@ -90,7 +90,8 @@ export class AccessDesk implements AsyncDisposable {
     if (open && open.until > performance.now()) return open.asking
     if (this.#questions >= openQuestions) return Promise.reject(unavailable('too many open questions'))
     this.#questions += 1
-    // An answer's age counts from its question, so a revocation during the question takes effect within a second.
+    // The answer's second begins when the question is sent. A revocation during the question therefore takes effect
+    // within a second.
     const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)
       .then((access) => this.#keep(key, access, until))

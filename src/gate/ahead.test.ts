@@ -31,7 +31,7 @@ suite('gate: answers that control pushes', () => {
     assert.equal(sides.asked.length, 1)
   })
 
-  test('pushed answers count for one second from their time; then the gate asks', async (t) => {
+  test('a pushed answer is used for one second from the time that it names; then the gate asks control', async (t) => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 401, body: {} })
     const now = performance.now()

@@ -20,7 +20,7 @@ const opened = async (port: number, count: number, localAddress = '127.0.0.1'): 
 const upgrading = { connection: 'Upgrade', upgrade: 'websocket' }
 
 suite('gate: connections', () => {
-  test('silent connections of strangers end no toolbox call or socket, and do not block new calls', async () => {
+  test('silent connections of strangers evict no toolbox call or socket, and do not block new calls', async () => {
     await using sides = await startSides({ connections: { most: 16, mostHeld: 8, mostUnknownOfOne: 4 } })
     const held = Promise.withResolvers<() => void>()
     sides.toolbox.call = (_request, response) => {
@@ -87,7 +87,7 @@ suite('gate: connections', () => {
     }
   })
 
-  test('visitors of a public preview are evicted only by callers of their own address, after silent ones', async () => {
+  test('visitors of a public preview are evicted only for callers from their address, and after silent ones', async () => {
     await using sides = await startSides({ connections: { mostUnknownOfOne: 4 } })
     openedBy(sides, 'public')
     sides.inside.call = (_request, response) => void response.write('begun')

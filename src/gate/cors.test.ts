@@ -34,7 +34,7 @@ suite('gate: browsers', () => {
     assert.equal((await visit(sides, { host, path: '/files', headers: { origin, ...bearer } })).status, 200)
   })
 
-  test('answers and refusals name the origin, and do not allow cookies', async () => {
+  test('answers and refusals allow the page’s origin, but no cookies', async () => {
     await using sides = await startSides()
     for (const headers of [{ origin: 'https://a.example', ...bearer }, { origin: 'https://a.example' }]) {
       const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers })

@@ -32,7 +32,7 @@ export const follow = (
   return call.during(work)
 }
 
-/** Traces an upgrade until its answer: how long the connection stays open afterwards is of no interest. */
+/** Traces an upgrade until its answer. The time for which the connection is open after the answer is not traced. */
 export const followUpgrade = async (
   request: IncomingMessage,
   isPreview: IsPreview,

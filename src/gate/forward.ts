@@ -1,5 +1,5 @@
-// Forwards one plain call and its answer as streams. The slower side sets the pace, and if one side leaves, the other is ended.
-// The destination may be a hostile server inside a sandbox.
+// Forwards one plain call and its answer as streams. The slower side sets the pace. If the caller or the destination
+// disconnects, the other connection is ended. The destination may be a hostile server inside a sandbox.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hasBody } from '#src/http/answer.ts'
 import { beneath, Inflow, writeThrough } from '#src/kit/inflow.ts'
@@ -73,7 +73,7 @@ const answerWith = (answer: IncomingMessage, { request, response, destination }:
   })
 }
 
-/** Settles when the call is over. Throws a Problem only while nothing was answered. */
+/** Resolves when the call is over. Rejects with a Problem only if the caller has received no part of an answer. */
 export const forward = ({ request, response, destination }: Exchange): Promise<void> =>
   new Promise((resolve, reject) => {
     const outgoing = destination.send({
@@ -91,12 +91,14 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     }
     let isAnswered = false
     response.once('close', () => {
-      // The request body may continue after the whole answer; nobody needs it.
+      // After the whole answer, the rest of the request body is not needed: the connection to the destination is
+      // closed.
       if (!response.writableFinished || !request.complete) outgoing.destroy()
       resolve()
     })
     outgoing.on('error', (cause) => {
-      // After an answer has begun, only the answer decides: a server may answer without reading the whole body.
+      // An error of the connection counts only before the answer begins. A server may answer and close without reading
+      // the whole request body.
       if (!isAnswered) fail(cause)
     })
     outgoing.once('close', () => {

@@ -103,7 +103,7 @@ suite('gate: admission', () => {
     assert.equal(sides.seen.length, 0)
   })
 
-  test('409 names the state of a sandbox that is not started; the next call asks control again', async () => {
+  test('409 names the state of a sandbox that is not started; the next call asks control anew', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
@@ -113,7 +113,7 @@ suite('gate: admission', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 200)
   })
 
-  test('metrics of a paused sandbox can be read without counting as activity; all other calls are refused', async () => {
+  test('metrics of a paused sandbox can be read, which is no activity; every other call is 409', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'paused' })
     const call = async (path: string, method = 'GET') =>
@@ -195,7 +195,7 @@ suite('gate: admission', () => {
 })
 
 suite('gate: questions to control', () => {
-  test('a burst of calls with one key asks once; another key causes its own question', async () => {
+  test('many calls at once with one key cause one question; another key causes another question', async () => {
     await using sides = await startSides()
     const call = (key: string) => fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
     await Promise.all(Array.from({ length: 20 }, () => call('one')))
@@ -236,7 +236,7 @@ suite('gate: questions to control', () => {
     assert.ok(sides.asked.every(({ countsAsActivity }) => countsAsActivity))
   })
 
-  test('an open call goes on although control does not answer meanwhile', async () => {
+  test('an open call continues while control does not answer', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     const askedAgain = Promise.withResolvers<void>()
     sides.toolbox.call = async (_request, response) => {
@@ -403,7 +403,7 @@ suite('gate: how the toolbox receives a call', () => {
     })
   }
 
-  test('a reader that takes nothing is cut off, and the toolbox notices; a slow reader is not cut off', async () => {
+  test('a reader that reads nothing is disconnected, and the toolbox notices; a slow reader is not', async () => {
     // Long enough that an active reader takes some bytes in this time, even on a busy machine.
     const idleMs = 1500
     await using sides = await startSides({ idleMs })

@@ -119,7 +119,10 @@ export const createFront = ({
     return place
   }
 
-  /** Counts an open call, and returns the function that ends the count. Throws if there are too many. */
+  /**
+   * Counts an open call. Returns the function that must be called at the end of the call. Throws if the organization
+   * has too many open calls.
+   */
   const present = (
     { organizationId, openedBy }: Access,
     question: AccessQuestion,
@@ -129,7 +132,7 @@ export const createFront = ({
     connections.admit(connection, openedBy !== 'public', organizationId)
     if (!calls.take(organizationId))
       throw new Problem('rate_limited', 'This organization has too many calls open at once.')
-    // Only the credential that opened the call keeps it open. Another credential beside it may have expired.
+    // Only the credential that opened the call is checked again. Other credentials of the call may have expired.
     const credentials = question.credentials.filter(({ kind }) => kind === openedBy)
     const stop = keepPresent(access, { ...question, credentials, wasLetIn: true }, end, presenceMs)
     return () => {
@@ -155,7 +158,10 @@ export const createFront = ({
     await intoToolbox(readTarget(request.url ?? '/', request.method ?? 'GET'), request, response, onForward)
   }
 
-  /** Ends a request body that comes too slowly. The code that reads the body gets a Problem, which is then answered as usual. */
+  /**
+   * Ends a request body that arrives too slowly. The code that reads the body gets a Problem, and the caller gets the
+   * refusal for it.
+   */
   const followBody = (request: IncomingMessage, response: ServerResponse) => {
     if (!hasBody(request) || request.complete) return
     const unfollow = slowBodies.follow(request, () => {

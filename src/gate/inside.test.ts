@@ -94,7 +94,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.ok(Buffer.concat(came).equals(sent))
   })
 
-  test('the bytes of a server before it hangs up arrive whole', async () => {
+  test('all bytes that a server sends before it closes the connection arrive', async () => {
     const said = Buffer.alloc(1024 * 1024, 'x')
     await using sides = await startSides((socket) => void socket.end(said))
     const socket = await sides.dial()
@@ -103,7 +103,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(bytes, said.length)
   })
 
-  test('the bytes of a server arrive, even if it closes before it has read everything', async () => {
+  test('the bytes of a server arrive, even if it closes before it has read all bytes of the caller', async () => {
     await using sides = await startSides((socket) =>
       socket.once('data', () => socket.pause().write('too much', () => socket.destroy())),
     )
@@ -114,7 +114,7 @@ suite('a connection to a port inside a sandbox', () => {
       socket.on('data', (bytes) => {
         said += bytes
       })
-      // Whether the connection was reset or ended does not matter; the bytes before do.
+      // The test accepts a reset and an end of the connection. The bytes before the end must have arrived.
       const closed = new Promise((resolve) => socket.once('close', resolve).once('end', () => socket.destroy()))
       const sending = setInterval(() => socket.write(Buffer.alloc(300_000)), 1)
       await closed

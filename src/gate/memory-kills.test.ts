@@ -17,7 +17,7 @@ const startRunner = () => {
 }
 
 suite('gate: memory kills', () => {
-  test('callers during a question share the next question, and get no answer older than their own call', async () => {
+  test('callers during a question share the next question; no caller gets an answer from before its call', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)
     const first = kills.find('box')

@@ -29,7 +29,7 @@ export class MemoryKillQuestions {
     const signal = AbortSignal.timeout(this.#longestMs)
     const ask = () => this.#ask(sandboxId, signal)
     if (asked === undefined) return ask()
-    // The answer under way may be older than the command's end, so ask again.
+    // The pending question may have been sent before the command ended, so the runner is asked once more.
     asked.next = asked.underWay.then(ask, ask)
     return asked.next
   }

@@ -8,7 +8,7 @@ import type { AccessDesk } from './access.ts'
  * writes.
  */
 const presenceMs = 20_000
-/** Interval after control could not be reached. */
+/** Interval of the questions while control cannot be reached. */
 const againMs = 3_000
 
 const ends = new Set(['unauthorized', 'forbidden', 'not_found'])

@@ -1,5 +1,6 @@
-// The state that one runner of this host reported about its sandboxes, and questions to that runner (wire/gate-link.ts). If the
-// runner goes away, the gate keeps the last state: agents listen with or without a runner.
+// The states that one runner of this host reported about its sandboxes, and requests to that runner
+// (wire/gate-link.ts). If the runner disconnects, the gate still uses the last states, because agents listen with or
+// without a runner.
 import { connect, type Socket } from 'node:net'
 import { Compile } from 'typebox/compile'
 import { Frames, frameOf, jsonFrameOf, sendFrame } from '#src/kit/length-frames.ts'
@@ -71,7 +72,7 @@ export class RunnerLink implements Disposable {
     return this.#isWhole
   }
 
-  /** Settles when there is news of the sandbox or of all sandboxes, or after `ms`. */
+  /** Resolves at the next news of the sandbox, or of all sandboxes, and at the latest after `ms`. */
   untilChanged(sandboxId: string, ms: number): Promise<void> {
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(sandboxId) ?? new Set()
@@ -171,7 +172,8 @@ export class RunnerLink implements Disposable {
     )
     const pieces = body[Symbol.asyncIterator]()
     for (;;) {
-      // The caller may send nothing while the runner has already answered, so wait for either.
+      // The runner may reply while the caller sends nothing. The loop therefore waits for the next piece or for the
+      // reply.
       const next = await Promise.race([pieces.next(), over])
       if (next === 'answered') {
         void Promise.resolve(pieces.return?.()).catch(() => {})

@@ -79,14 +79,14 @@ suite('the sandboxes of this host', () => {
     assert.equal((await waiting)?.status, 'started')
   })
 
-  test('a caller soon learns that a sandbox is not here or has just ended', async () => {
+  test('a call soon fails if the runner has not reported the sandbox, or has reported it as stopped', async () => {
     await using sides = await startSides()
     assert.equal(await sides.find(sides.wanted()), undefined)
     sides.host.hold(assigned('box', 1), 'stopped')
     assert.equal((await sides.find(sides.wanted()))?.status, 'stopped')
   })
 
-  test('a call waits for almost ten seconds, and gets a generation that comes just before', async (t) => {
+  test('a call waits almost ten seconds for its generation, and succeeds if it is reported just before', async (t) => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 1), 'started')
     await until(() => sides.link.get('box') !== undefined)

@@ -12,12 +12,16 @@ export type SandboxPlace = { sandbox: SandboxHere | undefined; link: RunnerLink 
 
 const mostRunners = 64
 /**
- * How long to wait until a runner has the generation that control named. A verb takes milliseconds, a lost link a second or two.
+ * How long a call waits until the runner has the generation that control named. A verb takes milliseconds; a new link
+ * takes a second or two.
  */
 const takenMs = 10_000
-/** How long to wait for news of an unknown sandbox: its runner tells control and the gate at the same moment. */
+/**
+ * How long a call waits for news of an unknown sandbox. Its runner informs control and the gate at one and the same
+ * moment.
+ */
 const newsMs = 500
-/** How long to wait for a runner that is starting. */
+/** How long a call waits for a runner that is starting. */
 const runnerMs = 3000
 
 export class Sandboxes implements Disposable {

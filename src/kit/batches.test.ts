@@ -19,7 +19,7 @@ suite('batches of work', () => {
     return { begun, batches, finish }
   }
 
-  test('the first item runs at once; items that come meanwhile run together, up to the bound', async () => {
+  test('the first item runs at once; items that are added meanwhile run together, up to the limit', async () => {
     const { begun, batches, finish } = held(2)
     const all = ['a', 'b', 'c', 'd'].map((item) => batches.run(item))
     assert.deepEqual(begun, [['a']])

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { Budget } from './budget.ts'
 
 suite('a budget', () => {
-  test('a budget limits each owner and all together; returned amounts are free again', () => {
+  test('a budget limits each owner, and all owners together; an amount that is given back is free again', () => {
     const budget = new Budget({ each: 2, all: 3 })
     assert.deepEqual(
       ['a', 'a', 'a', 'b', 'b', 'c'].map((key) => budget.take(key)),
@@ -15,7 +15,7 @@ suite('a budget', () => {
     assert.equal(budget.has('a'), false)
   })
 
-  test('each owner gets its sure share even if others have used the whole budget', () => {
+  test('each owner gets its `sure` amount even if other owners have used the whole budget', () => {
     const budget = new Budget({ each: 10, all: 10, sure: 3 })
     assert.ok(budget.take('a', 10))
     assert.deepEqual(
@@ -28,12 +28,12 @@ suite('a budget', () => {
     assert.ok(budget.take('b', 7))
   })
 
-  test('an owner may take part of what it asks for, and holds at most as much as it leaves free', () => {
+  test('`takeUpTo` takes a part of the amount; with `ofFree: 1` an owner holds at most what is left free', () => {
     const budget = new Budget({ all: 100, ofFree: 1 })
     assert.equal(budget.takeUpTo('a', 80), 50)
     assert.equal(budget.takeUpTo('a', 80), 0)
     assert.equal(budget.takeUpTo('b', 10), 10)
-    // An owner that holds more than is left free gets nothing, and loses nothing.
+    // With `ofFree: 1`, an owner that holds more than is free gets nothing more. It does not lose what it holds.
     assert.deepEqual([budget.take('a'), budget.takeUpTo('b', 80)], [false, 15])
     budget.give('a', 50)
     assert.equal(budget.has('a'), false)

@@ -1,13 +1,16 @@
-// A budget: an amount that owners share at the same time. A use that finds no room is refused.
+// A budget: an amount of which several owners hold parts at one time. Taking more than is free is refused.
 
 type Limits = {
   /** Most that one owner may hold. Default: no limit. */
   each?: number
   /** Most that all owners together may hold. Default: no limit. */
   all?: number
-  /** Share that each owner gets even if the others have used the whole budget. Default: 0. */
+  /** The amount that each owner gets even if other owners have used the whole budget. Default: 0. */
   sure?: number
-  /** An owner holds at most this fraction of what it leaves free. 1: as much as it leaves to others. Default: no limit. */
+  /**
+   * The most that an owner may hold, as a fraction of the amount that is then free. For example 1: at most as much as
+   * is left free. Default: no limit.
+   */
   ofFree?: number
 }
 

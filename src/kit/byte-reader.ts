@@ -2,7 +2,7 @@
 // buffer, so another reader can take over the socket in the middle of its stream.
 import type { Socket } from 'node:net'
 
-/** Thrown if the stream ended before all requested bytes came, or if the connection failed. */
+/** Thrown if the stream ended before all requested bytes arrived, or if the connection failed. */
 export class BrokenStream extends Error {
   override name = 'BrokenStream'
 }
@@ -26,7 +26,7 @@ export class ByteReader {
   async exactly(size: number): Promise<Buffer | undefined> {
     if (size === 0) return Buffer.alloc(0)
     const bytes = await this.#next(size)
-    // At its end, a stream returns the remaining bytes, even if they are fewer than requested.
+    // At the end of the stream, `read` returns the remaining bytes, even if they are fewer than `size`.
     if (bytes !== undefined && bytes.length !== size) throw new BrokenStream('the stream ended in the middle')
     return bytes
   }

@@ -41,8 +41,8 @@ export class CauseBudget {
   #isCounting = false
 
   /**
-   * `afterMinute` must call its argument once, a minute later. Tests pass a function that ends the minute when they
-   * want.
+   * `afterMinute` calls its argument once, a minute later. Tests pass a function with which they end the minute at any
+   * time.
    */
   constructor(most = linesPerMinute, afterMinute = (work: () => void): void => void setTimeout(work, minute).unref()) {
     this.#most = most

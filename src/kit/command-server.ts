@@ -48,8 +48,8 @@ export class CommandServer {
   }
 
   /**
-   * Runs a command and returns how it ended. Rejects if the server is gone or ends meanwhile; then the command may have
-   * run or not.
+   * Runs a command and returns how it ended. Rejects if the server has ended or ends before the reply. The command may
+   * then have run or not.
    */
   run(question: Question): Promise<Ending> {
     const id = ++this.#last % 2 ** 32

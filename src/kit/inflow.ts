@@ -8,8 +8,8 @@ import { ReadMemory } from './read-memory.ts'
 import { goOnInTurn, longMs } from './yield.ts'
 
 /**
- * A consumer of bytes that the next read overwrites. Returns true if it needs them no longer. If it returns false,
- * nothing is read until the connection is resumed.
+ * A consumer of bytes. Returns true if it no longer needs the bytes, which the next read overwrites. If it returns
+ * false, nothing is read until `resume` is called.
  */
 export type Take = (bytes: Buffer) => boolean
 
@@ -64,8 +64,8 @@ export class Inflow extends Socket {
   }
 
   /**
-   * Calling this makes later writes that the other side refuses fail silently. So an answer is still read if its server
-   * closes before it has read everything. Node would close the connection with the answer unread.
+   * After this call, refused writes fail silently. An answer is then still read if its server closes before it has read
+   * the whole request. By default, Node would close the connection with the answer unread.
    */
   hearOut(): this {
     this.#hearsOut = true
@@ -104,8 +104,8 @@ export class Inflow extends Socket {
     return false
   }
 
-  // In Node each of these three methods continues to read from the connection. So they are blocked while reading has to
-  // wait.
+  // In Node, each of the next three methods also starts a read from the connection. While reading must wait, each calls
+  // the method of `Duplex`, which starts none.
   override read(size?: number): Buffer | null {
     return this.#isWaiting ? Duplex.prototype.read.call(this, size) : super.read(size)
   }

@@ -106,7 +106,7 @@ suite('pour', () => {
     }
   })
 
-  test('pour stops once: a second stop does not pause a later reader of the source', async () => {
+  test('a second call of the function that stops `pour` does not pause a later reader of the source', async () => {
     const from = new PassThrough()
     const to = new PassThrough()
     const stop = pour(from, to)

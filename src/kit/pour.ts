@@ -6,8 +6,8 @@ import type { Readable, Writable } from 'node:stream'
 import { Inflow, writeThrough } from './inflow.ts'
 
 /**
- * Least size of a buffer that is freed at once. Smaller ones are not worth it, and most of them share a pool with
- * others.
+ * Smallest buffer that is freed at once. For a smaller buffer the gain is too small, and it usually shares its memory
+ * with other buffers.
  */
 const leastBytes = 4096
 

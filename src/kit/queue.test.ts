@@ -52,7 +52,7 @@ suite('a fair queue', () => {
     assert.equal(queue.has('a'), false)
   })
 
-  test('work that was given up while it waited is not run, and other waiting work continues', async () => {
+  test('work that is given up while it is queued is not run, and other queued work continues', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 1 }))
     await take('a')
     const call = new AbortController()
@@ -66,7 +66,7 @@ suite('a fair queue', () => {
     assert.equal(order.join(''), 'ac')
   })
 
-  test('a new caller does not take the place that a finished turn frees before those who wait', async () => {
+  test('the place of finished work goes to queued work, and not to a caller that arrives at that moment', async () => {
     const queue = new FairQueue({ atOnce: 1 })
     const { take, order } = track(queue)
     const first = await queue.take('a')

@@ -1,5 +1,5 @@
-// A fair queue. It limits how much work runs at once, in total and per owner. The rest waits in order. The number of
-// waiting pieces is bounded by the queue or by its caller.
+// A fair queue. It limits how much work runs at once, in total and per owner. All other work is queued in order. The
+// queue or its caller limits the number of queued pieces.
 import type { Budget } from './budget.ts'
 
 type Limits<Owner> = {

@@ -84,7 +84,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, other.id, bearer(keys.member))).status, 200)
     }))
 
-  test('200 for the first valid credential: an invalid one before it does no harm', () =>
+  test('200 if any credential is valid: invalid credentials before it in the request do no harm', () =>
     withBox(async (app, id) => {
       const { token } = (await app.as('member').get('/sandbox/box/ports/80/preview-url')).body
       const credentials = [
@@ -128,7 +128,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, { kind: 'preview-header', token: await tokenNow() })).status, 200)
     }))
 
-  test('200 for a port of a public sandbox without a credential, by id; 401 by name, and for its toolbox', () =>
+  test('200 for a public sandbox’s port by its id, without a credential; 401 by name, and for its toolbox', () =>
     withBox(async (app, id) => {
       assert.equal((await askPort(app, id, 80)).status, 401)
       await app.as('member').post('/sandbox/box/public/true')
@@ -162,7 +162,7 @@ suite('POST /proxy/access', () => {
       }
     }))
 
-  test('200 for a signed preview URL at its port until it expires; visitors let in before may stay', () =>
+  test('200 for a signed preview URL at its port until it expires; open connections of the URL may stay', () =>
     withBox(async (app, id) => {
       const signed = await app.as('member').get('/sandbox/box/ports/3000/signed-preview-url?expiresInSeconds=90')
       const { token } = signed.body
@@ -228,7 +228,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, sign(await keyNow(), 'GET', '/x', '0'))).status, 200)
     }))
 
-  test('200 for a key until it expires; callers who were let in before may stay', () =>
+  test('200 for a key until it expires; calls that were admitted before may go on', () =>
     withBox(async (app, id) => {
       const expiresAt = new Date(app.clock.now().getTime() + 60_000).toISOString()
       const made = await app.as('owner').post('/api-keys', { name: 'short', permissions: [], expiresAt })
@@ -257,7 +257,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.member))).status, 502)
     }))
 
-  test('200 counts as activity if the gate asks so; activity is written at most every 10 s', () =>
+  test('200 counts as activity if the gate’s question says so; activity is written at most every 10 s', () =>
     withBox(async (app, id) => {
       const last = async () => Date.parse((await app.as('member').get(`/sandbox/${id}`)).body.lastActivityAt)
       const start = await last()

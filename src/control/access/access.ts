@@ -1,4 +1,5 @@
-// Answers the gate's question before it forwards a call: may this caller reach this sandbox, and where is the sandbox?
+// Replies to the question that a gate asks before it forwards a call: may this caller reach this sandbox, and on which
+// runner is the sandbox?
 
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
@@ -71,8 +72,8 @@ const isNamed = (row: SandboxRow | undefined, idOrName: string): row is SandboxR
   row !== undefined && row.state !== 'destroyed' && (row.id === idOrName || row.name === idOrName)
 
 /**
- * The time against which expiry is checked. Undefined for a call that was let in before, because its expiry no longer
- * matters.
+ * The time against which expiry is checked. Undefined for a call that was admitted before: it may go on after its
+ * credential has expired.
  */
 const judgedAt = ({ clock }: RunningParts, { wasLetIn }: AccessQuestion) => (wasLetIn ? undefined : clock.now())
 
@@ -88,7 +89,7 @@ const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed =
   return port === undefined || port === toolboxPort ? { kind: 'toolbox' } : { kind: 'port', port }
 }
 
-/** Tries one credential. `stranger`: the credential is valid, but its holder has no such sandbox. */
+/** Tries one credential. `stranger`: the credential is valid, but does not belong to the organization of the sandbox. */
 const tryCredential = async (
   parts: RunningParts,
   question: AccessQuestion,
@@ -178,8 +179,8 @@ const answerAccess = async (parts: GateParts, question: AccessQuestion, proxyReg
   const { sql } = parts.database
   const { row, openedBy, allowed } = await open(parts, question)
   if (proxyRegionId !== undefined && row.region_id !== proxyRegionId) throw noSandbox(question.sandboxIdOrName)
-  // A sandbox that waits for its image, or whose runner was removed, has no address. Such a sandbox does not run, so it
-  // needs none.
+  // A sandbox that waits for its image, or whose runner was removed, has no runner address. Such a sandbox does not
+  // run, so no address is needed.
   const runnerAddress = row.runner_address ?? ''
   const isUp = isRunning(row.state, row.desired_state) || row.state === 'paused'
   if (isUp && runnerAddress === '') throw new Problem('bad_gateway')
@@ -220,8 +221,8 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
     socket: (socket, { proxyRegionId }) => {
-      // The key of a region's proxy can be revoked while its link is open. So that proxy gets no answers ahead, and
-      // asks for each call.
+      // The key of a region's proxy can be revoked while its link is open. Such a proxy therefore gets no answers
+      // ahead, and must ask for each call.
       if (proxyRegionId === undefined) parts.gates.add(socket)
     },
   }),

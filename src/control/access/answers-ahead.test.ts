@@ -10,7 +10,7 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
 const waits = { sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000 } }
 
-/** Links a gate, which collects the messages that it receives. */
+/** Connects a gate that stores the messages which it receives. */
 const link = async (app: TestControl, key: string) => {
   const base = (await app.listen()).replace('http', 'ws')
   const socket = new WebSocket(`${base}/api/proxy/link`, { headers: { authorization: `Bearer ${key}` } })
@@ -19,7 +19,7 @@ const link = async (app: TestControl, key: string) => {
   await once(socket, 'open')
   return {
     told,
-    /** Resolves when all messages that were sent before have arrived. */
+    /** Resolves when every message that control sent before this call has arrived. */
     settled: async () => {
       socket.ping()
       await once(socket, 'pong')

@@ -1,5 +1,6 @@
-// Sends answers to gates before they ask. A caller who just got a sandbox calls into it next, and that call need not wait for
-// control. The early answer equals the answer to a question, and is valid as long. A gate that misses it just asks.
+// Sends access answers to gates before they ask. A caller who just got a sandbox usually calls into it next, and that
+// call need not wait for control. Content and lifetime equal those of a requested answer. A gate that did not get the
+// answer asks control.
 import type { FastifyRequest } from 'fastify'
 import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
 import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -17,10 +18,7 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
   return { sandboxIdOrName: sandboxId, credentials: [credential], countsAsActivity: true }
 }
 
-/**
- * Sends the gates the answer that this caller may reach the sandbox. Call it before the caller gets the reply to this
- * request.
- */
+/** Tells the gates that this caller may reach the sandbox. To be called before the reply to this request is sent. */
 export const answerAhead = (
   { gates, links, tickets }: Pick<GateParts, 'gates' | 'links' | 'tickets'>,
   request: FastifyRequest,

@@ -17,7 +17,7 @@ import {
 
 /** Most signed URLs that a sandbox may have at one time. */
 const mostSignedUrls = 1000
-/** How long an expired URL is kept: a day, because a connection that was opened by it may outlast it. */
+/** How long the row of an expired URL stays: a day, because a connection that the URL opened may still be open. */
 const keptMs = 86_400_000
 const tokenLength = 16
 const tokenLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
@@ -74,7 +74,7 @@ export const signPreviewUrl = async (
   return { sandboxId: id, port, token, url: previewUrl(settings.proxyUrl, token, port) }
 }
 
-/** Revokes a signed URL: it opens nothing more, and its open connections end. */
+/** Revokes a signed URL. It admits no further call, and its open connections end. */
 export const expirePreviewUrl = async (
   { database }: RunningParts,
   organizationId: string,

@@ -25,7 +25,7 @@ const day = 24 * hour
 const replacedAfterMs = 30 * day
 const toldForMs = day
 const lock = 7_305_525
-/** How long a ticket is reused, because signing is the most expensive part of an answer. */
+/** How long a ticket is reused: signing a new one is the most expensive part of an access answer. */
 const givenForMs = ticketLastsMs / 2
 const keptTickets = 4096
 
@@ -53,7 +53,7 @@ export class Tickets {
     const { sandboxId, organizationId, allowed } = ticket
     const what = JSON.stringify([this.#signing.id, sandboxId, organizationId, allowed])
     const given = this.#given.get(what)
-    // The lower bound matters when the clock was set back: a kept ticket would then expire too far in the future.
+    // The lower limit matters if the clock was set back. The cached ticket would then expire too far in the future.
     if (given !== undefined && given.until - givenForMs <= now && now < given.until) return given.text
     const text = makeTicket({ ...ticket, expiresAt: now + ticketLastsMs }, this.#signing)
     this.#given.delete(what)
@@ -66,7 +66,7 @@ export class Tickets {
   async read(text: string): Promise<Ticket | undefined> {
     const key = (await this.listKeys()).find(({ id }) => id === keyIdOf(text))
     const ticket = key && readTicket(text, publicKeyFrom(key.publicKey))
-    // Another process may have signed it, whose clock is a little ahead or behind.
+    // Another process, whose clock may be ahead or behind, may have signed the ticket.
     const isOver = ticket !== undefined && ticket.expiresAt + ticketSkewMs < this.#parts.clock.now().getTime()
     return isOver ? undefined : ticket
   }
@@ -126,8 +126,8 @@ const hasPublicKey = ({ log }: Pick<TicketParts, 'log'>, { id, public_key }: Row
 }
 
 /**
- * Decrypts the private key. Undefined if it was encrypted under another encryption key. Then a new signing key is made,
- * and nothing is lost.
+ * Decrypts the private key. Undefined if it was encrypted under another encryption key: control then makes a new
+ * signing key, and loses no data.
  */
 const findPrivateKey = ({ encryption, log }: TicketParts, { id, private_key }: Row): string | undefined => {
   try {

@@ -27,7 +27,7 @@ const rows = async ({ database }: TestControl) =>
   await database.sql<{ action: string; status: number | null; text: string }[]>`
     select action, status, to_jsonb(audit_log)::text as text from audit_log order by id`
 
-/** Waits until the row of each answered write is completed or removed: that happens after the answer is sent. */
+/** Waits until the row of each finished write is completed or removed, which happens after the reply is sent. */
 const settledRows = async (app: TestControl) => {
   for (const end = Date.now() + 20_000; Date.now() < end; ) {
     const found = await rows(app)
@@ -128,7 +128,7 @@ suite('the trail of a write', () => {
     }
   })
 
-  test('rows about a sandbox are found by its name and by its id', async () => {
+  test('rows about a sandbox are found by the sandbox’s name and by its id', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -138,7 +138,7 @@ suite('the trail of a write', () => {
     assert.equal((await read(app.as('owner'), { 'targetId[eq]': id })).items.length, 2)
   })
 
-  test('refusals are recorded with their code: by the guard, by schema, or by a rule', async () => {
+  test('a refusal is recorded with its code, whether the guard, the schema or a rule refused the call', async () => {
     await using app = await startControl()
     await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] })
     await app.as('owner').post('/api-keys', { name: 7 })
@@ -174,7 +174,7 @@ suite('the trail of a write', () => {
     )
   })
 
-  test('refusals of one user are recorded up to a limit per minute, and every success', async () => {
+  test('refusals of one user are recorded up to a limit per minute; each successful write is always recorded', async () => {
     await using app = await startControl()
     for (let n = 0; n < refusalsPerMinute + 20; n += 1) await app.as('owner').delete(`/api-keys/none-${n}`)
     await app.as('viewer').delete('/api-keys/none')
@@ -217,7 +217,7 @@ const holdKey = async ({ url }: TestControl, name: string) => {
 }
 
 suite('the audit row that precedes a write', () => {
-  test('the row exists during the write, and is complete when the answer comes', async () => {
+  test('the audit row exists during the write, and is complete when the reply arrives', async () => {
     await using app = await startControl()
     let deleting: Promise<Reply>
     {
@@ -231,7 +231,7 @@ suite('the audit row that precedes a write', () => {
     assert.deepEqual(told(await read(app.as('owner'))), [['DELETE /api-keys/{userId}/{name}', 204]])
   })
 
-  test('without the row there is no write: if the log cannot be written, nothing changes', async () => {
+  test('if the audit row cannot be written, the write does not happen', async () => {
     await using app = await startControl()
     await app.database.sql`alter table audit_log rename to elsewhere`
     const reply = await app.as('owner').post('/api-keys', { name: 'robot', permissions: [] })
@@ -239,7 +239,7 @@ suite('the audit row that precedes a write', () => {
     assert.equal((await app.as('owner').get('/api-keys/robot')).status, 404)
   })
 
-  test('calls that read before their audit row is written change nothing if it cannot be written', async () => {
+  test('if their audit row cannot be written, calls that read before it is written change nothing', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
@@ -480,7 +480,7 @@ suite('old audit rows', () => {
     )
   })
 
-  test('if there are too many rows, the organization with the most rows loses its oldest ones', async () => {
+  test('above the limit of rows, the organization with the most rows loses its oldest rows', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await sql`

@@ -16,7 +16,7 @@ export class RefusalBudget {
     this.#log = log
   }
 
-  /** Whether another refusal of this user gets an audit row. Counts it. */
+  /** Counts a refusal of this user. Returns whether the refusal gets an audit row. */
   takes(userId: string): boolean {
     const minute = Math.floor(this.#clock.now().getTime() / 60_000)
     if (minute !== this.#minute) this.#counts.clear()

@@ -1,5 +1,5 @@
 // Every write of a user leaves a row in the audit log. The row is inserted before the write and completed right after
-// the answer. So every change has a row, and no other module has to write rows.
+// the reply. Every change therefore has a row, and no other module needs to write rows.
 import { setImmediate as afterThis } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { problemOf } from '#src/http/server.ts'
@@ -128,7 +128,7 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
       const completing: Promise<void> = afterThis()
         .then(() => told(request, status))
         .catch((error: unknown) =>
-          // The change is done, and its row names who made it; only the outcome is missing.
+          // The change is done, and its row names the actor. Only the result is missing from the row.
           log.warn({ err: error, requestId: request.id, status }, 'the audit log was not completed'),
         )
         .finally(() => onTheirWay.delete(completing))

@@ -31,7 +31,7 @@ const untilForgotten = async (app: TestControl) => {
 }
 
 suite('DELETE /organizations/{organizationId}', () => {
-  test('204 ends every credential at once, destroys the sandboxes on their runner, then forgets them', async () => {
+  test('204 ends every credential at once, destroys the sandboxes on their runner, then deletes their rows', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const { sql } = app.database
@@ -64,7 +64,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     await untilForgotten(app)
     assert.deepEqual([...runner.has.keys()], [kept])
     assert.equal((await app.as('stranger').get('/sandbox/one')).body.state, 'started')
-    // For five minutes, only the id of the deleted organization is kept.
+    // For five minutes, the row with the id of the deleted organization stays. All its other rows are deleted.
     app.clock.advance({ minutes: 5 })
     await app.sweep()
     assert.deepEqual([...(await sql`select * from deleted_organizations`)], [])

@@ -60,7 +60,7 @@ suite('the quota of an organization in a region', () => {
     assert.deepEqual(await used(app), [3, 2, 6])
   })
 
-  test('a stop gives back cpu and memory but no disk; a start needs them again', async () => {
+  test('a stop frees cpu and memory of the quota, but no disk; a start needs cpu and memory again', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 2, totalDiskQuota: 6 })
@@ -110,7 +110,7 @@ suite('the quota of an organization in a region', () => {
     await untilState(app, id, 'started')
   })
 
-  test('paused and failed sandboxes keep their share, so that resume and recover cannot be refused', async () => {
+  test('paused and failed sandboxes still use their quota, so that a resume or recover is never refused', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const paused = await create(app, 'paused')
@@ -207,7 +207,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await ask(app, '')).status, 403)
   })
 
-  test('a sandbox that waits for its image uses no quota yet, and goes on waiting while the quota is full', async () => {
+  test('a sandbox that waits for its image uses no quota; it still waits while the quota is full', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     runner.behaveWithImages(() => 'silent')
@@ -244,7 +244,7 @@ suite('the quota of an organization in a region', () => {
 })
 
 suite('checkTotals', () => {
-  test('if two transactions have both written, the second waits for the first and sees its change', async () => {
+  test('of two transactions that have both written, the second waits for the first and counts its change', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { database } = app

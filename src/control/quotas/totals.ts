@@ -1,5 +1,5 @@
-// The resources that an organization's sandboxes use, computed from their states by the lifecycle tables. The one rule: a
-// transaction that increases this total commits within the quota, or not at all.
+// The resources that an organization's sandboxes use, computed from their states by the lifecycle tables. The only
+// rule: a transaction that increases this sum commits within the quota, or fails.
 
 import type { Size } from '#src/control/sandboxes/record/columns.ts'
 import {

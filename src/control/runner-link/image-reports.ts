@@ -45,7 +45,10 @@ const reasonOf = ({ errorReason }: ImageReport): string =>
 /** A sandbox after a report has changed its state, with the state before. */
 type Settled = { from: SandboxState; row: SandboxRow }
 
-/** Applies a runner's report about an image. A report about an image that is not this runner's changes nothing. */
+/**
+ * Applies a runner's report about an image. If control has not assigned the image to this runner, the report changes
+ * nothing.
+ */
 export const applyImageReport = async (parts: RunningParts, runner: Runner, report: ImageReport): Promise<void> => {
   const { database, clock, changes } = parts
   const now = clock.now()
@@ -79,7 +82,8 @@ export const applyImageReport = async (parts: RunningParts, runner: Runner, repo
   })
   for (const { from, row } of settled) changes.announce(from, row)
   if (report.state === 'present') await placeWaiting(parts, { image: report.image })
-  // The runner removed the image by an outdated list. Its next list would come only in half a minute, so push now.
+  // The runner removed a needed image because its list was outdated. The next list comes only in half a minute, so the
+  // image is assigned now.
   if (report.state === 'absent' && (await isImageNeeded(database.sql, report.image)))
     await pushImage(parts, report.image)
 }
@@ -115,9 +119,9 @@ const activate = async (transaction: Transaction, image: Image, report: ImageRep
 }
 
 /**
- * Fails the snapshots of an image that no runner has or can bring, whether it was lost or never came.
- * Returns false if another runner has the image or may still bring it: then only one runner has failed.
- * The built-in image has no row here, because runners make it again when they start.
+ * Fails the snapshots of an image that no runner has, and that no runner can build or pull. Returns false if another
+ * runner has the image, or may still build or pull it: then only this one runner has failed. The built-in image has no
+ * row here, because runners make it again when they start.
  */
 const fail = async (
   transaction: Transaction,
@@ -144,7 +148,7 @@ const releaseSource = async (
   return row ? [{ from: 'snapshotting', row }] : []
 }
 
-/** Stores the progress of an image. It is only shown to callers; nothing depends on it. */
+/** Stores the progress of an image. Callers see the progress; nothing else depends on it. */
 export const keepProgress = async (
   parts: Pick<RunningParts, 'database' | 'clock' | 'changes'>,
   runner: Runner,

@@ -138,7 +138,8 @@ export const serveRunnerLink = (parts: RunningParts, runner: RunnerIdentity, soc
     } catch (error) {
       if (!(error instanceof Problem)) throw error
       log.info({ sandboxId: report.sandboxId, runnerId, why: error.message }, 'a report was refused')
-      // A runner that reports on an older generation has missed the newer assignment, so send it again.
+      // A runner that reports on an older generation has not received the newer assignment, so control sends that
+      // assignment again.
       const row = await findSandboxById(database.sql, report.sandboxId)
       if (row?.runner_id === runnerId) links.push(runnerId, asAssignment(row))
     }

@@ -81,7 +81,7 @@ suite('GET /runners, GET /runners/current: runners, for operators', () => {
     assert.equal((await app.as('admin').get('/runners/by-sandbox/none')).status, 404)
   })
 
-  test('PATCH /runners/{runnerId}/scheduling 200 drains a runner: no new sandbox, with the reason; false ends this', async () => {
+  test('PATCH /runners/{runnerId}/scheduling 200 drains a runner: no new sandbox, with the reason; `false` ends the draining', async () => {
     await using runner = await connectRunner(app)
     const box = (await app.as('member').post('/sandbox', {})).body
     assert.equal((await app.as('admin').patch('/runners/local/scheduling', { unschedulable: true })).status, 200)
@@ -121,7 +121,7 @@ suite('PATCH /runners/{runnerId}/scheduling while the runner is not connected', 
     assert.deepEqual(await states(), both('disabled', 'disabled'))
     await drain(false)
     assert.deepEqual(await states(), both('unresponsive', 'initializing'))
-    // A second call of this kind changes nothing for a runner that is not drained.
+    // Ending the draining a second time changes nothing.
     await drain(false)
     assert.deepEqual(await states(), both('unresponsive', 'initializing'))
     await runner.cut()
@@ -131,7 +131,7 @@ suite('PATCH /runners/{runnerId}/scheduling while the runner is not connected', 
 })
 
 suite('DELETE /runners/{runnerId}', () => {
-  test('409 while it has sandboxes; force loses them but no archived ones, and ends the runner’s token', async () => {
+  test('409 while it has sandboxes; force loses them, except archived ones, and makes its token invalid', async () => {
     await using app = await startControl(waiting)
     const added = await app.as('admin').post('/runners', { name: 'second' })
     const token = added.body.apiKey as string

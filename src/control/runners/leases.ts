@@ -1,9 +1,10 @@
-// A runner keeps its lease by heartbeats. Without a lease it gets no new sandboxes; its sandboxes keep their last known state.
+// A runner renews its lease by heartbeats. Without a lease it gets no new sandboxes, and callers see the last reported
+// state of its sandboxes.
 
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
-/** The moment before which a last heartbeat makes a runner silent. */
+/** A runner whose last heartbeat is older than this time is silent. */
 export const silentBefore = ({ clock, options }: Pick<RunningParts, 'clock' | 'options'>): Date =>
   new Date(clock.now().getTime() - options.leaseSeconds * 1000)
 

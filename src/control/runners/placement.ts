@@ -1,6 +1,6 @@
-// Chooses the runner of a sandbox and checks its free resources. The runner's row is locked meanwhile, so that two
-// creates cannot both take the last ones. The used resources are always summed over the sandboxes, so that no counter
-// can drift.
+// Chooses the runner of a sandbox and checks its free resources. The runner's row is locked during the check, so that
+// two creates cannot both use the last free resources. The used resources are always the sum over the runner's
+// sandboxes; no counter can drift.
 import { statesHoldingCompute, statesHoldingDisk } from '#src/control/sandboxes/record/lifecycle.ts'
 import type { Piece, Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -37,8 +37,8 @@ const hold = async (
   { sandboxId = null, countsWarm }: Counting,
   image: string | Piece | null = null,
 ): Promise<HeldRunner[]> => {
-  // Two statements, sent together: the second counts what was committed while the first waited for locks.
-  // Rows are locked in the order of ids, so that two placements cannot deadlock.
+  // Two statements that are sent together. The second one counts what was committed while the first one waited for
+  // locks. Rows are locked in the order of ids, so that two placements cannot deadlock.
   const [runners, loads] = await Promise.all([
     transaction<(RunnerRow & { image: string | null })[]>`
       select id, cpu, memory_gib, disk_gib, volumes, ${image}::text as image from runners where ${which} order by id for no key update`,
@@ -81,7 +81,7 @@ const hasRoom = (runner: HeldRunner, wanted: RequestedSize, overcommit: Overcomm
 
 /** The requirements that the volumes of a sandbox make on its runner. */
 export type VolumesNeed = {
-  /** The name of one volume, for messages. If a volume decides the choice, it is that volume. */
+  /** The name of one of the volumes, for messages. If one volume decides which runner is possible, that volume is named. */
   name: string
   /** The runner that has the volumes. Null: no runner has them yet, or they are in the shared directory. */
   runnerId: string | null
@@ -172,8 +172,8 @@ export const reserveRunner = async (
 const said: Record<string, string> = { disabled: 'drained', unresponsive: 'silent', initializing: 'starting' }
 
 /**
- * Returns the problem if no ready runner has the image. An image in another region can never arrive here: 400.
- * Otherwise a retry may succeed, for example when the only runner with a sandbox's snapshot is back.
+ * Returns the problem if no ready runner has the image. An image of another region can never be used in this region:
+ * 400. Otherwise a retry may succeed, for example when the only runner with the image is connected again.
  */
 const nobodyHas = async (transaction: Transaction, { regionId, image }: { regionId: string; image: string }) => {
   const [elsewhere] = await transaction<{ region: string }[]>`

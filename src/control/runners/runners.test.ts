@@ -23,7 +23,7 @@ suite('GET /sandbox/for-runner', () => {
     assert.equal(status, 200)
     assert.deepEqual(
       body.map((each: { id: string; assignment: unknown }) => [each.id, each.assignment]),
-      // The sandbox has run by now. From here on, a missing disk means that it was lost, not that the sandbox is new.
+      // The sandbox has been started. From now on, a missing disk means that the disk was lost.
       [[id, { ...runner.asked[0], isNew: false, isRunning: true }]],
     )
   })
@@ -96,12 +96,12 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     const id = await create(app)
     const { sql } = app.database
     const state = async () => (await app.as('member').get('/sandbox/box')).body.state
-    // Writes like another process that marks the sandbox as stuck.
+    // Writes what another process would write if it marked the sandbox as stuck.
     await sql`update sandboxes set state = 'error', error_reason = 'late', version = version + 1 where id = ${id}`
     assert.equal((await report(app, id, { state: 'started', generation: 1 })).status, 200)
     assert.equal(await state(), 'started')
     await app.as('member').post('/sandbox/box/stop')
-    // Writes like another process that is asked to start the sandbox.
+    // Writes what another process would write if a caller started the sandbox.
     await sql`
       update sandboxes set state = 'starting', desired_state = 'started', generation = 3, version = version + 1
       where id = ${id}`
@@ -130,7 +130,7 @@ suite('PUT /sandbox/:sandboxId/state', () => {
     assert.deepEqual([state, errorReason, recoverable], ['error', 'it broke', true])
   })
 
-  test('400 for a state that cannot follow, in a report without a generation; nothing changes', async () => {
+  test('400 for a report without a generation if the sandbox cannot enter its state; nothing changes', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -237,7 +237,7 @@ suite('GET /runners/link', () => {
     await create(app)
   })
 
-  test('repeated messages count once', async () => {
+  test('a report that is repeated changes nothing the second time', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'twice' }))
@@ -262,7 +262,7 @@ suite('GET /runners/link', () => {
     )
   })
 
-  test('a link that is cut in the middle of a verb only delays it', async () => {
+  test('if a link is cut in the middle of a verb, the verb completes after the reconnect', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

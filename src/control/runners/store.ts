@@ -81,7 +81,7 @@ export const markUnresponsive = async (sql: Sql, before: Date, now: Date): Promi
   return rows.map(({ id }) => id)
 }
 
-/** Address of a ready shared runner, which the server's own gate can reach. Runners of this region come first. */
+/** The address of a ready shared runner, which the server's own gate can reach. Runners of `regionId` are preferred. */
 export const findSharedRunnerAddress = async (sql: Sql, regionId: string | null): Promise<string | undefined> => {
   const [row] = await sql<{ address: string }[]>`
     select address from runners join regions on regions.id = runners.region_id

@@ -163,7 +163,7 @@ suite('previews: admission', () => {
   })
 
   for (const [name, postTwice] of Object.entries(realClients)) {
-    test(`502 reaches ${name} if nothing listens, however long its body is; the next call is answered`, async () => {
+    test(`502 reaches ${name} if nothing listens, however long the request body is; the next call is answered`, async () => {
       await using sides = await startSides()
       sides.dialRefusal = 'connect'
       const headers = { ...key, 'content-type': 'text/plain' }
@@ -198,7 +198,7 @@ suite('previews: admission', () => {
     assert.equal((await visit(others, { method: 'OPTIONS' })).status, 401)
   })
 
-  test('control checks an open call again as an admitted call, and the call ends if it is refused', async () => {
+  test('control checks an open call again and again, and the call ends when control refuses', async () => {
     await using sides = await startSides({ presenceMs: 5 })
     sides.inside.call = (_request, response) => {
       response.write('a part')

@@ -42,7 +42,7 @@ suite('previews: connections that are silent for long', () => {
     const asked = sides.asked.length
     for (let passed = 0; passed < hour; passed += presenceMs) {
       timers.pass(presenceMs)
-      // Both calls have asked control again, and wait for the next interval.
+      // Each of the two calls has asked control once more, and waits for its next interval.
       while (timers.waiting(presenceMs) < 2) {
         assert.deepEqual([socket.destroyed, answer.destroyed], [false, false], `after ${passed / 1000} seconds`)
         await new Promise((resolve) => setImmediate(resolve))

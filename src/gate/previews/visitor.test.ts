@@ -11,7 +11,7 @@ const offeredTokens = async (sides: Sides, call: Parameters<typeof visit>[1] = {
 }
 
 suite('previews: a cookie', () => {
-  test('a cookie counts if its visitor follows a link, or the sandbox’s own pages call, on any port', async () => {
+  test('a cookie counts when its visitor follows a link, and for pages of that sandbox on any port', async () => {
     await using sides = await startSides()
     for (const headers of [
       {},
@@ -29,7 +29,7 @@ suite('previews: a cookie', () => {
     }
   })
 
-  test('a cookie does not count if another sandbox’s page calls, although browsers send it', async () => {
+  test('a cookie does not count in a request of another sandbox’s page, although browsers send the cookie', async () => {
     await using sides = await startSides()
     for (const headers of [
       { origin: 'http://3000-other.proxy.test:4601' },
