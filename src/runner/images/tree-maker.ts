@@ -7,7 +7,7 @@ import type { ImageLimits } from './limits.ts'
 import type { Tree, Trees, Unfinished } from './trees.ts'
 import { type Layer, unpackLayers } from './unpack.ts'
 
-/** Layers that an origin has delivered. */
+/** Layers whose bytes the repository `origin` has delivered. */
 type Delivered = { origin: string; layers: readonly Layer[] }
 
 type Making = {

@@ -41,7 +41,7 @@ suite('resize', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('less memory than is in use is refused with both numbers, and every size stays as it was', async () => {
+  test('less memory than is in use is refused; the error has both numbers, and every size stays', async () => {
     const assignment = await box.started({ memoryGiB: 0.5, cpu: 1 })
     const { sandboxId } = assignment
     await box.run(sandboxId, 'dd if=/dev/zero of=/dev/shm/held bs=1M count=200 2>/dev/null')

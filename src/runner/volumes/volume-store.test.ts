@@ -56,7 +56,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     return output
   }
 
-  test('two sandboxes share its files, and each user inside owns the same files in both', async (t) => {
+  test('two sandboxes share a volume’s files, and a user inside owns the same files in both sandboxes', async (t) => {
     const data = volumeAt('/data')
     const one = await startWith(box, [data])
     const two = await startWith(box, [used(data, '/home/daytona/shared')])
@@ -75,7 +75,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     if (!(await box.mapsOwners())) t.diagnostic(cannotMapOwners)
   })
 
-  test('devices and set-id bits have no effect in it, and its limit is the kernel’s', async () => {
+  test('devices and set-id bits have no effect in a volume, and the kernel enforces its limit', async () => {
     const data = volumeAt('/data', { sizeGiB: 0.03 })
     const one = await startWith(box, [data])
     const options = (await run(one, 'cat /proc/self/mountinfo')).split('\n').find((line) => line.includes(' /data '))
@@ -83,7 +83,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     const full = await box.run(one.sandboxId, 'dd if=/dev/zero of=/data/big bs=1M count=60', 'daytona')
     assert.match(full.output, /Disk quota exceeded|No space left/)
     assert.ok(statSync(join(pathOf(data), 'big')).size < 32 * 2 ** 20)
-    // Others are not hurt, and room comes back.
+    // A full volume does not fill the disk of the sandbox, and removed files free space.
     await run(one, 'echo fine > /root/file')
     await run(one, 'rm /data/big; dd if=/dev/zero of=/data/small bs=1M count=1')
     const two = await startWith(box, [used(data, '/data')])
@@ -104,7 +104,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(one, 'cmp /small/file /small/two; rm /other/big')
   })
 
-  test('the subpath is made if it is missing; a link in it, or a file, fails the start and leads nowhere', async () => {
+  test('a missing subpath is made; a start fails if the subpath is a file or leads through a link', async () => {
     const data = volumeAt('/data', { subpath: 'users/alice' })
     const alice = await startWith(box, [data])
     assert.equal(await run(alice, 'stat -c "%u %a" /data'), '0 777')
@@ -152,7 +152,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(first, 'echo fine > /real/deep/path/file; cat /shared/root/file')
   })
 
-  test('it survives stop, pause, a new runner, archive and fork, and no snapshot has its files', async () => {
+  test('a volume survives stop, pause, a new runner, archive and fork, and no snapshot has its files', async () => {
     const data = volumeAt('/data')
     const one = await startWith(box, [data])
     await run(one, 'echo kept > /data/file')
@@ -179,7 +179,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(one, 'cat /data/file'), 'kept\nforked')
   })
 
-  test('it is made once: a volume that is gone is not made again, and one half made is finished', async () => {
+  test('a volume is made once: a lost volume is not made again, and a half-made volume is finished', async () => {
     const gone = volumeAt('/data')
     await assert.rejects(startWith(box, [used(gone, '/data')]), /is not where it was/)
     assert.equal(existsSync(pathOf(gone)), false)
@@ -200,7 +200,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(started[0]!, 'ls /data'), '0\n1\n2')
   })
 
-  test('a removal removes all of it, may be repeated, and leaves other volumes alone', async () => {
+  test('a removal removes the whole volume, may be repeated, and leaves other volumes unchanged', async () => {
     const [data, other] = [volumeAt('/data'), volumeAt('/other')]
     const { sandboxId } = await startWith(box, [data, other])
     await box.run(sandboxId, 'mkdir -p /data/a/b; echo x > /data/a/b/c; echo y > /other/file')
