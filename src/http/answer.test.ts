@@ -70,7 +70,7 @@ suite('an answer before the whole body was read', () => {
     })
   }
 
-  test('the answer reaches the sender of every one of 30 small forms', async () => {
+  test('thirty senders of small forms at once all get the answer', async () => {
     await using server = await serving()
     const statuses = await Promise.all(
       Array.from({ length: 30 }, async () => {
@@ -127,7 +127,7 @@ suite('the unread rest of a body', () => {
     while (one.heard().split('403 Forbidden').length < 3) await once(one.socket, 'data')
   })
 
-  test('if the rest is too long to discard, the answer arrives and says that the connection closes', async () => {
+  test('if the rest of a body is too long to discard, the answer arrives with `Connection: close`', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(4 * MiB)}x`)
     await one.answered()
@@ -137,7 +137,7 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
-  test('after Connection: close, the rest is read and the connection closes without a reset', async () => {
+  test('after `Connection: close`, the rest of the body is read, and the connection closes without a reset', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(MiB, 'connection: close\r\n')}x`)
     await one.answered()
@@ -147,7 +147,7 @@ suite('the unread rest of a body', () => {
     assert.deepEqual(one.errors, [])
   })
 
-  test('if the rest never comes, the connection is destroyed after a silence', async () => {
+  test('if the rest of a body does not arrive within the silence limit, the connection is destroyed', async () => {
     await using one = await open({ ...bounds, silentMs: 50 })
     const closed = once(one.socket, 'close')
     one.socket.write(`${head(MiB)}x`)
@@ -155,7 +155,7 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
-  test('a rest in endless chunks is read up to the limit', async () => {
+  test('the rest of a body with endless chunks is read up to the limit', async () => {
     await using one = await open(bounds)
     const closed = new Promise((resolve) => one.socket.once('close', resolve))
     one.socket.write('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n')
@@ -169,7 +169,7 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
-  test('after a request that failed while it was read, the answer arrives and nothing is left to discard', async () => {
+  test('after a failed read of a request, the answer arrives, and nothing of the body is left to discard', async () => {
     const server = createHttpServer({ ServerResponse: answersWithin({ ...bounds, silentMs: 20 }) })
     server.on('request', async (request, response) => {
       try {
@@ -188,7 +188,7 @@ suite('the unread rest of a body', () => {
       let heard = ''
       for await (const piece of socket) heard += piece
       assert.match(heard, /^HTTP\/1\.1 408 [\s\S]*too slow/)
-      // Waits longer than the silence after which a discarded body destroys its connection.
+      // Waits longer than `silentMs`, after which an unread body destroys its connection.
       await new Promise((resolve) => setTimeout(resolve, 100))
     } finally {
       socket.destroy()
@@ -196,7 +196,7 @@ suite('the unread rest of a body', () => {
     }
   })
 
-  test('the connection closes if the sender waits for 100 Continue, because the rest may never come', async () => {
+  test('the connection closes if the sender waits for 100 Continue, because the body may never arrive', async () => {
     const server = createHttpServer({ ServerResponse: answersWithin(bounds) })
     server.on('checkContinue', (_request, response) => response.writeHead(403).end('no'))
     server.listen(0, '127.0.0.1')

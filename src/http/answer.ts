@@ -16,7 +16,7 @@ export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
 
 const isUnread = (request: IncomingMessage): boolean => !request.complete && hasBody(request)
 
-/** Reads and discards the rest of a body. The connection may close only after that. */
+/** Reads and discards the rest of a body. The connection must stay open until then. */
 const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: ReadAwayBounds): void => {
   const { socket } = request
   const endsAt = performance.now() + longestMs
@@ -29,7 +29,8 @@ const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: 
     if (left < 0 || performance.now() > endsAt) cutOff()
     else timer.refresh()
   }
-  // Node calls this as soon as the answer is written. Until the whole body has come, only the writing side closes.
+  // Node calls `destroySoon` as soon as the answer is written. Until the whole body has arrived, only the writing side
+  // is closed.
   socket.destroySoon = () => {
     isClosing = true
     if (request.complete) stop()

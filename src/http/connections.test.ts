@@ -93,7 +93,7 @@ const start = async (bounds: ConnectionBounds) => {
   const clients = new Set<Socket>()
   return {
     port,
-    /** Number of calls that have reached the guard. */
+    /** The number of calls that have reached the guard. */
     calls: () => calls,
     lines,
     release: () => released.resolve(),
@@ -176,7 +176,7 @@ suite('connections', () => {
     assert.equal(await countSockets(), before)
   })
 
-  test('strangers of many addresses together are bounded, and the one silent longest is evicted first', async () => {
+  test('strangers of many addresses have a common limit, above which the one silent longest is evicted first', async () => {
     await using server = await start({ most: 8, mostUnknownOfOne: 4 })
     const sockets: Socket[] = []
     for (let index = 2; index < 10; index++) sockets.push(await server.open(`127.0.0.${index}`))
@@ -202,7 +202,7 @@ suite('connections', () => {
     assert.ok(await isOpen(other))
   })
 
-  test('an admitted call is answered and an admitted socket stays open, however many connections come', async () => {
+  test('an admitted call is answered and an admitted socket stays open, however many connections are opened', async () => {
     await using server = await start({ most: 8, mostHeld: 6, mostUnknownOfOne: 4 })
     const begun = server.nextHeld()
     const held = call(server, '/held', { localAddress: '127.0.0.2' })
@@ -243,7 +243,7 @@ suite('connections', () => {
     }
   })
 
-  test('if known connections fill the server, the one idle longest is evicted, not the newcomer', async () => {
+  test('if known connections fill the server, the one idle longest is evicted for a new connection', async () => {
     await using server = await start({ most: 3 })
     const known: Socket[] = []
     for (let index = 0; index < 3; index++) {
@@ -272,7 +272,7 @@ suite('connections', () => {
     assert.equal((await call(server, '/mine')).status, 200)
   })
 
-  test('an owner who fills the server loses the longest call to other owners, but not to their own calls', async () => {
+  test('an owner who fills the server loses the longest call to another owner, but not to its own new calls', async () => {
     await using server = await start({ most: 16, mostHeld: 4 })
     const hold = async (owner: string) => {
       const begun = server.nextHeld()

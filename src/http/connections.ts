@@ -79,15 +79,16 @@ export class Connections {
   /** Watches the connections of a server. Call this before it listens. */
   watch(server: Server): void {
     server.on('connection', (socket) => {
-      // The client reset the connection before accept(2): there is no address to count, and nobody to answer.
+      // The client reset the connection before accept(2). The connection has no address to count, and nobody would get
+      // an answer.
       if (socket.remoteAddress === undefined) socket.destroy()
       else this.#add(socket, socket.remoteAddress)
     })
   }
 
   /**
-   * Notes that the head of a call has come. An upgrade has no `answer`: its call ends with its connection. Returns
-   * false if the connection is closed; then the call must not be processed.
+   * Notes that the head of a call has arrived. An upgrade has no `answer`: its call ends with its connection. Returns
+   * false if the connection is closed; the call must then not be processed.
    */
   begin(socket: Duplex, answer?: ServerResponse): boolean {
     const it = this.#all.get(socket)
@@ -104,8 +105,8 @@ export class Connections {
   }
 
   /**
-   * Keeps the connection until its calls have ended. It can still be evicted for an owner who has fewer connections. Throws
-   * if all places for admitted connections are taken.
+   * Protects the connection from eviction for strangers until its calls have ended. It can still be evicted for an
+   * owner with fewer connections. Throws if all places for admitted connections are taken.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
@@ -141,8 +142,8 @@ export class Connections {
   }
 
   /**
-   * Returns the connection to evict. A sixteenth of all connections stays available to new callers who are still
-   * unknown, even if known connections are idle.
+   * Returns the connection to evict. A sixteenth of all connections stays available to strangers, even if known
+   * connections are idle.
    */
   #leastNeeded(newcomer: Connection): Connection {
     const unknown = this.#givesWay(this.#unknown, newcomer)

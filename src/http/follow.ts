@@ -9,7 +9,10 @@ const calls = new WeakMap<FastifyRequest, FollowedCall>()
 /** Calls that no outer server records, so that this server ends their records. */
 const followedHere = new WeakSet<FastifyRequest>()
 
-/** Runs `work` in the trace of the call. Reading a body loses the AsyncLocalStorage, so each part of a call runs in here. */
+/**
+ * Runs `work` in the trace of the call. Reading a body loses the AsyncLocalStorage, so each part of a call must be run
+ * by this function.
+ */
 export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
   const call = calls.get(request)
   return call === undefined ? work() : call.during(work)

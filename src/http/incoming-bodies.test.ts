@@ -81,7 +81,7 @@ const serving = async (bounds: Bounds) => {
   }
 }
 
-/** Sends this many more bytes and returns the answer. Undefined: the server closed the connection. */
+/** Sends `bytes` more bytes and returns the answer. Undefined: the server closed the connection. */
 const answerTo = async (socket: Socket, bytes: number): Promise<string | undefined> => {
   const over = new Promise<undefined>((resolve) => socket.once('close', () => resolve(undefined)))
   const answer = once(socket, 'data').then(([data]) => String(data))
@@ -120,7 +120,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(socket, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('a body that a hook reads has the same bounds; a streamed body has the bounds of its own route', async () => {
+  test('a body that a hook reads has the limits of other bodies; a streamed body has the limits of its route', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const streamed = await server.body('a', 1000, 'stream')
     const silent = await server.body('a', 1000, 'own-reader')
@@ -129,7 +129,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(streamed, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('a pipelined body is still watched after the answer to the call before it', async () => {
+  test('the body of a second, pipelined call is still watched after the answer to the first call', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const call = 'POST /a/body HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Length: 10\r\n\r\n'
     const socket = await server.open(`GET /late HTTP/1.1\r\nHost: a\r\n\r\n${call}`)

@@ -38,8 +38,8 @@ type Coming = {
 }
 
 /**
- * Makes a function that gives a problem to the reader of the body, so that it is answered like any other. If it is too
- * late for that, the connection ends.
+ * Makes a function that gives a problem to the reader of the body, so that the caller gets an ordinary refusal. If no
+ * refusal can be sent any more, the connection ends.
  */
 const refuserOf = (connection: Socket, payload: RequestPayload, reply: FastifyReply) => (problem: Problem) => {
   if (reply.sent || payload.listenerCount('error') === 0) connection.destroy()

@@ -18,9 +18,12 @@ const endOfString = (text: string, start: number): number => {
   return text.length
 }
 
-/** Returns why a text is refused. The text need not be valid JSON. Values are counted by their commas. */
+/**
+ * Returns why a text has too many values or levels; undefined if it has not. The text need not be valid JSON. Values
+ * are counted by their commas.
+ */
 export const findTooMuch = (text: string, most: number = mostValues): string | undefined => {
-  // A text this short cannot hold so many values, and the parser is fast with short texts of any depth.
+  // A text this short cannot have more than `mostValues` values. The parser is fast with short texts of any depth.
   if (text.length <= mostValues) return undefined
   let values = 0
   let depth = 0

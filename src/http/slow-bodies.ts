@@ -11,9 +11,7 @@ export type SlowBodiesBounds = {
 /** The sentence that the sender of a slow body gets. */
 export const tooSlow = 'The body has come too slowly, or not at all.'
 
-/**
- * Whether our reader is slow, and not the sender. A stream that is read with `read()` always reports itself as paused.
- */
+/** Whether our own reader makes the body slow. A stream that is read with `read()` always reports itself as paused. */
 const waitsForReader = (request: IncomingMessage): boolean =>
   request.readableLength > 0 || (request.isPaused() && request.listenerCount('readable') === 0)
 

@@ -49,7 +49,10 @@ export class FairQueue<Owner = string> {
     }
   }
 
-  /** Waits for a turn, which lasts until it is disposed of, exactly once. Throws like `run`. */
+  /**
+   * Waits for a turn, which ends when the result is disposed of. It must be disposed of exactly once. Throws the errors
+   * of `run`.
+   */
   async take(owner?: Owner, signal?: AbortSignal): Promise<Disposable> {
     await this.#enter(owner, signal)
     return { [Symbol.dispose]: () => this.#end(owner) }

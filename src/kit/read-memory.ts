@@ -10,7 +10,7 @@ const leastBytes = 16 * 1024
  * Bytes of the large buffers of all connections of this program. The small buffer of each connection is not counted.
  */
 const budgetBytes = 8 * 1024 * 1024
-/** Share of the remaining budget for one connection: at most an eighth, so that later connections get some too. */
+/** A connection gets at most an eighth of the budget that is still free, so that later connections get memory too. */
 const shareOfRest = 8
 
 let lentBytes = 0
@@ -31,8 +31,8 @@ export class ReadMemory {
   }
 
   /**
-   * Adapts the buffer after a read of `size` bytes, up to `mostBytes`. The bytes of that read must not be in use any
-   * more.
+   * Adapts the buffer after a read of `size` bytes, up to `mostBytes`. The caller must no longer use the bytes of that
+   * read.
    */
   fit(size: number, mostBytes: number): void {
     this.#littleReads = size > leastBytes ? 0 : this.#littleReads + 1

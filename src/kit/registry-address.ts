@@ -28,10 +28,10 @@ export const readRegistryAddress = (given: string): { host: string; isPlain: boo
   const host = name.toLowerCase()
   const url = `https://${host}/`
   const isSound = host.length <= longest && hostShape.test(host) && URL.canParse(url)
-  // An address in another notation, such as 0x7f.1, is not what it seems to be.
+  // An address in another notation, for example 0x7f.1, would mean another host than it seems to name.
   if (!isSound || new URL(url).hostname !== host.replace(/:\d+$/, ''))
     return 'must be the host of a registry, such as ghcr.io or registry.example:5000'
-  // Without these signs the name of an image would begin with a repository, not with a registry.
+  // Without a dot, a colon or `localhost`, the first part of an image's name is a repository and not a registry.
   if (!/[.:]/.test(host) && host !== 'localhost') return 'must be a host with a dot or a port in its name'
   return { host: canonicalRegistry(host), isPlain: /^http$/i.test(scheme) }
 }
@@ -44,8 +44,8 @@ type Named = { registry: string; repository: string }
 const isBelow = (repository: string, project: string) => repository === project || repository.startsWith(`${project}/`)
 
 /**
- * Finds the account for an image: the one with the longest project that the repository lies in, else the one without a project,
- * else the first at this registry.
+ * Finds the account for an image, among those at the image's registry. First choice: the longest project to which the
+ * repository belongs. Otherwise: an account without a project, or else the first account.
  */
 export const accountFor = <Account extends RegistryAccount>(
   { registry, repository }: Named,

@@ -21,7 +21,7 @@ suite('where the password of a registry may be sent', () => {
   const trusted = (registry: string, realm: string, isPlain = false) =>
     trustedRealm(registry, realm, isPlain) !== undefined
 
-  test('to an encrypted realm on the registry’s host, or in its domain', () => {
+  test('the password may be sent to an encrypted realm on the registry’s host, or in its domain', () => {
     for (const [registry, realm] of [
       ['ghcr.io', 'https://ghcr.io/token'],
       ['docker.io', 'https://auth.docker.io/token'],
@@ -33,7 +33,7 @@ suite('where the password of a registry may be sent', () => {
       assert.ok(trusted(registry, realm), realm)
   })
 
-  test('to no other host, and to none without encryption', () => {
+  test('the password is sent to no other host, and to no realm without encryption', () => {
     for (const [registry, realm] of [
       ['ghcr.io', 'https://evil.example/token'],
       ['ghcr.io', 'https://ghcr.io.evil.example/token'],
@@ -50,7 +50,7 @@ suite('where the password of a registry may be sent', () => {
       assert.ok(!trusted(registry, realm), realm)
   })
 
-  test('a registry without encryption may have such a realm on its own host only', () => {
+  test('a registry without encryption may have a realm without encryption, on its own host only', () => {
     assert.ok(trusted('127.0.0.1:5000', 'http://127.0.0.1:5001/token', true))
     assert.ok(!trusted('127.0.0.1:5000', 'http://127.0.0.2:5001/token', true))
     assert.ok(!trusted('a.example:5000', 'http://b.example:5000/token', true))

@@ -1,5 +1,6 @@
-// Which hosts may be sent a registry's password. A registry that hands out tokens names another address for them, the realm, and
-// clients send the password there. We follow only a realm that plausibly has the same owner as the registry.
+// Decides to which hosts a registry's password may be sent. A registry that uses tokens names another address, its
+// realm, from which clients get tokens for the password. The password is sent only to a realm that plausibly has the
+// owner of the registry.
 import { isIP } from 'node:net'
 
 export type Challenge = { scheme: string; parameters: Readonly<Record<string, string>> }
@@ -23,12 +24,12 @@ export const readChallenges = (header: string): Challenge[] => {
 
 const hostnameOf = (host: string) => host.replace(/:\d+$/, '')
 
-/** Realms whose domain is not that of their registry. */
+/** Known realms that are in another domain than their registry. */
 const knownRealms: Readonly<Record<string, string>> = { 'docker.io': 'auth.docker.io' }
 
 /**
- * The domain that one owner has, as far as that can be told without a list of public suffixes: the last two labels of a host, or
- * three below a short suffix such as co.uk.
+ * The domain of a host's owner, guessed without a list of public suffixes: the last two labels of the host, or three
+ * labels below a short suffix such as co.uk.
  */
 const domainOf = (hostname: string): string => {
   if (isIP(hostname) !== 0) return hostname
@@ -38,8 +39,8 @@ const domainOf = (hostname: string): string => {
 }
 
 /**
- * Returns the realm's URL if it may be sent the password of this registry: it is on the registry's host or in its domain, and
- * encrypted. A registry that is itself spoken to without encryption may have such a realm on its own host.
+ * Returns the realm's URL if the registry's password may be sent there: the realm is encrypted, and on the registry's
+ * host or in its domain. A registry without encryption may have a realm without encryption, on its own host.
  */
 export const trustedRealm = (registry: string, realm: string, isPlain: boolean): URL | undefined => {
   const url = URL.canParse(realm) ? new URL(realm) : undefined

@@ -7,8 +7,8 @@ const timeoutMs = 10 * 60_000
 const patienceMs = 100
 
 /**
- * Removes the tree. Succeeds if the path is already gone. `tries`: attempts with growing pauses, for files that an
- * ending process still holds.
+ * Removes the tree. Succeeds if the path does not exist. `tries`: number of attempts, with growing pauses, for files
+ * that a process still uses while it ends.
  */
 export const removeTree = async (path: string, { tries = 1 }: { tries?: number } = {}): Promise<void> => {
   for (let tried = 1; ; tried++) {

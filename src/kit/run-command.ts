@@ -48,7 +48,8 @@ export const pathOfProgram = async (name: string): Promise<string> => {
 let server: CommandServer | undefined
 
 /**
- * Makes the given small process (`native/serve.c`) start our commands from now on, which is cheaper for it than for us.
+ * From now on, commands are started by the given small process (`native/serve.c`). Starting a program copies its parent
+ * process, and a small process is copied faster.
  */
 export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Disposable => {
   const mine = new CommandServer(argv, systemEnvironment)
@@ -67,7 +68,10 @@ export const expectMove = (): void => server?.expectMove()
 /** Largest question to the command server, in bytes. */
 const questionLimitBytes = 1024 * 1024
 
-/** Runs a command by the command server. Returns undefined if there is none, or if it cannot take this question. */
+/**
+ * Runs a command through the command server. Returns undefined if there is no server, or if the input is too long for
+ * the server.
+ */
 export const runByServer = async (question: Question): Promise<string | undefined> => {
   const { argv, input = '', timeoutMs } = question
   if (server === undefined || input.length > questionLimitBytes) return undefined
@@ -119,8 +123,8 @@ const runOurselves = (argv: readonly string[], options: CommandOptions & { timeo
     }
     child.stdout.on('data', keep(out))
     child.stderr.on('data', keep(err))
-    // A program may end before it has read all its input. Its exit code alone decides then, so errors of the write are
-    // ignored.
+    // A program may end before it has read all its input. Errors of the write are ignored, because the exit code alone
+    // tells whether the program succeeded.
     child.stdin.on('error', () => {})
     child.stdin.end(input ?? '')
 

@@ -5,7 +5,7 @@ import { readSmtpAddress } from './smtp-address.ts'
 const from = 'Alcove <alcove@example.com>'
 
 suite('the address of the mail server', () => {
-  test('an address is read with its default ports; a password requires TLS, except to this machine', () => {
+  test('an address is read, with default ports; a password needs TLS, except for a server on this machine', () => {
     assert.deepEqual(readSmtpAddress('smtp://me:p%40ss%3A@mail.example.com', from), {
       host: 'mail.example.com',
       port: 587,

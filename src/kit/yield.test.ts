@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { goOnInTurn } from './yield.ts'
 
 suite('goOnInTurn', () => {
-  test('each caller waits as long as its work took, and callers wait one after the other', (t) => {
+  test('each caller waits for as long as its work took, and callers wait one after the other', (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const gone: string[] = []
     goOnInTurn(5, () => gone.push('one'))

@@ -8,7 +8,7 @@ const given = (attributes: Attributes) =>
     Object.entries(attributes).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
   )
 
-/** Measures the process itself, under the names of OpenTelemetry's conventions. */
+/** Measures this process. The metrics have the names of OpenTelemetry's conventions. */
 const observeProcess = (metering: Metering) => {
   const sum = (name: string, unit: string, description: string, read: Parameters<Metering['observe']>[1]) =>
     metering.observe({ name, unit, description, isSum: true }, read)

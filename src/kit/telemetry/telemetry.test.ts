@@ -164,7 +164,7 @@ suite('telemetry of a program', () => {
   test('a trace that the caller does not sample is passed on but not sent', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, { TEST_TRACEPARENT: traceparent.replace(/1$/, '0'), ...onlyTraces })
-    // Waits for a span that begins after the unsampled one and is sent.
+    // Waits for a span that begins after the unsampled span and that is sent.
     const later = receiver.until('a later span', () => receiver.spans().some(({ name }) => name === 'more'))
     const { outgoing } = await run({ ...env, TEST_MORE_PARENTS: traceparent }, later)
     assert.deepEqual(new Set(receiver.spans().map(({ name }) => name)), new Set(['more']))

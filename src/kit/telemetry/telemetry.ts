@@ -29,7 +29,7 @@ type SpanOptions = { kind?: Kind; attributes?: Attributes }
 export type Tracing = {
   begin: (name: string, options: SpanOptions, place?: TracePlace) => OpenSpan
   below: <T>(place: TracePlace, work: () => T) => T
-  /** The current place in the trace. Empty if there is no current trace. */
+  /** The current place in the trace; empty outside a trace. */
   place: () => TracePlace
   /** Trace id and span id of the current span, for log lines. */
   ids: () => { trace_id: string; span_id: string } | undefined
@@ -57,7 +57,7 @@ export type MetricSource = () => Promise<readonly PrintedMetric[]>
 type Telemetry = {
   tracing?: Tracing | undefined
   metering?: Metering | undefined
-  /** Receives each line of the log as it is written. */
+  /** Receives each line of the log at the moment when it is written. */
   takeLine?: ((line: string) => void) | undefined
 }
 
