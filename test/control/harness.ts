@@ -18,6 +18,7 @@ import type { MailTransport } from '#src/control/mail/transport.ts'
 import type { Parts, Settings } from '#src/control/parts.ts'
 import type { RunningOptions } from '#src/control/running.ts'
 import type { Database } from '#src/control/storage/database.ts'
+import { checkAnswer } from '#src/http/testing/checked-answers.ts'
 import { type Logger, silentLog } from '#src/kit/log.ts'
 import { type Claims, sharedIssuer, type TestIssuer } from './issuer.ts'
 import { homeOf, keys, type Person, recogniseAt, type Who } from './people.ts'
@@ -85,7 +86,7 @@ const readBody = (text: string): Body => {
 
 type Credential = { token: string | undefined; headers?: Record<string, string> }
 
-const clientOf = ({ server }: App, credential: Credential | (() => Promise<Credential>)): Client => {
+const clientOf = ({ server, routes }: App, credential: Credential | (() => Promise<Credential>)): Client => {
   const send: Client['send'] = async (method, path, payload, { headers = {} } = {}) => {
     const { token, headers: own } = typeof credential === 'function' ? await credential() : credential
     const reply = await server.inject({
@@ -99,12 +100,14 @@ const clientOf = ({ server }: App, credential: Credential | (() => Promise<Crede
       },
       ...(payload === undefined ? {} : { payload }),
     })
-    return {
+    const answer = {
       status: reply.statusCode,
       body: readBody(reply.body),
       headers: reply.headers as Reply['headers'],
       text: reply.body,
     }
+    checkAnswer(routes, { method, path }, answer)
+    return answer
   }
   const withBody = (method: string) => (path: string, body?: unknown, extra?: Extra) =>
     send(method, path, body === undefined ? undefined : JSON.stringify(body), extra)

@@ -278,7 +278,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
 
   /** Endpoints that are about access, but only remove access or ask about it. */
   const givesNone = [
-    'PATCH /runners/:runnerId',
+    'PATCH /runners/:runnerId/scheduling',
     'POST /organizations/:organizationId/identity-providers/test-connection',
     'POST /organizations/:organizationId/invitations/:invitationId/cancel',
     'POST /organizations/:organizationId/leave',

@@ -30,6 +30,12 @@ import { addRunner, removeRunner, scheduleRunner, viewRunner, viewRunnerOf, view
 const isReportable = (state: string): state is (typeof reportable)[number] =>
   (reportable as readonly string[]).includes(state)
 
+/** The assignment is read by our runners only, so its shape stands in `wire/runner-link.ts`. */
+const AssignedSandbox = Type.Object({
+  ...SandboxRecord.properties,
+  assignment: Type.Object({}, { additionalProperties: true }),
+})
+
 export const runnerRoutes = (parts: RunningParts): ControlRoute[] => [
   route({
     method: 'GET',
@@ -37,7 +43,7 @@ export const runnerRoutes = (parts: RunningParts): ControlRoute[] => [
     needs: 'runner',
     summary: 'The sandboxes of the calling runner, each with what it should be.',
     query: ForRunnerQuery,
-    replies: { 200: Type.Array(SandboxRecord) },
+    replies: { 200: Type.Array(AssignedSandbox) },
     run: async ({ runner, query }) => {
       const rows = await listForRunner(parts.database.sql, runner.id, query)
       return rows.map((row) => {

@@ -74,7 +74,7 @@ export const SnapshotIdOrName = Type.Object({ idOrName: PathText })
 export const ImageAssignmentShape = Type.Object({
   image: Type.String(),
   target: Type.Enum(['present', 'absent']),
-  source: Type.Optional(Type.Object({ kind: Type.String() })),
+  source: Type.Optional(Type.Object({ kind: Type.String() }, { additionalProperties: true })),
   maxGiB: Type.Number(),
   organizationId: Type.Optional(Type.String()),
   logins: Type.Optional(

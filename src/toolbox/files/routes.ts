@@ -187,7 +187,7 @@ export const fileRoutes = [
     needs: 'sandbox',
     summary: 'The contents of a file, or one range of them.',
     query: AtPath,
-    replies: { 200: Type.Any() },
+    replies: { 200: Type.Any(), 206: Type.Any() },
     run: ({ sandbox, query, request, reply }) => download(filesOf(sandbox), query.path, request, reply),
   }),
   route({

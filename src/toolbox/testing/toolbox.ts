@@ -6,10 +6,12 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { WebSocket } from 'ws'
+import { checkAnswer } from '#src/http/testing/checked-answers.ts'
 import { silentLog } from '#src/kit/log.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
 import type { Assignment, ImageConfig } from '#src/wire/runner-link.ts'
 import { NativeAgent } from '../agent/testing/native-agent.ts'
+import { toolboxEndpoints } from '../endpoints.ts'
 import { createToolboxServer } from '../server.ts'
 import { assignmentWith } from './assignment.ts'
 import { calledFor } from './called.ts'
@@ -73,7 +75,12 @@ export const startToolbox = async (changes: Partial<Assignment> = {}, options: O
     let text = ''
     for await (const piece of answer.setEncoding('utf8')) text += piece
     const isText = String(answer.headers['content-type']).startsWith('text/plain')
-    return { status: answer.statusCode, body: isText ? text : text === '' ? undefined : JSON.parse(text) }
+    const body = isText ? text : text === '' ? undefined : JSON.parse(text)
+    const path = outgoing.path.replace('/toolbox/box-1', '')
+    // Logs are text for old SDKs, which no schema says.
+    if (!isText)
+      checkAnswer(toolboxEndpoints, { method: outgoing.method, path }, { status: answer.statusCode, body, text })
+    return { status: answer.statusCode, body }
   }
   return {
     native,

@@ -23,7 +23,7 @@ const storedColumns = (app: TestControl): Promise<Stored[]> =>
 
 /** An SQL value for each type of column. No new sandbox has one of these values. */
 const samples: Record<string, string> = {
-  jsonb: `'{"a": "sample"}'`,
+  jsonb: `'{"dockerfile": "sample"}'`,
   text: `'sample'`,
   ARRAY: `'{sample}'`,
   boolean: 'true',

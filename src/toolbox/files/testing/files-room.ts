@@ -12,9 +12,11 @@ import {
 import type { AddressInfo } from 'node:net'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
+import { checkAnswer } from '#src/http/testing/checked-answers.ts'
 import { silentLog } from '#src/kit/log.ts'
 import type { SandboxHere } from '#src/wire/gate-link.ts'
 import { NativeAgent } from '../../agent/testing/native-agent.ts'
+import { toolboxEndpoints } from '../../endpoints.ts'
 import { createToolboxServer } from '../../server.ts'
 import { assignmentWith, searchPath } from '../../testing/assignment.ts'
 import { calledFor } from '../../testing/called.ts'
@@ -112,7 +114,10 @@ export class FilesRoom {
 
   async settle(outgoing: ClientRequest): Promise<Reply> {
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
-    return await readReply(answer)
+    const reply = await readReply(answer)
+    const path = outgoing.path.replace('/toolbox/box-1', '')
+    checkAnswer(toolboxEndpoints, { method: outgoing.method, path }, reply)
+    return reply
   }
 
   get(path: string, query: Record<string, string> = {}, headers: OutgoingHttpHeaders = {}): Promise<Reply> {

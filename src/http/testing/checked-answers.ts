@@ -1,0 +1,60 @@
+// Checks every answer that a test gets against the schema of its route, so that the printed reference and the generated
+// clients are true. The validator is not the one that the server uses.
+import assert from 'node:assert/strict'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import type { TSchema } from 'typebox'
+import type { Route } from '../route.ts'
+
+type Described = Pick<Route, 'method' | 'path' | 'replies'>
+
+const ajv = new Ajv2020({ strict: false, allErrors: true })
+addFormats.default(ajv)
+
+const validators = new WeakMap<TSchema, ReturnType<typeof ajv.compile>>()
+
+/** The schema with `additionalProperties: false` in each object that names its fields: an answer has no undeclared fields. */
+const closed = (schema: unknown): unknown => {
+  if (typeof schema !== 'object' || schema === null) return schema
+  if (Array.isArray(schema)) return schema.map(closed)
+  const copy = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closed(value)]))
+  return 'properties' in copy && !('additionalProperties' in copy) ? { ...copy, additionalProperties: false } : copy
+}
+
+const validatorOf = (schema: TSchema) => {
+  const known = validators.get(schema)
+  if (known) return known
+  const made = ajv.compile(closed(JSON.parse(JSON.stringify(schema))) as object)
+  validators.set(schema, made)
+  return made
+}
+
+const patternOf = ({ path }: Described) => new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`)
+const parametersIn = ({ path }: Described) => path.split(':').length
+
+/** Finds the route of a call as the router does: fixed segments go before parameters. */
+const findRoute = (routes: readonly Described[], method: string, path: string): Described | undefined =>
+  routes
+    .filter((route) => route.method === method && patternOf(route).test(path))
+    .sort((one, other) => parametersIn(one) - parametersIn(other))[0]
+
+/** Fails if a successful answer has a status that its route does not declare, or a body that its schema does not describe. */
+export const checkAnswer = (
+  routes: readonly Described[],
+  call: { method: string; path: string },
+  { status, body, text }: { status: number; body: unknown; text: string },
+): void => {
+  const route = findRoute(routes, call.method, call.path.split('?')[0]!)
+  if (route === undefined || status < 200 || status >= 300) return
+  const title = `${route.method} ${route.path}: ${status}`
+  assert.ok(status in route.replies, `${title} is not declared`)
+  const schema = route.replies[status]
+  if (schema === null || schema === undefined) {
+    assert.equal(text, '', `${title} has no body`)
+    return
+  }
+  const isValid = validatorOf(schema)
+  // A log is sent as plain text, which may be empty.
+  const value = body ?? text
+  assert.ok(isValid(value), `${title} is not as its schema says: ${ajv.errorsText(isValid.errors)} in ${text}`)
+}
