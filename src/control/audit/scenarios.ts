@@ -87,6 +87,9 @@ const scenarios: Readonly<Record<string, Scenario>> = {
   'POST /snapshots/{idOrName}/activate': ['snapshot', 'activate'],
   'POST /snapshots/{idOrName}/deactivate': ['snapshot', 'deactivate'],
 
+  'POST /volumes': ['volume', 'create'],
+  'DELETE /volumes/{volumeId}': ['volume', 'delete'],
+
   'POST /warm-pools': ['warm_pool', 'create'],
   'PATCH /warm-pools/{warmPoolId}': ['warm_pool', 'update'],
   'DELETE /warm-pools/{warmPoolId}': ['warm_pool', 'delete'],
