@@ -14,7 +14,7 @@ suite('addresses', () => {
     })
   })
 
-  test('if we listen on all addresses, our own programs use loopback, and clients use the public name', () => {
+  test('if the server listens on all addresses, our programs use loopback, and clients use the public name', () => {
     const { control, controlUrl, publicUrl, publicProxyUrl } = addressesOf('0.0.0.0', 80, 'box.example')
     assert.deepEqual(
       [control, controlUrl, publicUrl, publicProxyUrl],
@@ -22,7 +22,7 @@ suite('addresses', () => {
     )
   })
 
-  test('behind a reverse proxy clients use its URLs, and the listening addresses stay the same', () => {
+  test('behind a reverse proxy, clients use the proxy’s URLs, and the listening addresses do not change', () => {
     const urls = { publicUrl: 'https://box.example', publicProxyUrl: 'https://sandboxes.example:8443' }
     assert.deepEqual(addressesOf('127.0.0.1', 4600, 'other.example', urls), {
       control: '127.0.0.1:4600',

@@ -9,7 +9,7 @@ suite('a bounded log', () => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-log-'))
   after(() => rmSync(directory, { recursive: true, force: true }))
 
-  test('the newest lines are in one file of bounded size, and the lines before them in a second file', () => {
+  test('the newest lines are in one file of limited size, and the previous lines in a second file', () => {
     const path = join(directory, 'a.log')
     const log = new BoundedLog(path, 100)
     for (let n = 0; n < 50; n += 1) log.write(`line ${String(n).padStart(3, '0')}\n`)
@@ -19,7 +19,7 @@ suite('a bounded log', () => {
     assert.ok(statSync(`${path}.1`).size <= 100)
   })
 
-  test('a start continues the existing log, and its size stays bounded', () => {
+  test('a start of the program appends to the existing log, whose size stays limited', () => {
     const path = join(directory, 'b.log')
     const runs = ['first', 'second', 'third', 'fourth']
     for (const run of runs) {
@@ -31,7 +31,7 @@ suite('a bounded log', () => {
     assert.equal(readFileSync(`${path}.1`, 'utf8'), 'first\nsecond\nthird\n')
   })
 
-  test('the log continues in the old file if no new file can be opened, and rotates as soon as possible', () => {
+  test('if no new log file can be opened, the old file is used further, and rotated as soon as possible', () => {
     const gone = join(directory, 'gone')
     mkdirSync(gone)
     const path = join(gone, 'a.log')

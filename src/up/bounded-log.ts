@@ -36,7 +36,7 @@ export class BoundedLog {
       if (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes) this.#rotate()
       this.#bytes += writeSync(this.#file, bytes)
     } catch {
-      // A full disk or a missing directory must not end the supervisor, so the line is lost.
+      // A full disk or a missing directory must not end the supervisor. The log line is lost.
     }
   }
 

@@ -8,14 +8,14 @@ import { listUnknownSettings, readUpConfig } from './config.ts'
 suite('settings of up', () => {
   const s3 = { ALCOVE_ARCHIVE_STORE: 's3://box', ALCOVE_ARCHIVE_S3_KEY: 'me', ALCOVE_ARCHIVE_S3_SECRET: 'hidden' }
 
-  test('the archive store is passed on unchanged; its key is passed on only if there is one', () => {
+  test('the archive store is passed to the runner unchanged, and its key only if a key is set', () => {
     assert.deepEqual(readUpConfig({}).archive, {})
     assert.deepEqual(readUpConfig(s3).archive, s3)
     const directory = { ...s3, ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' }
     assert.deepEqual(readUpConfig(directory).archive, { ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
   })
 
-  test('control gets the allowed private targets if there are any', () => {
+  test('control gets the setting for allowed private targets, if an operator has set it', () => {
     assert.deepEqual(readUpConfig({}).controlSettings, {})
     const set = { ALCOVE_ALLOW_PRIVATE_TARGETS: '10.0.0.0/8,::1' }
     assert.deepEqual(readUpConfig(set).controlSettings, set)
@@ -74,7 +74,7 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_VOLUMES_DIR: 'shared' }), /ALCOVE_VOLUMES_DIR must be/)
   })
 
-  test('the URLs of a reverse proxy are origins; either both are set or neither', () => {
+  test('the public URLs of a reverse proxy are origins; an operator sets both of them or none', () => {
     const proxy = 'https://sandboxes.example'
     readUpConfig({ ALCOVE_PUBLIC_URL: 'https://box.example/', ALCOVE_PROXY_URL: proxy })
     for (const url of [
@@ -99,7 +99,7 @@ suite('settings of up', () => {
     assert.throws(() => readUpConfig({ ALCOVE_PROXY_URL: proxy }), /set together/)
   })
 
-  test('unknown settings are reported, and known settings are not', () => {
+  test('unknown settings are reported; known settings are not reported', () => {
     const known = {
       ...s3,
       ALCOVE_PUBLIC_URL: 'x',

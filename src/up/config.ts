@@ -1,4 +1,4 @@
-// Reads the settings of `up` from its environment. All its other settings are command-line flags.
+// Reads the settings of `up` from its environment. Command-line flags are read elsewhere.
 import { readFileSync } from 'node:fs'
 import { openNetworksMeaning, readIpv4Network, readNetworks } from '#src/kit/networks.ts'
 import { rateMeaning, readRate } from '#src/kit/rate.ts'
@@ -188,11 +188,11 @@ const whatIsWrongWithAuth = (path: string): string | undefined => {
   return `must be a file as containers-auth.json(5) describes; ${path} is no JSON object`
 }
 
-/** Lists variables that are set but not used by any program, such as a misspelled name. */
+/** Lists variables that are set although no program reads them, for example because a name is misspelled. */
 export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
   // Only a runner that joins reads this setting.
   const read = new Set(['ALCOVE_RUNNER_KEY'])
-  // Reading an empty environment asks for every known name and raises no complaint.
+  // An empty environment is read here. This shows which names `readUpConfig` reads, and causes no complaint.
   readUpConfig(new Proxy({}, { get: (_, name) => void read.add(String(name)) }))
   return Object.keys(env).filter((name) => name.startsWith('ALCOVE_') && !read.has(name))
 }

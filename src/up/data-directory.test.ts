@@ -53,7 +53,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.deepEqual([data.path, data.secrets, data.log].map(mode), [0o711, 0o700, 0o700])
   })
 
-  test('a secret is created once, in a file with mode 0600, and no draft of it stays', () => {
+  test('a secret is created once, in a file with mode 0600, and no temporary file of it is left', () => {
     assert.equal(findAdminKey(data), undefined)
     const first = readSecret(data, 'admin.key', newApiKey)
     const second = readSecret(data, 'admin.key', () => assert.fail('made a second key'))
@@ -82,7 +82,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     )
   })
 
-  test('an encryption key that an operator moved to the older keys is still read, and a new key is created', () => {
+  test('an encryption key in the list of older keys is still read, and a new key is created', () => {
     const other = prepareDataDirectory(join(scratch, 'replaced'))
     const first = readSecret(other, 'encryption.key', newEncryptionKey).value
     assert.equal(Buffer.from(first, 'base64').length, 32)
@@ -94,7 +94,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     rmSync(other.runtime, { recursive: true, force: true })
   })
 
-  test('a data directory may be prepared again without losing anything', () => {
+  test('preparing a data directory a second time loses nothing', () => {
     const key = readSecret(data, 'admin.key', newApiKey).value
     assert.equal(findAdminKey(prepareDataDirectory(data.path)), key)
   })
@@ -115,14 +115,14 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(findDataDirectory(others), undefined)
   })
 
-  test('an empty directory is accepted, and so is one with files that a disk or an operator puts there first', () => {
+  test('an empty directory is accepted; so is one with only `lost+found` or `images`', () => {
     const disk = nested('disk', 'lost+found', 'images')
     assert.equal(findDataDirectory(disk), undefined)
     forget(disk)
     assert.equal(findDataDirectory(disk)?.path, disk)
   })
 
-  test('a directory of an interrupted first start is found, and so is one of a version without the mark', () => {
+  test('a directory of an interrupted first start is recognized; so is one of a version without mark files', () => {
     const begun = nested('begun', '.')
     writeFileSync(markOf(begun), '')
     assert.equal(findDataDirectory(begun)?.path, begun)
@@ -153,7 +153,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.throws(() => prepareDataDirectory(within), complains(/within\/runner belongs to user 65534/))
   })
 
-  test('a directory that others could rename is refused and not created; below a sticky one it is accepted', () => {
+  test('a directory that other users could rename is refused; below a sticky directory it is accepted', () => {
     for (const [mode, gid] of [
       [0o777, 0],
       [0o775, 65534],

@@ -138,7 +138,8 @@ const takeDirectory = (path: string) => {
     if (codeOf(error) !== 'EEXIST') throw error
     throw new Complaint(`${path} is not a directory`, { cause: error })
   }
-  // Check again: below a directory such as /tmp, another user may have created this directory in between.
+  // The place is checked a second time: below a directory such as /tmp, another user may have created this directory
+  // since.
   checkPlace(path)
   if (!isOurs(path) && readdirSync(path).some((name) => !namesBefore.includes(name))) {
     throw new Complaint(

@@ -9,7 +9,7 @@ export type Display = {
   endProgress: () => void
 }
 
-/** In a log, a step that takes long is reported again after this time, in ms. */
+/** In a log, a step that takes long is reported every so many ms. */
 const tellAgainMs = 30_000
 
 type Output = { write: (text: string) => unknown; isTTY?: boolean }

@@ -7,7 +7,8 @@ export const takeOverFormerNames = (log: string, cacheDirectory: string): void =
   for (const end of ['', '.1']) {
     const [former, now] = [join(log, `proxy.log${end}`), join(log, `gate.log${end}`)]
     if (!existsSync(former)) continue
-    // After a downgrade both logs exist. The log with the former name is newer, so it replaces the other.
+    // After a downgrade, a log exists under each of the two names. The log with the former name is newer, so it
+    // replaces the other one.
     renameSync(former, now)
   }
   rmSync(join(cacheDirectory, 'code', 'proxy'), { recursive: true, force: true })

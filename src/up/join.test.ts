@@ -22,7 +22,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     rmSync(data.runtime, { recursive: true, force: true })
   })
 
-  /** Returns the status as it is after this process, which acts as the supervisor, has ended. */
+  /** Returns what `alcove status` shows after this process, which acts as the supervisor, has ended. */
   const statusLater = async () => {
     const left = findUpState(data.stateFile)
     assert.ok(left)
@@ -30,7 +30,7 @@ suite('a runner that has joined', { skip: process.getuid?.() === 0 ? false : 'ne
     return await readStatus(data.path)
   }
 
-  /** Starts the runner. `then` is done once the program serves. */
+  /** Starts the runner. `then`: what happens as soon as the program serves. */
   const start = (then: { refuse?: true; stop?: true }) => {
     const said: string[] = []
     let starts = 0

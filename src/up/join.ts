@@ -1,4 +1,4 @@
-// `alcove runner --join`: adds a runner to a running server and supervises it like `up` supervises its programs.
+// `alcove runner --join`: adds a runner to a running server and supervises the runner as `up` supervises its programs.
 import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
@@ -65,7 +65,8 @@ type JoinedParts = {
 /** Runs the runner until it is asked to stop. Throws a Complaint once the server refuses the runner. Sandboxes keep running. */
 export const keepJoined = async ({ data, controlUrl, runner, program, display, stopAsked }: JoinedParts) => {
   const refused = Promise.withResolvers<never>()
-  // The state file stays after the end, because other subcommands learn from it that the directory belongs to a joined runner.
+  // The state file stays after the end. Other subcommands learn from the file that the directory belongs to a joined
+  // runner.
   const current = () => ({
     ...identityOf(process.pid),
     ...{ host: controlUrl.hostname, port: Number(controlUrl.port || 80), url: controlUrl.origin },
@@ -120,8 +121,8 @@ const checkIsHere = async ({ hostname }: URL): Promise<void> => {
 }
 
 /**
- * Asks the server whether it accepts the token. This comes before anything is created on this host, so that a wrong token is
- * reported at once.
+ * Asks the server whether it accepts the token. The question comes before anything is created on this host, so that a
+ * wrong token is reported at once.
  */
 const introduce = async (controlUrl: URL, token: string): Promise<{ id: string; regionId: string }> => {
   const reply = await fetch(new URL('/api/runners/current', controlUrl), {

@@ -3,7 +3,10 @@ import { isAlive, signalProcess, waitUntilGone } from '#src/kit/process-identity
 import type { DataDirectory } from './data-directory.ts'
 import { findUpState } from './state-file.ts'
 
-/** Ends the programs in the last state file. PostgreSQL gets time to shut down cleanly; the others hold no state. */
+/**
+ * Ends the programs in the last state file. PostgreSQL gets time to shut down cleanly. Other programs hold no state and
+ * are killed.
+ */
 export const endOrphans = async ({ stateFile }: Pick<DataDirectory, 'stateFile'>): Promise<void> => {
   const programs = findUpState(stateFile)?.programs ?? []
   await Promise.all(

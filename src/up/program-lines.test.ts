@@ -19,7 +19,7 @@ const linesOf = () => {
 }
 
 suite('the lines of a program', () => {
-  test('structured lines pass unchanged, also in pieces', () => {
+  test('structured lines are passed on unchanged, even if they arrive in pieces', () => {
     const { lines, read } = linesOf()
     const line = Buffer.from('{"level":30,"time":1,"program":"gate","msg":"für"}\n')
     for (const byte of line) lines.write(Buffer.from([byte]))

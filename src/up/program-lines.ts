@@ -24,7 +24,7 @@ export class ProgramLines {
   readonly #wrap: Logger
   readonly #decoder = new StringDecoder('utf8')
   #rest = ''
-  /** True if the current line was cut and its end has not come yet. */
+  /** True if the current line was cut and its end has not arrived yet. */
   #isCut = false
 
   constructor(program: string, log: Pick<BoundedLog, 'write'>) {
@@ -37,7 +37,7 @@ export class ProgramLines {
     stream?.once('close', () => this.end())
   }
 
-  /** Adds output. Unstructured lines that come in one chunk, such as a stack trace, become one log line. */
+  /** Adds output. Unstructured lines that arrive in one chunk, such as a stack trace, become one log line. */
   write(chunk: Buffer): void {
     const lines = (this.#rest + this.#decoder.write(chunk)).split('\n')
     this.#rest = lines.pop() ?? ''

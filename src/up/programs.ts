@@ -94,7 +94,10 @@ const environment = (
   ...own,
 })
 
-/** The rules for registries. Control tests the accounts of organizations by them, and runners pull by them. */
+/**
+ * The settings for registries. Control needs them to test the accounts of organizations; runners need them to pull
+ * images.
+ */
 const registrySettings = ({ runnerSettings }: UpConfig): Record<string, string> =>
   Object.fromEntries(
     ['ALCOVE_REGISTRIES', 'ALCOVE_PRIVATE_REGISTRIES', 'ALCOVE_PLAIN_REGISTRIES'].flatMap((name) =>
@@ -159,7 +162,7 @@ export const gateProgram = (parts: ProgramParts): Program => {
   }
 }
 
-/** What a runner needs without the other programs. Its control may run on another machine. */
+/** What a runner needs to run without the other programs of a server. Its control may run on another machine. */
 type RunnerProgramParts = Pick<ProgramParts, 'data' | 'config' | 'onProgress'> & {
   addresses: Pick<Addresses, 'controlUrl'>
   secrets: Pick<Secrets, 'runnerKey'>

@@ -23,7 +23,7 @@ suite('the ids of sandboxes in /etc/subuid', () => {
     assert.equal(text(), 'ann:100000:65536\n')
   })
 
-  test('the ids are not reserved if a line overlaps them, without the file, or while it is locked', () => {
+  test('the ids are not reserved if a line overlaps them, if the file is missing, or while it is locked', () => {
     write('ann:100000:65536\nbob:165536:65536\n')
     reserveIds([file])
     releaseIds([file])
