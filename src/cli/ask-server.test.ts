@@ -12,7 +12,7 @@ import { askServer } from './ask-server.ts'
 import { key } from './key.ts'
 import { readStatus } from './status.ts'
 
-/** Calls `look` without root's rights, and restores these rights at the first await of `look`. */
+/** Calls `look` without root's rights. At the first `await` in `look`, the rights are restored. */
 const asNobody = <Answer>(look: () => Answer): Answer => {
   process.seteuid?.(65534)
   try {
@@ -24,7 +24,9 @@ const asNobody = <Answer>(look: () => Answer): Answer => {
 
 const complains = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
 
-suite('a command that gets no answer says why', { skip: process.getuid?.() === 0 ? false : 'needs root' }, () => {
+suite('a command that cannot reach the server tells the reason', {
+  skip: process.getuid?.() === 0 ? false : 'needs root',
+}, () => {
   const scratch = mkdtempSync(join(tmpdir(), 'alcove-ask-'))
   chmodSync(scratch, 0o755)
   const data = prepareDataDirectory(join(scratch, 'data'))
@@ -43,7 +45,7 @@ suite('a command that gets no answer says why', { skip: process.getuid?.() === 0
     })
   const ask = () => askServer(data.path, 'GET', '/runners')
 
-  test('without root, the message says that only root may read the key, not that there is none', async () => {
+  test('without root, the message says that only root may read the key, and not that no key exists', async () => {
     runs('postgres', 'control')
     writeFileSync(join(data.secrets, 'admin.key'), 'dtn_key\n', { mode: 0o600 })
     const forRoot = complains(/^only root may read the key; use sudo$/)
@@ -69,7 +71,7 @@ suite('a command that gets no answer says why', { skip: process.getuid?.() === 0
     assert.equal(sandboxesUnknown, 'this is a runner of the server at http://127.0.0.1:1')
   })
 
-  test('in the data directory of an ended joined runner, the message says that keys are made at the server', () => {
+  test('in the data directory of an ended joined runner, the message says that the server makes keys', () => {
     ran('runner')
     const elsewhere = complains(/is of a runner only, which joined http:\/\/127\.0\.0\.1:1; keys are made there$/)
     assert.throws(() => key(data.path), elsewhere)

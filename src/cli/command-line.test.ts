@@ -28,7 +28,7 @@ suite('the command line', () => {
       assert.deepEqual(said(...words, '--data', '/nowhere'), [1, 'alcove: no server runs in /nowhere'])
   })
 
-  test('--data before a subcommand counts for the subcommand; a later --data overrides it', () => {
+  test('--data before a subcommand is given to the subcommand; --data after its name overrides the first one', () => {
     for (const words of [
       ['--data', '/nowhere', 'list'],
       ['--data', '/nowhere', 'remove', '--force', 'second'],
@@ -45,7 +45,7 @@ suite('the command line', () => {
     }
   })
 
-  test('every command of a server accepts --data, in any position, with the same meaning', () => {
+  test('every command that is about a server accepts --data in any position, with one meaning', () => {
     for (const words of [
       ['user', 'add', 'ada@example.com'],
       ['user', 'password', 'ada@example.com'],

@@ -6,7 +6,7 @@ import { defaultDataDirectory } from '#src/up/data-directory.ts'
 
 const portNumber = (text: string): number => {
   const port = Number(text)
-  // The gate uses the next port, so 65535 is too large.
+  // The gate listens on the next higher port, so 65535 is too large.
   if (!/^\d+$/.test(text) || port < 1 || port > 65534) throw new InvalidArgumentError('a port from 1 to 65534')
   return port
 }
@@ -24,7 +24,7 @@ const dataOption = () => namedData('the data directory of the server').default(d
 /** An option `--data` without default: only an explicit directory selects the server of this machine. */
 const namedData = (meaning: string) => new Option('--data <dir>', meaning).argParser(directoryName)
 
-/** Passes options before a subcommand on to it. Options that the subcommand does not have are refused. */
+/** Gives options before a subcommand to that subcommand. Options that the subcommand does not have are refused. */
 const handOn = (command: Command, subcommand: Command): void => {
   for (const option of command.options) {
     const name = option.attributeName()

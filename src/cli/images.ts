@@ -47,7 +47,10 @@ export const renewImages = async (directory: string): Promise<void> => {
   console.log('New sandboxes have the new image. Those that are there keep theirs.')
 }
 
-/** Says in one sentence how old the default image is, and how its renewal goes. Undefined if only root may know. */
+/**
+ * Returns a sentence with the age of the default image and the progress of its renewal. Undefined if only root may read
+ * this.
+ */
 export const describeDefaultImage = (runnerDirectory: string): string | undefined => {
   try {
     const { madeAt, renewal } = new RenewalFiles(runnerDirectory).read()

@@ -81,7 +81,8 @@ suite('alcove login', () => {
     const before = readSession(file)!
     writeSession(file, { ...before, accessToken: 'ended', endsAt: 0 })
     assert.match((await list()).join('\n'), /\tnotebook-/)
-    // Several calls at once renew the session only once. The second round shows that no call ended the session.
+    // Each round makes several calls at once, which renew the session only once. The second round shows that the session
+    // is still valid.
     for (const _ of ['once', 'again']) {
       writeSession(file, { ...readSession(file)!, endsAt: 0 })
       for (const lines of await Promise.all([list(), list(), list()])) assert.match(lines.join('\n'), /\tnotebook-/)
@@ -90,8 +91,8 @@ suite('alcove login', () => {
     assert.notEqual(renewed.refreshToken, before.refreshToken)
     await assert.rejects(sandboxes({ file, organization: organizations.theirs, say: () => {} }), /does not reach/)
 
-    // Holds the lock as a command that renews the session does. Logout must wait for it, because the command would write the file
-    // again.
+    // Holds the lock of the session, as a command does while it renews the session. Logout must wait for the lock:
+    // otherwise that command would write the file again.
     const renewing = tryLock(`${file}.lock`)!
     const signedOut = logout({ file, say: () => {} })
     assert.ok(existsSync(file))
@@ -99,7 +100,7 @@ suite('alcove login', () => {
     await signedOut
     assert.ok(!existsSync(file))
     await assert.rejects(sandboxes({ file, say: () => {} }), /not signed in/)
-    // A session with the token from the file: the issuer must have revoked that token too.
+    // A session with the token from the removed file. The renewal fails, because the issuer has revoked that token.
     writeSession(file, { ...renewed, endsAt: 0 })
     await assert.rejects(sandboxes({ file, say: () => {} }), /could not be renewed/)
   })

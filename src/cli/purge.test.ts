@@ -39,7 +39,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.deepEqual(readdirSync(path), ['log', 'precious', 'run', 'secrets'])
   })
 
-  test('purge removes our files and the directory, and announces each step; a second run finds nothing', () => {
+  test('purge removes our files and the directory, and announces each step; a second purge finds nothing', () => {
     const { path, runtime } = prepareDataDirectory(join(scratch, 'ours'))
     const { status, text, steps } = purge(path)
     assert.deepEqual([status, text], [0, `Removed ${path} and everything it had on this host.\n`])
@@ -116,7 +116,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     return { pid: holder.pid, letGo }
   }
 
-  test('if a foreign process holds the pool, purge names it and removes keys and data; a second run works', async (t) => {
+  test('if a foreign process holds the pool, purge names it, removes keys and data; the next purge succeeds', async (t) => {
     const { path, secrets, postgres, runner, runtime } = prepareDataDirectory(join(scratch, 'held'))
     writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
     writeFileSync(join(postgres, 'row'), 'of the database')
@@ -137,7 +137,7 @@ suite('alcove purge', { skip: process.getuid?.() === 0 ? false : 'it needs root'
     assert.ok(!loops.includes(path), loops)
   })
 
-  test('a failed removal does not stop the other removals', (t) => {
+  test('a step of purge that fails does not stop the next steps', (t) => {
     const { path, secrets, log, postgres } = prepareDataDirectory(join(scratch, 'stubborn'))
     writeFileSync(join(secrets, 'admin.key'), 'dtn_secret')
     const fixed = join(log, 'control.log')

@@ -63,7 +63,7 @@ export const purgeCommand = async (directory: string, { yes }: { yes: boolean })
     console.log(`There is nothing of Alcove in ${directory}.`)
     return
   }
-  // Make the directory of the lock, which is missing if the first start was interrupted early.
+  // The directory of the lock is made first. It is missing if the first start was interrupted early.
   mkdirSync(dirname(data.lockFile), { recursive: true })
   using lock = tryLock(data.lockFile)
   if (lock === undefined)

@@ -21,8 +21,8 @@ const earlyMilliseconds = 60_000
 export const sessionFile = (configDirectory: string): string => join(configDirectory, 'alcove', 'session.json')
 
 /**
- * Writes the session. It goes into a draft that only its owner may read, and is renamed over the file, so that the file is always
- * complete.
+ * Writes the session to a new file that only its owner may read. Renaming that file replaces the old session, so the
+ * session file is always complete.
  */
 export const writeSession = (file: string, session: Session): void => {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
@@ -98,13 +98,13 @@ export const freshSession = async (file: string): Promise<Session> => {
 }
 
 const renewed = async (file: string, session: Session): Promise<Session> => {
-  // Another command has renewed the session meanwhile.
+  // Another command has renewed the session while this command waited for the lock.
   if (isFresh(session)) return session
   if (session.refreshToken === undefined) throw new Complaint('your session has ended: alcove login')
   try {
     const tokens = await refreshTokenGrant(await discover(session.issuer, session.clientId), session.refreshToken)
     const fresh = asSession(session, tokens)
-    // A refresh token works once, so the new session is written before it is used.
+    // A refresh token works only once. The new session is therefore written before its token is used.
     writeSession(file, fresh)
     return fresh
   } catch (error) {

@@ -20,7 +20,7 @@ export const test = async (files: readonly string[], options: Options): Promise<
   const [script = '', ...args] = commandFor(files, options)
   const path = resolve(import.meta.dirname, '../../scripts', script)
   const child = spawn(process.execPath, [path, ...args], { stdio: 'inherit' })
-  // Ctrl-C reaches the whole process group. The tests clean up and end by themselves, so only wait for them.
+  // Ctrl-C reaches all processes of the terminal. The tests clean up and exit, and this process only waits for them.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal))
   const [code] = (await once(child, 'exit')) as [number | null]
   process.exitCode = code ?? 1

@@ -1,4 +1,7 @@
-/** A feature of the host. `missing`: sandboxes cannot run without it. `warn`: they run, but with a drawback. */
+/**
+ * A feature of the host. `missing`: sandboxes cannot run without the feature. `warn`: sandboxes run, but with a
+ * drawback.
+ */
 export type Finding = {
   name: string
   status: 'ok' | 'warn' | 'missing'

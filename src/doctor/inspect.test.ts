@@ -19,7 +19,7 @@ suite('inspecting the host', () => {
   })
   after(() => rm(directory, { recursive: true, force: true }))
 
-  test('there is one finding for each feature that matters, and each probe finishes', () => {
+  test('every feature that matters has one finding, and every probe finishes', () => {
     const expected = [
       ...['root', 'kernel', 'architecture', 'system packages', 'memory', 'disk space', 'open files', 'KVM', 'FUSE'],
       ...['user namespaces', 'ids', 'overlay', 'system call filter', 'cgroups', 'disk limits', 'disk speed'],
@@ -46,7 +46,7 @@ suite('inspecting the host', () => {
     }
   })
 
-  test('a probe that needs root says so without root, and does not run', async () => {
+  test('without root, a probe that needs root does not run and says that root is needed', async () => {
     const probe = asRoot('overlay', () => assert.fail('it ran'))
     const finding = await probe.run({ dataDir: '/', scratch: '/', isRoot: false })
     assert.deepEqual([finding.status, finding.found], ['warn', 'not probed'])
@@ -62,7 +62,7 @@ suite('the cgroup mode of a host', () => {
   test('the cgroup mode of a host with v2', () => {
     assert.deepEqual(cgroupModeIn(v2, 'cpu memory pids\n'), { mode: 'v2', controllers: ['cpu', 'memory', 'pids'] })
   })
-  test('the cgroup mode of a hybrid host: the controllers of v2 count too', () => {
+  test('the cgroup mode of a hybrid host includes the controllers of cgroup v2', () => {
     const found = cgroupModeIn([cpu, pids, unified].join('\n'), 'hugetlb\n')
     assert.deepEqual(found, { mode: 'hybrid', controllers: ['cpu', 'pids', 'hugetlb'] })
   })
@@ -77,7 +77,7 @@ suite('required packages', () => {
     assert.equal(new Set(requiredPackages.map(({ name }) => name)).size, requiredPackages.length)
     for (const { name, why } of requiredPackages) assert.ok(why.length > 10, name)
   })
-  test('a command or file that does not exist counts as missing, an existing one does not', () => {
+  test('a command or file counts as missing exactly if it does not exist', () => {
     const shell = { name: 'dash', command: 'sh', why: 'it is everywhere' }
     const nothing = { name: 'nothing', command: 'alcove-no-such-command', why: 'it is nowhere' }
     const file = { name: 'file', command: '/no/such/file', why: 'it is nowhere' }

@@ -21,7 +21,7 @@ const links = asRoot('network namespaces', async () => {
   }
 })
 
-/** A firewall ruleset with a rule of each kind that Alcove uses. */
+/** A set of firewall rules, with one rule of each kind that Alcove uses. */
 const ruleset = `
 table inet probe {
   map slots { type ifname . ipv4_addr : verdict; }

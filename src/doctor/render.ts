@@ -1,4 +1,4 @@
-// Prints findings as a table for a terminal: what the host has, then what is missing and how to get it.
+// Prints findings as a table for a terminal: first what the host has, then what it lacks and how to install that.
 import type { Finding } from './finding.ts'
 
 const marks = { ok: 'ok', warn: 'warn', missing: 'MISSING' } as const

@@ -122,7 +122,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(findDataDirectory(disk)?.path, disk)
   })
 
-  test('a directory of an interrupted first start is recognized; so is one of a version without mark files', () => {
+  test('a directory of an interrupted first start is recognized; so is one from before the mark file', () => {
     const begun = nested('begun', '.')
     writeFileSync(markOf(begun), '')
     assert.equal(findDataDirectory(begun)?.path, begun)
