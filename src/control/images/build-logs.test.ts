@@ -54,7 +54,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     runner.say({ type: 'image', report: { image, state: 'absent' } })
     assert.equal((await followed).text, 'Line 2: exit code 1\n')
     assert.equal((await app.as('owner').get('/sandbox/box/build-logs')).text, 'Line 2: exit code 1\n')
-    // A second request is a new attempt.
+    // A second create with the same definition starts a new build attempt, with an empty log.
     await app.as('owner').post('/sandbox', { name: 'again', buildInfo: { dockerfileContent } })
     assert.equal((await app.as('owner').get('/sandbox/again/build-logs')).text, '')
   })
@@ -74,7 +74,7 @@ suite('GET /snapshots/{idOrName}/build-logs-url, GET /snapshots/{idOrName}/build
     assert.equal((await app.as('owner').get('/snapshots/tool/build-logs?follow=2')).status, 400)
   })
 
-  test('a log has a bound, only the runner of its image can write it, and old logs are deleted', async () => {
+  test('a build log has a size limit, only a runner of its image can write it, and old logs are deleted', async () => {
     await using app = await startControl()
     const { image } = await build(app)
     const { sandboxes: parts } = app.app

@@ -11,7 +11,7 @@ const mostBytes = 1024 * 1024
 const keptDays = 7
 const lookEveryMs = 500
 const longestFollowMs = 60 * 60_000
-/** Number of pieces of a log that one query reads. */
+/** Number of pieces that one query reads from a log. */
 const piecesAtOnce = 100
 
 /**
@@ -33,7 +33,7 @@ export const addBuildLog = async (
       and (select coalesce(sum(octet_length(text)), 0) from build_logs where image = ${image}) < ${mostBytes}`
 }
 
-/** Deletes the log of an image. Called when the image is built again, so that its log holds only the new attempt. */
+/** Deletes the log of an image. Called when the image is built again, so that the log holds only the newest attempt. */
 export const forgetBuildLog = async (sql: Sql, image: string): Promise<void> => {
   await sql`delete from build_logs where image = ${image}`
 }
@@ -45,7 +45,10 @@ export const dropOldBuildLogs = async (sql: Sql, now: Date): Promise<void> => {
       and not exists (select from images where images.name = build_logs.image and images.wanted)`
 }
 
-/** Followers of build logs: most per organization, most in total, and the share that each organization always gets. */
+/**
+ * Limits for followers of build logs. `each`: most per organization. `all`: most in total. `sure`: the share that each
+ * organization always gets.
+ */
 const followers = new Budget({ each: 50, all: 200, sure: 4 })
 
 const pieces = async function* (

@@ -1,5 +1,5 @@
-// Images that are built for sandboxes, without a snapshot: one per definition of an organization.
-// An image is kept for a while after its last sandbox is gone, so that the next sandbox can use it.
+// Images that are built for sandboxes, without a snapshot. An organization has one such image per definition. The image
+// is kept for a while after its last sandbox was destroyed, so that the next sandbox can use it.
 import { createHash } from 'node:crypto'
 import type { Transaction } from '#src/control/storage/database.ts'
 import { Problem } from '#src/problems.ts'
@@ -13,22 +13,22 @@ import { insertImage, writeWanted } from './image-store.ts'
 const prefix = 'build-'
 const keptHours = 24
 /**
- * Most builds that an organization keeps. Builds that were requested longest ago are dropped first, but none in use by
- * sandboxes.
+ * Most builds that an organization keeps. Above this limit, the builds that were requested longest ago are deleted,
+ * except those that sandboxes use.
  */
 const mostKept = 500
 /** Most builds of an organization, including builds that runners have not removed yet. */
 const mostBuilds = 1000
 /**
- * Largest image of a build. Independent of the first sandbox's disk: all sandboxes with this definition share the
- * image.
+ * Largest image of a build. The limit does not depend on the disk of the first sandbox, because all sandboxes with this
+ * definition share the image.
  */
 const mostGiB = 30
 
 type Build = { organizationId: string; regionId: string; definition: Definition }
 
 /**
- * The name of a build: a hash of the Dockerfile, its files and its base snapshots. A change of any of them makes
+ * The name of a build: a hash of the Dockerfile, its files and its base snapshots. A change of any of these gives
  * another image.
  */
 const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, snapshots } }: Build): string => {
@@ -37,11 +37,14 @@ const nameOf = ({ organizationId, regionId, definition: { dockerfile, contexts, 
   return `${prefix}${createHash('sha256').update(text).digest('hex').slice(0, 40)}`
 }
 
-/** Requests the image of a definition, again if it failed before. The caller then tells the runners with `pushImage`. */
+/**
+ * Requests the image of a definition. If the last build failed, a new one is requested. The caller must then tell the
+ * runners with `pushImage`.
+ */
 export const wantBuild = async (transaction: Transaction, build: Build, now: Date): Promise<string> => {
   const name = nameOf(build)
   const [known] = await transaction<{ wanted: boolean }[]>`select wanted from images where name = ${name} for update`
-  // A new attempt starts with an empty log.
+  // A new build attempt starts with an empty log.
   if (!known?.wanted) await forgetBuildLog(transaction, name)
   if (known) {
     await writeWanted(transaction, name, true, now)
@@ -76,7 +79,10 @@ const checkCount = async (transaction: Transaction, organizationId: string): Pro
   )
 }
 
-/** Drops builds that were not used for a while, and builds above the limit. Returns their names, so that runners can be told. */
+/**
+ * Drops builds that were not used for a while, and builds above the limit. Returns their names, so that the caller can
+ * tell the runners.
+ */
 export const dropUnusedBuilds = async (sql: Sql, now: Date): Promise<string[]> => {
   const rows = await sql<{ name: string }[]>`
     with ranked as (

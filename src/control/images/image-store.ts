@@ -27,8 +27,8 @@ const columns = (sql: Sql) => sql`
   images.base, images.max_gib as "maxGiB", images.wanted, images.digest, images.progress`
 
 /**
- * Condition for images that are needed: by a snapshot, by an image based on them, or by a sandbox that could not start
- * again without them.
+ * SQL condition: the image is needed. A snapshot needs its image, an image needs its base image, and a sandbox needs
+ * the image that it starts from.
  */
 const isNeeded = (sql: Sql) => sql`
   (images.wanted or exists (select from images above where above.base = images.name)
@@ -36,7 +36,7 @@ const isNeeded = (sql: Sql) => sql`
       and state not in ('destroyed', 'build_failed')))`
 
 /**
- * Most images of a region. A runner can have all of them, and lists their names in one message, which is bounded
+ * Most images of a region. A runner may have all of them. It lists their names in one message, whose size is limited
  * (`runner-link/link.ts`).
  */
 const mostOfRegion = 50_000
@@ -62,7 +62,7 @@ export const holdImage = async (transaction: Transaction, name: string): Promise
   await transaction`select 1 from images where name = ${name} for update`
 }
 
-/** Whether the image is needed. False: the runners have been told to remove it, or will be. */
+/** Whether the image is needed. If false, the runners have been told to remove the image, or will be told. */
 export const isImageNeeded = async (sql: Sql, name: string): Promise<boolean> => {
   const [row] = await sql`select 1 from images where name = ${name} and ${isNeeded(sql)}`
   return row !== undefined
@@ -73,7 +73,10 @@ export const findImage = async (sql: Sql, name: string): Promise<Image | undefin
   return row
 }
 
-/** The organization that asked for the image. Null if its snapshots are deleted, or if the snapshot is general. */
+/**
+ * SQL expression for the organization that asked for the image. Null if the image's snapshots are deleted, or if the
+ * snapshot is general.
+ */
 const organizationOf = (sql: Sql) => sql`
   coalesce((select organization_id from snapshots where snapshots.image = images.name limit 1), images.built_for)`
 
@@ -108,8 +111,8 @@ export const findImageFor = async (sql: Sql, runner: Runner, name: string): Prom
 }
 
 /**
- * Condition for images that are complete on a runner: it has the image, the config is known (not needed for a copied
- * disk), and no snapshot or sandbox waits for it.
+ * SQL condition: the image is complete on a runner. The runner has the image, its config is known (not needed for a
+ * copied disk), and no snapshot or sandbox waits for the image.
  */
 const isSettledOn = (sql: Sql, { id }: Runner) => sql`
   (images.name in (select unnest(runners.images) from runners where runners.id = ${id})
@@ -119,7 +122,10 @@ const isSettledOn = (sql: Sql, { id }: Runner) => sql`
     and not exists (select from sandboxes where sandboxes.image = images.name 
       and sandboxes.state in ${sql(statesAwaitingImage)}))`
 
-/** Most images listed with their source, which can be 256 KiB each. The others are listed once these are made. */
+/**
+ * Most images that are listed with their source, which can be 256 KiB per image. The next images are listed once these
+ * are made.
+ */
 const mostUnsettled = 100
 
 /**
@@ -127,7 +133,8 @@ const mostUnsettled = 100
  * source.
  */
 export const listImagesFor = async (sql: Sql, runner: Runner, most = mostUnsettled): Promise<ImageAssignment[]> => {
-  // Images to make are listed in turns: the first of each organization, then the second of each.
+  // Organizations take turns in the list of images to make: the first image of each organization, then the second of
+  // each.
   const rows = await sql<AssignedImageRow[]>`
     with concerned as (
       select name, max_gib, created_at, ${isNeeded(sql)} as needed, ${organizationOf(sql)} as organization_id,
@@ -162,15 +169,16 @@ export const listRunnersOf = async (sql: Sql, name: string): Promise<{ id: strin
       and (images.runner_id = runners.id or (images.runner_id is null and images.region_id = runners.region_id))`
 
 /**
- * Stores whether the image is wanted, and clears its list of runners that failed, so that every runner may try again.
+ * Stores whether the image is wanted. Clears the image's list of runners that failed, so that every runner may try
+ * again.
  */
 export const writeWanted = async (sql: Sql, name: string, wanted: boolean, now: Date): Promise<void> => {
   await sql`update images set wanted = ${wanted}, failed_on = '{}', updated_at = ${now} where name = ${name}`
 }
 
 /**
- * Stores that a runner failed. Returns whether another ready runner may still bring the image: a runner with a full
- * disk does not decide for all.
+ * Stores that a runner failed to bring the image. Returns whether another ready runner may still bring it. For example,
+ * one runner with a full disk does not make the image fail for the whole region.
  */
 export const writeFailedOn = async (sql: Sql, name: string, runnerId: string): Promise<boolean> => {
   await sql`
@@ -194,7 +202,9 @@ export const pinDigest = async (sql: Sql, name: string, digest: string, referenc
     where name = ${name}`
 }
 
-/** Marks a copied disk as made, so that no runner makes it again: a second copy would differ under the same name. */
+/**
+ * Marks a copied disk as made, so that no runner makes the copy again: a second copy would differ under the same name.
+ */
 export const pinMade = async (sql: Sql, name: string): Promise<void> => {
   await sql`update images set source = source || '{"isMade": true}' where name = ${name}`
 }

@@ -46,11 +46,11 @@ suite('POST /snapshots', () => {
     await tell(app, { image, state: 'present', digest, sizeBytes: 2 ** 29, config })
     const done = await get(app)
     assert.deepEqual([done.state, done.size, done.ref, done.entrypoint], ['active', 0.5, digest, ['/run']])
-    // The list gives only the names of images that the runner has.
+    // Images that the runner has are listed without their source.
     assert.deepEqual(await listed(app), [{ image, target: 'present', maxGiB: 4, organizationId }])
     const box = await app.as('owner').post('/sandbox', { snapshot: 'tool' })
     assert.deepEqual([box.status, box.body.user, box.body.memory], [200, 'tool', 3])
-    // The digest is pinned: the same image is brought again even if the tag moves.
+    // The digest is pinned, so the runner brings the same image again even if the tag now points to another one.
     await tell(app, { image, state: 'absent' })
     assert.equal((await listed(app))[0].source.reference, `ghcr.io/team/tool@${digest}`)
   })
@@ -67,7 +67,7 @@ suite('POST /snapshots', () => {
     assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).body.user, 'tool')
   })
 
-  test('400 for a sandbox in a region where its image is not: no runner there will ever have it', async () => {
+  test('400 for a sandbox in another region than its snapshot’s image: no runner of that region gets the image', async () => {
     await using app = await startControl()
     await using _linked = await connectRunner(app)
     await make(app)
@@ -78,7 +78,7 @@ suite('POST /snapshots', () => {
     assert.match(refused.body.message, /is in the region "local", and not in "/)
   })
 
-  test('200 then error with the reason of the runner, which is not asked for the image again', async () => {
+  test('200, then the snapshot fails with the runner’s reason, and the runner is not asked for the image again', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -107,21 +107,21 @@ suite('POST /snapshots', () => {
     await applyImageReport(app.app.sandboxes, second, failed(image))
     assert.deepEqual([(await get(app)).state, (await get(app)).errorReason], ['error', 'The disk is full.'])
 
-    // After another request, both runners may try again.
+    // After a new activation, both runners may try again.
     await app.as('owner').post('/snapshots/tool/activate')
     await applyImageReport(app.app.sandboxes, second, failed(image))
     assert.equal((await get(app)).state, 'pending')
     await tell(app, { image, state: 'present' })
     assert.equal((await get(app)).state, 'active')
 
-    // A drained runner is not asked, so nothing waits for it.
+    // A drained runner is not asked for images, so the snapshot does not wait for that runner.
     await make(app, 'other', { imageName: 'ghcr.io/team/other:1' })
     await app.as('admin').patch('/runners/second/scheduling', { unschedulable: true })
     await tell(app, failed(await imageOf(app, 'other')))
     assert.equal((await get(app, 'other')).state, 'error')
   })
 
-  test('error when the only runner has lost the image and cannot bring it again; 200 on a retry', async () => {
+  test('a snapshot fails when its only runner lost the image and cannot bring it again; 200 on a retry', async () => {
     await using app = await startControl()
     await using _linked = await connectRunner(app)
     await make(app)
@@ -137,12 +137,13 @@ suite('POST /snapshots', () => {
       await tell(app, { image, state: 'present' })
       assert.equal((await get(app, name)).state, 'active')
     }
-    // The built-in snapshot does not fail: no caller could activate it, and runners make its image again when they start.
+    // The built-in snapshot stays active: no caller could activate it, and runners make its image again when they
+    // start.
     await tell(app, { image: 'default', state: 'error', errorReason: 'It is lost.' })
     assert.equal((await get(app, 'default')).state, 'active')
   })
 
-  test('200 building for a definition; build_failed if its build fails', async () => {
+  test('200 and state building for a definition; build_failed if its build fails', async () => {
     await using app = await startControl()
     const made = await make(app, 'built', { buildInfo: { dockerfileContent: 'FROM python:3.12\n' } })
     assert.deepEqual([made.state, made.buildInfo.dockerfileContent], ['building', 'FROM python:3.12\n'])
@@ -150,7 +151,7 @@ suite('POST /snapshots', () => {
     assert.equal((await get(app, 'built')).state, 'build_failed')
   })
 
-  test('200 then error if the built image does not fit on the disks of its sandboxes', async () => {
+  test('200, then state error if the built image does not fit on the disks of the snapshot’s sandboxes', async () => {
     await using app = await startControl()
     const buildInfo = { dockerfileContent: 'FROM python:3.12\nRUN make\n' }
     for (const name of ['large', 'small']) await make(app, name, { buildInfo, disk: 3 })
@@ -161,7 +162,7 @@ suite('POST /snapshots', () => {
     assert.deepEqual([state, errorReason], ['error', reason])
     const { target } = (await listed(app)).find((each: { image: string }) => each.image === image)
     assert.equal(target, 'absent')
-    // Base layers are not on the sandboxes' own disks, so they do not count.
+    // Base layers do not count towards the least disk size, because they are not on the sandboxes' own disks.
     const sizeBytes = 5 * 2 ** 30
     await tell(app, { image: await imageOf(app, 'small'), state: 'present', sizeBytes, leastDiskBytes: 3 * 2 ** 30 })
     assert.equal((await get(app, 'small')).state, 'active')
@@ -196,7 +197,7 @@ suite('POST /snapshots', () => {
 })
 
 suite('DELETE /snapshots/{idOrName}', () => {
-  test('200 deletes the snapshot; its image is removed after the last sandbox made from it is gone', async () => {
+  test('200 deletes the snapshot; its image is removed after the last sandbox made from it is destroyed', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -238,7 +239,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.deepEqual([again.target, again.source.reference], ['present', `ghcr.io/team/tool@${digest}`])
   })
 
-  test('200 pending until a runner has the image, because it may be in removal; active if it is still needed', async () => {
+  test('activate: 200 pending until a runner has the image again; 200 active if a sandbox still needs the image', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -259,7 +260,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.equal(await change('activate'), 'active')
   })
 
-  test('a runner that removed an image by an outdated list is asked for it again at once', async () => {
+  test('a runner that removed an image because of an outdated list is asked for the image again at once', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)
@@ -300,7 +301,7 @@ suite('GET /runners/images', () => {
     assert.equal((await app.as('owner').get('/runners/images')).status, 403)
   })
 
-  test('200 lists an image that the runner has, if another snapshot still waits for it', async () => {
+  test('200 lists an image that the runner has with its source, if a snapshot still waits for the image', async () => {
     await using app = await startControl()
     const { id } = await make(app)
     const image = await imageOf(app)
@@ -310,7 +311,7 @@ suite('GET /runners/images', () => {
     assert.equal((await listed(app))[0].source.kind, 'registry')
   })
 
-  test('200 with a bounded number of images to make, taking turns between organizations', async () => {
+  test('200 lists a limited number of images to make, taking turns between organizations', async () => {
     await using app = await startControl()
     for (const name of ['a', 'b', 'c']) await make(app, name)
     app.clock.advance({ seconds: 1 })

@@ -1,8 +1,7 @@
-// Assigns images to the runners that should have them, and removes them again. `runner-link/image-reports.ts` handles the
-// runners' reports about images.
-//
-// Images work like sandboxes: rows have the desired state, and runners read them with `GET /runners/images`. The link only tells
-// runners of changes sooner. Every message may be repeated without harm.
+// Assigns images to the runners that should have them, and removes images that are not needed any more.
+// `runner-link/image-reports.ts` handles the runners' reports about images.\nImages work like sandboxes: rows have the
+// desired state, and runners read them with `GET /runners/images`. The link only tells runners of changes sooner. Every
+// message may be repeated without harm.
 
 import { statesKeepingImage } from '#src/control/snapshots/lifecycle.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -12,14 +11,20 @@ import { findImage, findImageFor, listImagesFor, listRunnersOf, writeWanted } fr
 
 type Runner = { id: string; regionId: string }
 
-/** The base image for a snapshot of a sandbox: the sandbox's image, or the base of that image if it has one. */
+/**
+ * Returns the base image for a snapshot of a sandbox. `image` is the sandbox's image; if it has a base image, that base
+ * is returned.
+ */
 export const baseOf = async (transaction: Transaction, image: string): Promise<string> =>
   (await findImage(transaction, image))?.base ?? image
 
 export const listForRunner = async (parts: Pick<RunningParts, 'database' | 'encryption' | 'log'>, runner: Runner) =>
   withLogins(parts, await listImagesFor(parts.database.sql, runner))
 
-/** Sends the image's desired state to runners linked to this process. Other runners find it in their list. */
+/**
+ * Sends the image's desired state to runners linked to this process. Runners linked to other processes find it in their
+ * list.
+ */
 export const pushImage = async (parts: RunningParts, name: string): Promise<void> => {
   const { database, links, log } = parts
   try {
@@ -34,14 +39,20 @@ export const pushImage = async (parts: RunningParts, name: string): Promise<void
   }
 }
 
-/** Gives up the image if no snapshot uses it. Runners still keep it while sandboxes made from it exist. */
+/**
+ * Marks the image as not wanted if no snapshot uses it. Runners still keep the image while sandboxes made from it
+ * exist.
+ */
 export const dropImage = async (transaction: Transaction, name: string, now: Date): Promise<void> => {
   const [other] = await transaction`
     select 1 from snapshots where image = ${name} and state in ${transaction(statesKeepingImage)} limit 1`
   if (!other) await writeWanted(transaction, name, false, now)
 }
 
-/** Drops the snapshot images of an organization that is being deleted. Returns their names, so that runners can be told. */
+/**
+ * Drops the snapshot images of an organization that is being deleted. Returns their names, so that the caller can tell
+ * the runners.
+ */
 export const dropImagesOf = async (transaction: Transaction, organizationId: string, now: Date): Promise<string[]> => {
   const rows = await transaction<{ name: string }[]>`
     update images set wanted = false, updated_at = ${now}

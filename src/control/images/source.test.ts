@@ -17,7 +17,7 @@ suite('the name of an image', () => {
     [`python:3.12@${digest}`, `docker.io/library/python@${digest}`],
   ] as const
   for (const [given, read] of readings) {
-    test(`${given} is ${read}`, () => assert.equal(readReference(given), read))
+    test(`the reference ${given} is read as ${read}`, () => assert.equal(readReference(given), read))
   }
 
   const refused = [
@@ -37,7 +37,7 @@ suite('the name of an image', () => {
     'a\u0000',
   ]
   for (const given of [...refused, 'x'.repeat(600), '$(reboot)', '--help']) {
-    test(`${JSON.stringify(given.slice(0, 20))} is refused`, () =>
+    test(`the reference ${JSON.stringify(given.slice(0, 20))} is refused`, () =>
       assert.throws(() => readReference(given), /imageName/))
   }
 })
@@ -52,7 +52,7 @@ suite('the source of a snapshot', () => {
     }
   })
 
-  test('a source is either an image or a definition; both or neither is refused', () => {
+  test('400 for a source with both an image name and a definition, or with neither', () => {
     const buildInfo = { dockerfileContent: 'FROM python\n' }
     assert.deepEqual(readSource({ name: 'n', buildInfo }, 'ours'), { kind: 'definition', dockerfile: 'FROM python\n' })
     assert.throws(() => readSource({ name: 'n' }, 'ours'), /one of them/)

@@ -21,8 +21,9 @@ const readFile = (path: string): ImageSource => {
 }
 
 /**
- * Returns the full OCI reference: `python` becomes `docker.io/library/python:latest`, by the usual rules
- * (https://github.com/distribution/reference). A tag next to a digest is dropped, because the digest alone decides.
+ * Returns the full OCI reference of an image name, by the usual rules (https://github.com/distribution/reference). For
+ * example, `python` becomes `docker.io/library/python:latest`. If there is a digest, the tag is dropped, because the
+ * digest alone decides.
  */
 export const readReference = (text: string): string => {
   const { path = '', tag, digest } = reference.exec(text)?.groups ?? {}
@@ -38,7 +39,7 @@ export const readReference = (text: string): string => {
   return digest === undefined ? `${repository}:${tag ?? 'latest'}` : `${repository}@${digest}`
 }
 
-/** Reads a definition. Checks only the form of its hashes. The runner finds out whether the files exist. */
+/** Reads a definition. Checks only the form of the files' hashes. The runner finds out whether the files exist. */
 export const readDefinition = (
   { dockerfileContent, contextHashes: hashes = [] }: CreateBuildInfo,
   organizationId: string,

@@ -9,11 +9,11 @@ export type Account = { host: string; username: string; password: string }
 
 export type Asking = {
   outbound: Outbound
-  /** Whether the registry is spoken to without TLS. */
+  /** Whether to connect to the registry without TLS. */
   isPlain: boolean
 }
 
-/** Milliseconds for all questions of one check together. */
+/** Time limit in milliseconds for all requests of one check together. */
 const spanMilliseconds = 15_000
 const mostBytes = 256 * 1024
 const longestToken = 64 * 1024
@@ -30,7 +30,7 @@ const noRegistry = (host: string) => refuse(`${host} does not answer like a regi
 const wrongAccount = (host: string) =>
   refuse(`The registry ${host} does not accept this username and password, so nothing was saved.`)
 
-/** Every failure to reach a server has one sentence, so that no caller finds out what is in the operator's network. */
+/** All connection failures get one and the same message, so that callers cannot explore the operator's network. */
 const unreached = (host: string, error: unknown): unknown => {
   if (!(error instanceof OutboundError)) return error
   if (error.reason === 'busy') return new Problem('rate_limited', error.message, { cause: error })
@@ -83,7 +83,8 @@ export const checkAccount = async ({ outbound, isPlain }: Asking, account: Accou
   if (open.status !== 401) check(open.status)
   const challenges = readChallenges(headerOf(open.headers, 'www-authenticate'))
   const bearer = challenges.find(({ scheme }) => scheme === 'bearer')
-  // A registry that wants no account for this question may still refuse a wrong one.
+  // A registry may be open without an account, and still refuse a wrong account. The check sends the account to find
+  // out.
   if (open.status === 200 || (bearer === undefined && challenges.some(({ scheme }) => scheme === 'basic'))) {
     check((await get(base, basic(account))).status)
     return

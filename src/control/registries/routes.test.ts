@@ -13,7 +13,7 @@ import { mostRegistries } from './service.ts'
 const password = 'pass:word "of" ours\n{"key": "ü"}'
 const account = { username: 'robot$ours', password }
 
-/** A server on loopback that is no good registry. */
+/** Starts a server on loopback that does not behave like a registry. */
 const startServer = async (listener: RequestListener) => {
   const server = createServer(listener)
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -55,7 +55,7 @@ suite('registries of an organization', () => {
   })
 
   suite('POST /docker-registry', () => {
-    test('201 saves a tested account, at a registry with a token service too, and never shows the password', async () => {
+    test('201 saves a tested account, also at a registry with a token service, and never shows the password', async () => {
       for (const { host } of [basic, token]) {
         const reply = await create({ url: `http://${host}/`, project: '/team/' })
         assert.equal(reply.status, 201, reply.text)
@@ -85,7 +85,7 @@ suite('registries of an organization', () => {
       assert.deepEqual((await app.as('owner').get('/docker-registry')).body, [])
     })
 
-    test('400 for what is no address of a registry, and for wrong types; nobody is asked', async () => {
+    test('400 for an invalid registry address and for wrong types; no registry is asked', async () => {
       const before = asked()
       for (const more of [
         ...[
@@ -111,7 +111,7 @@ suite('registries of an organization', () => {
       assert.equal(asked(), before)
     })
 
-    test('400 with one sentence for a private address, a refused port and a registry that does not answer', async () => {
+    test('400 with the same text for a private address, a refused port and a registry that does not answer', async () => {
       await using closed = await startServer((_request, response) => void response.destroy())
       plain.push(closed.host)
       const notes = []
@@ -122,7 +122,7 @@ suite('registries of an organization', () => {
       assert.deepEqual([...new Set(notes)], [note])
     })
 
-    test('400 for a server that redirects, answers too much, or is no registry; it never gets the password', async () => {
+    test('400 for a server that redirects, answers too much, or is no registry; none gets the password', async () => {
       const received: string[] = []
       const answers: Record<string, RequestListener> = {
         redirect: (request, response) => void response.writeHead(302, { location: request.url }).end(),
@@ -155,7 +155,7 @@ suite('registries of an organization', () => {
       assert.deepEqual([...new Set(received)], [''])
     })
 
-    test('400 for a registry that is not among those from which images may come', async () => {
+    test('400 for a registry from which the operator does not allow images', async () => {
       await using strict = await startControl({
         settings: { registries: { ...testSettings.registries, allowed: ['ghcr.io'] } },
       })
@@ -163,7 +163,7 @@ suite('registries of an organization', () => {
       assert.match(noteOf(reply), /^400 Images from the registry quay\.io are not allowed here/)
     })
 
-    test('403 without write:registries, 409 for the same host and project, 403 for one more than allowed', async () => {
+    test('403 without write:registries, 409 for the same host and project, 403 for more registries than allowed', async () => {
       const body = { name: 'Ours', url: basic.host, ...account }
       assert.equal((await app.as('member').post('/docker-registry', body)).status, 403)
       assert.equal((await create()).status, 201)
@@ -188,7 +188,7 @@ suite('registries of an organization', () => {
   })
 
   suite('GET /docker-registry/{id}', () => {
-    test('200 for one of the organization, 404 for another one’s', async () => {
+    test('200 for a registry of the caller’s organization, 404 for a registry of another organization', async () => {
       const { body } = await create()
       assert.deepEqual((await app.as('member').get(`/docker-registry/${body.id}`)).body, body)
       assert.equal((await app.as('stranger').get(`/docker-registry/${body.id}`)).status, 404)
@@ -197,7 +197,7 @@ suite('registries of an organization', () => {
   })
 
   suite('PATCH /docker-registry/{id}', () => {
-    test('200 changes what is named; another account is tested, another name is not', async () => {
+    test('200 changes only the given fields; a changed account is tested, a changed name alone is not', async () => {
       const { body } = await create()
       const path = `/docker-registry/${body.id}`
       const before = asked()
@@ -213,7 +213,7 @@ suite('registries of an organization', () => {
       await removeAll()
     })
 
-    test('409 if it was changed while the account was tested, and that change stays', async () => {
+    test('409 if the registry was changed while the new account was tested, and the first change stays', async () => {
       const { body } = await create()
       const path = `/docker-registry/${body.id}`
       const { onRequest } = basic.registry
@@ -228,7 +228,7 @@ suite('registries of an organization', () => {
       await removeAll()
     })
 
-    test('400 for another host without the password, so nobody has it sent to a server of their own', async () => {
+    test('400 for a new host without the password, so no stored password is sent to the caller’s own server', async () => {
       const { body } = await create()
       const received = token.received.length
       const reply = await app.as('owner').patch(`/docker-registry/${body.id}`, { url: token.host })
@@ -239,7 +239,7 @@ suite('registries of an organization', () => {
   })
 
   suite('DELETE /docker-registry/{id}', () => {
-    test('204 with delete:registries, then 404; 404 to strangers, 403 without the permission', async () => {
+    test('204 with delete:registries, 404 for a deleted one; 404 to strangers, 403 without the permission', async () => {
       const { body } = await create()
       const path = `/docker-registry/${body.id}`
       assert.equal((await app.as('stranger').delete(path)).status, 404)
@@ -261,7 +261,7 @@ suite('registries of an organization', () => {
     }
     const loginsOf = async (part: string) => [...(await assigned())].find(([source]) => source.includes(part))?.[1]
 
-    test('those of the organization, for an image or definition that names the registry, as they are now', async () => {
+    test('a runner gets the organization’s current accounts for the registry that an image or definition names', async () => {
       const { body } = await create()
       const login = { host: basic.host, project: '', ...account }
       const owner = app.as('owner')
@@ -280,7 +280,7 @@ suite('registries of an organization', () => {
       assert.deepEqual(await loginsOf('team/a'), [{ ...login, password: 'rotated' }])
       basic.accounts.set(account.username, password)
 
-      // A password that another encryption key protects is left out, and the list still comes.
+      // A password that was encrypted with another key is left out of the list; everything else is listed.
       await app.database.sql`update docker_registries set password = 'v1.00000000.AAAA'`
       assert.equal(await loginsOf('team/a'), undefined)
     })

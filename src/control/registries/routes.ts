@@ -1,4 +1,4 @@
-// The endpoints `/docker-registry`. All rules are in service.ts.
+// The endpoints of `/docker-registry`. All rules are in service.ts.
 import Type from 'typebox'
 import { type ControlRoute, route } from '../auth/route.ts'
 import type { Parts } from '../parts.ts'

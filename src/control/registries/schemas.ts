@@ -5,7 +5,7 @@ import { DateTime, optional, PathText } from '#src/http/shapes.ts'
 const Name = Type.String({ maxLength: 1000 })
 const Url = Type.String({ minLength: 1, maxLength: 512 })
 const Username = Type.String({ minLength: 1, maxLength: 255 })
-/** Some registries take a JSON key of several KiB, or a token, as password. */
+/** Some registries use a JSON key of several KiB, or a token, as the password. */
 const Password = Type.String({ minLength: 1, maxLength: 16_384 })
 const Project = Type.String({ maxLength: 255 })
 

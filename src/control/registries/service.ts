@@ -1,5 +1,5 @@
-// The registries of an organization: their accounts are tested when they are saved, encrypted at rest, and used for the images of
-// that organization only.
+// The registries of an organization. An account is tested when it is saved, is encrypted at rest, and is used only for
+// images of that organization.
 import { randomUUID } from 'node:crypto'
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls'
 import { everyNetwork, noNetworks } from '#src/kit/networks.ts'
@@ -28,10 +28,16 @@ import {
 /** Most registries of an organization. */
 export const mostRegistries = 50
 
-/** `own`: reaches the registries that the operator has named. `open`: reaches public addresses only. */
+/**
+ * Connections to registries. `own` reaches the registries that the operator has named. `open` reaches public addresses
+ * only.
+ */
 export type RegistryParts = Parts & { registryOutbound: { own: Outbound; open: Outbound } }
 
-/** Runners trust the certificates of their host, such as those of a company, so control does too. Made at the first use: it is slow. */
+/**
+ * Returns the certificates that the host trusts, for example those of a company. Runners trust the same certificates.
+ * They are read at the first use, because reading is slow.
+ */
 const trustLikeTheHost = (): (() => SecureContext) => {
   let made: SecureContext | undefined
   return () => {
@@ -42,7 +48,7 @@ const trustLikeTheHost = (): (() => SecureContext) => {
   }
 }
 
-/** The runner reaches registries by these rules too (runner/images/skopeo.ts). */
+/** Adds the connections to registries. The runner uses the same rules (runner/images/skopeo.ts). */
 export const withRegistryOutbound = <P extends Parts>(parts: P): P & RegistryParts => {
   const secureContext = trustLikeTheHost()
   return {
@@ -76,7 +82,7 @@ const readHost = (given: string, { settings }: Pick<Parts, 'settings'>): string 
 }
 
 const readUsername = (given: string): string => {
-  // A colon would end the name where it is sent (RFC 7617 §2).
+  // In HTTP Basic authentication, a colon ends the username (RFC 7617 §2).
   if (/[\p{Cc}\p{Cs}:]/u.test(given))
     throw new Problem('bad_request', 'username must contain no colon and no control characters')
   return given
@@ -148,7 +154,7 @@ export const viewRegistries = async ({ database }: Pick<Parts, 'database'>, { or
 export const viewRegistry = async (parts: Pick<Parts, 'database'>, actor: Actor, id: string) =>
   asView(await getRegistry(parts, actor, id))
 
-/** The stored password of a registry. */
+/** Decrypts the stored password of a registry. */
 const passwordOf = ({ encryption }: Pick<Parts, 'encryption'>, registry: Registry): string => {
   try {
     return encryption.decrypt(purposeOf(registry), registry.sealedPassword)
@@ -164,7 +170,7 @@ export const updateRegistry = async (parts: RegistryParts, actor: Actor, id: str
   const before = await getRegistry(parts, actor, id)
   const { name, url, username, password, project } = body
   const host = url == null ? before.host : readHost(url, parts)
-  // Otherwise whoever may change a registry could have its password sent to a server of their own.
+  // Without this check, a caller could change the host to their own server and receive the stored password there.
   if (host !== before.host && password == null)
     throw new Problem('bad_request', 'password must be given with a url of another registry')
   const after: Registry = {
@@ -184,21 +190,24 @@ export const updateRegistry = async (parts: RegistryParts, actor: Actor, id: str
   return asView(after)
 }
 
-/** Images that were pulled with it stay; the next pull is made without it. */
+/** Deletes a registry. Images that were pulled with its account stay; the next pull is made without the account. */
 export const removeRegistry = async ({ database }: Parts, { organization }: Actor, id: string): Promise<void> => {
   if (!(await deleteRegistry(database.sql, organization.id, id)))
     throw new Problem('not_found', 'There is no such registry.')
 }
 
-/** The repository of an image's full reference: `docker.io/library/python:3.12` is `library/python` at `docker.io`. */
+/**
+ * Splits an image's full reference. For example, `docker.io/library/python:3.12` is the repository `library/python` at
+ * the registry `docker.io`.
+ */
 const namedIn = (reference: string) => {
   const [registry = '', ...path] = reference.replace(/@.*$/, '').split('/')
   return { registry, repository: path.join('/').replace(/:[^/]*$/, '') }
 }
 
 /**
- * The accounts that bringing an image may need: of an image of a registry the one that fits; of a definition those whose host it
- * names, and that of Docker Hub, which needs no naming.
+ * The accounts that a runner may need to bring an image. For an image of a registry: the one account that fits. For a
+ * definition: the accounts of all hosts that the Dockerfile names, and always that of Docker Hub.
  */
 const accountsFor = (source: ImageSource, registries: readonly Registry[]): readonly Registry[] => {
   if (source.kind === 'registry') return [accountFor(namedIn(source.reference), registries) ?? []].flat()
@@ -209,7 +218,7 @@ const accountsFor = (source: ImageSource, registries: readonly Registry[]): read
 
 type LoginParts = Pick<Parts, 'database' | 'encryption' | 'log'>
 
-/** Adds to each assignment the accounts that its organization has for it. */
+/** Adds to each assignment the organization's accounts that its image needs. */
 export const withLogins = async (
   { database, encryption, log }: LoginParts,
   assignments: readonly ImageAssignment[],

@@ -1,4 +1,4 @@
-// The SQL of registries. A read for a caller always takes the organization.
+// The SQL of registries. Queries for a caller always include the organization.
 import type { Sql, Transaction } from '../storage/database.ts'
 
 export type Registry = {
@@ -8,7 +8,7 @@ export type Registry = {
   url: string
   host: string
   username: string
-  /** Encrypted. */
+  /** The password, encrypted. */
   sealedPassword: string
   project: string
   createdAt: Date
@@ -38,7 +38,7 @@ export const findRegistry = async (sql: Sql, organizationId: string, id: string)
 /** Inserts a registry unless the organization has `most` already. Returns whether it was inserted. */
 export const insertRegistry = async (transaction: Transaction, registry: Registry, most: number): Promise<boolean> => {
   const { id, organizationId, name, url, host, username, sealedPassword, project, createdAt, updatedAt } = registry
-  // Concurrent inserts of one organization are counted one after the other.
+  // This lock makes concurrent inserts of one organization run one after the other, so that the count is correct.
   await transaction`select 1 from organizations where id = ${organizationId} for no key update`
   const { count } = await transaction`
     insert into docker_registries (id, organization_id, name, url, host, username, password, project, created_at,
@@ -49,7 +49,9 @@ export const insertRegistry = async (transaction: Transaction, registry: Registr
   return count === 1
 }
 
-/** Writes a changed registry. Returns false if another call has changed or deleted it since `before` was read. */
+/**
+ * Writes a changed registry. Returns false if another call has changed or deleted the registry since `before` was read.
+ */
 export const writeRegistry = async (sql: Sql, before: Registry, after: Registry): Promise<boolean> => {
   const { count } = await sql`
     update docker_registries set name = ${after.name}, url = ${after.url}, host = ${after.host},

@@ -1,5 +1,5 @@
-// Gives a running warm sandbox to a caller, in one transaction: afterwards the sandbox belongs to the caller, or is
-// still unclaimed.
+// Gives a running warm sandbox to a caller, in one transaction. After the transaction, the sandbox either belongs to
+// the caller or is still unclaimed.
 
 import type { RequestedColumns } from '#src/control/sandboxes/record/columns.ts'
 import { moveFrom } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -31,8 +31,9 @@ const isOfSize = (row: SandboxRow, size: Pick<RequestedColumns, 'cpu' | 'memory_
   row.cpu === size.cpu && row.memory_gib === size.memory_gib && row.disk_gib === size.disk_gib
 
 /**
- * Writes the new owner and settings of the sandbox, which keeps running. No call reaches it before its runner has applied
- * the change. If the size changes, its state is `creating`, because the runner may be unable to resize it.
+ * Writes the new owner and settings of the sandbox, which keeps running. No call reaches the sandbox before its runner
+ * has applied the change. If the size changes, the state is `creating`, because the runner may be unable to resize the
+ * sandbox.
  */
 export const claimWarm = async (
   transaction: Transaction,

@@ -3,18 +3,21 @@ import { randomUUID } from 'node:crypto'
 import type { Piece, Sql } from '#src/control/storage/database.ts'
 import type { RunningParts } from '../running.ts'
 
-/** Seconds after which a create counts only half. */
+/** Half-life of the demand in seconds: after this time, a create counts only half. */
 const halfLifeSeconds = 300
-/** Least demand of a pool. A pool with less is deleted. */
+/** Least demand of a pool. A pool with less demand is deleted. */
 const least = 0.05
 
 /**
- * Most half-lives that are computed. After so many no demand is left. The limit also prevents an underflow in the
+ * Most half-lives that are computed. A longer decay leaves no demand. The limit also prevents an underflow in the
  * database.
  */
 const mostHalfLives = 100
 
-/** The demand of a pool after decay. A `demand_at` in the future (another clock was ahead) means no decay yet. */
+/**
+ * SQL expression for a pool's demand after decay. A `demand_at` in the future (the clock of another process was ahead)
+ * means no decay yet.
+ */
 export const fadedDemand = (sql: Sql, now: Date): Piece => {
   const halfLives = sql`extract(epoch from ${now}::timestamptz - warm_pools.demand_at)::float8 / ${halfLifeSeconds}`
   return sql`warm_pools.demand * power(0.5, least(greatest(${halfLives}, 0), ${mostHalfLives}))`
@@ -22,7 +25,7 @@ export const fadedDemand = (sql: Sql, now: Date): Piece => {
 
 type Key = { snapshotId: string; regionId: string }
 
-/** Counts creates since the last sweep. A crash loses these counts, which the next creates make up for. */
+/** Counts creates since the last sweep. A crash loses these counts; later creates make up for the loss. */
 export class WarmDemand {
   readonly #counts = new Map<string, Key & { count: number }>()
 
@@ -33,7 +36,7 @@ export class WarmDemand {
     else this.#counts.set(name, { ...key, count: 1 })
   }
 
-  /** Adds the new counts to the demand in the database, after decay of the old value. */
+  /** Adds the new counts to the demand in the database, after the stored demand has decayed. */
   async write({ database, clock, options }: RunningParts): Promise<void> {
     const now = clock.now()
     const { sql } = database

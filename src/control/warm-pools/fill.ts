@@ -1,7 +1,6 @@
-// Keeps warm pools at their size: creates missing sandboxes, and deletes those that will not be claimed.
-//
-// Filling has the lowest priority: it waits while callers wait for their own sandboxes. Unclaimed warm sandboxes are not
-// counted when the placement looks for room for other sandboxes.
+// Keeps warm pools at their size: creates missing sandboxes, and deletes surplus ones.\nFilling has the lowest
+// priority: it waits while callers wait for their own sandboxes. Unclaimed warm sandboxes are not counted when the
+// placement looks for room for other sandboxes.
 
 import { randomUUID } from 'node:crypto'
 import { newSecret } from '#src/control/auth/secret.ts'
@@ -16,7 +15,7 @@ import type { RunningParts } from '../running.ts'
 import { fadedDemand } from './demand.ts'
 
 /**
- * Most warm sandboxes that start at the same time. While so many sandboxes of a region are starting, filling pauses.
+ * Most warm sandboxes that start at the same time. Filling pauses while this many sandboxes of a region are starting.
  */
 const atOnce = 2
 const poolsPerSweep = 100
@@ -103,8 +102,8 @@ const make = async (transaction: Transaction, { options, clock }: RunningParts, 
 type Next = { made?: SandboxRow | undefined; refused?: Problem; surplus: SandboxRow[] }
 
 /**
- * Turns an error into a refusal. A Problem means that no runner has room, and that nothing was written. Other errors
- * are thrown.
+ * Returns a Problem as a value: it means that no runner has room, and that nothing was written. Throws every other
+ * error.
  */
 const asRefusal = (error: unknown): Problem => {
   if (error instanceof Problem) return error
@@ -150,7 +149,7 @@ const step = async (parts: RunningParts, poolId: string): Promise<Next> =>
     return { made, surplus }
   })
 
-/** Stores why the pool cannot be filled, and delays the next attempt. */
+/** Stores the reason why the pool cannot be filled, and delays the next attempt. */
 const complain = async ({ database, clock }: RunningParts, poolId: string, error: unknown): Promise<void> => {
   const now = clock.now()
   const reason = error instanceof Problem ? error.message : 'It could not be filled; the log of control says why.'
@@ -194,14 +193,14 @@ const fillAll = async (parts: FillParts): Promise<void> => {
 }
 
 /**
- * Milliseconds before a refill, so that it does not slow down the new owner's first calls. `longestBreathMs` is the
- * limit.
+ * Milliseconds between a claim and the refill of the pool, so that the refill does not slow down the new owner's first
+ * calls. `longestBreathMs` is the limit.
  */
 const breathMs = 300
 const longestBreathMs = 2000
 
 type Filling = {
-  /** Fills all pools once. Calls do not overlap: the next one waits for this one to end. */
+  /** Fills all pools once. Calls do not overlap: a second call waits until the first has ended. */
   fill: () => Promise<void>
   stop: () => Promise<void>
 }

@@ -1,4 +1,4 @@
-// The request and reply schemas of `/warm-pools` (those of the public client's types).
+// The request and reply schemas of `/warm-pools`. They match the types of the public client.
 import Type, { type Static } from 'typebox'
 import { DateTime, orNull, PathText } from '#src/http/shapes.ts'
 

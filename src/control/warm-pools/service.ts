@@ -31,8 +31,8 @@ export const viewWarmPools = async ({ database }: RunningParts, { organization }
   (await listPools(database.sql, organization.id)).map(asView)
 
 /**
- * Finds the region and snapshot of a pool. Throws if the organization could not create a sandbox from them: such a pool
- * would be useless.
+ * Finds the region and snapshot of a pool. Throws if the organization cannot create a sandbox from them, because a pool
+ * of such sandboxes would be useless.
  */
 const getPlace = async ({ database }: RunningParts, { organization }: Actor, idOrName: string, regionId: string) => {
   const { sql } = database

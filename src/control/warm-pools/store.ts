@@ -11,7 +11,7 @@ export type WarmPool = {
   snapshot: string
   regionId: string
   size: number
-  /** Number of sandboxes of the pool that could be claimed now. */
+  /** Number of the pool's sandboxes that can be claimed now. */
   currentSize: number
   cpu: number
   memoryGiB: number
@@ -43,7 +43,7 @@ export const findPool = async (sql: Sql, organizationId: string, id: string): Pr
 
 type NewPool = { organizationId: string; snapshotId: string; regionId: string; size: number }
 
-/** Inserts a pool. Each snapshot and region can have one; a second one is a 409. */
+/** Inserts a pool. A snapshot can have one pool per region; a second one is refused with 409. */
 export const insertPool = async (sql: Sql, pool: NewPool, now: Date): Promise<string> => {
   const id = randomUUID()
   try {

@@ -67,14 +67,15 @@ suite('a warm pool', () => {
       [made.name, made.state, made.env, made.labels, made.cpu, made.autoStopInterval, made.warmPoolId],
       ['mine', 'started', { A: '1' }, { b: '2' }, 2, 7, undefined],
     )
-    // Because the network had to be closed, the runner had applied all settings before the caller got its answer.
+    // The new network rules close the network, so the create is answered only after the runner has applied all
+    // settings.
     const [told] = runner.asked.slice(before).filter(({ sandboxId }) => sandboxId === made.id)
     assert.deepEqual([told?.env, told?.network.blockAll, told?.cpu, told?.isNew ?? false], [{ A: '1' }, true, 2, false])
     assert.deepEqual(await idsOf(app), [made.id])
     assert.equal(await fill(app), 2)
   })
 
-  test('a claimed sandbox is started at once; access answers name the generation that calls wait for', async () => {
+  test('a claimed sandbox is started at once; the access answer for the gate names the generation to wait for', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -146,7 +147,7 @@ suite('a warm pool', () => {
     assert.deepEqual(await idsOf(app, '?includeWarm=true').then((ids) => ids.length), 1)
   })
 
-  test('409 for a name in use, and the warm sandbox stays in the pool', async () => {
+  test('409 for a sandbox name in use, and the warm sandbox stays in the pool', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     await create(app, { name: 'mine' })
@@ -156,7 +157,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
   })
 
-  test('a warm pool serves the snapshot that was found, even if another snapshot gets its name meanwhile', async () => {
+  test('a create uses the warm pool of the snapshot it found, even if another snapshot takes the name meanwhile', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const snapshots = await app.database.sql<{ id: string }[]>`
@@ -165,8 +166,8 @@ suite('a warm pool', () => {
       returning id`
     await pool(app, 1, 'next')
     await fill(app)
-    // The create has found its snapshot by the time it looks for a warm sandbox. The statement is named because filling
-    // reads this table too.
+    // When the create looks for a warm sandbox, it has already found its snapshot. The statement is named because
+    // filling reads this table too.
     const { id, snapshot } = await inBetween(
       app,
       { reading: 'warm_pools', statement: 'for no key update of sandboxes skip locked' },
@@ -188,7 +189,7 @@ suite('a warm pool', () => {
     await fill(app)
     const [ready] = await idsOf(app, '?includeWarm=true')
     await app.as('owner').patch(`/warm-pools/${poolId}`, { pool: 0 })
-    // The sweep has chosen this sandbox as surplus, but has not written that yet.
+    // The sweep has chosen this sandbox as surplus, but has not written its decision yet.
     await inBetween(app, { writing: 'sandboxes' }, app.sweep, async (transaction) => {
       await transaction`update sandboxes set warm_pool_id = null, version = version + 1 where id = ${ready}`
     })
@@ -204,7 +205,7 @@ suite('a warm pool', () => {
     await pool(app, 0, 'default').catch(() => {})
     for (let made = 0; made < 2; made++) await create(app)
     assert.equal((await app.as('owner').post('/sandbox', {})).status, 503)
-    // While there is no room, the pool is not filled again, and its record says so.
+    // While no runner has room, the pool is not filled again, and its record shows the reason.
     await app.sweep()
     const reason = async () => (await app.as('owner').get('/warm-pools')).body[0].errorReason
     assert.match(await reason(), /room/)
@@ -212,7 +213,7 @@ suite('a warm pool', () => {
       await app.as('owner').delete(`/sandbox/${id}`)
       await untilState(app, id, 'destroyed')
     }
-    // Ends the minute for which filling pauses.
+    // Ends the minute in which filling pauses.
     await app.database.sql`update warm_pools set not_before = null`
     assert.equal(await fill(app), 2)
     assert.equal(await reason(), null)
@@ -318,7 +319,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 3)
     app.clock.advance({ hours: 2 })
     assert.equal(await fill(app), 0)
-    // The sandboxes were never shown to an organization, because they had no owner.
+    // No organization ever saw the sandboxes, because they had no owner.
     const [seen] = await app.database.sql<{ count: number }[]>`
       select count(*) from sandboxes where warm_pool_id is not null and organization_id = ${organizations.ours}`
     assert.equal(seen?.count, 0)
@@ -347,7 +348,7 @@ suite('the warm pools of the server itself', () => {
     assert.equal(await fill(app), 2)
   })
 
-  test('the server’s own warm pools do not grow by creates that were refused', async () => {
+  test('refused creates do not make the server’s own warm pools grow', async () => {
     await using app = await startControl({ sandboxes: { ...waits, mostWarm: 8 } })
     await using _runner = await connectRunner(app)
     await create(app, { name: 'mine' })
@@ -374,7 +375,7 @@ suite('GET /warm-pools', () => {
 })
 
 suite('POST /warm-pools', () => {
-  test('201 makes a pool; 409 for a second one of a snapshot and region; 400 and 404 for unknown ones', async () => {
+  test('201 makes a pool; 409 for a second of a snapshot and region; 400, 404 for an unknown snapshot or region', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await pool(app, 0)
@@ -382,7 +383,7 @@ suite('POST /warm-pools', () => {
     assert.equal(await status({ snapshot: 'default', pool: 1 }), 409)
     assert.equal(await status({ snapshot: 'none', pool: 1 }), 400)
     assert.equal(await status({ snapshot: 'default', pool: 1, target: 'none' }), 404)
-    // A create with the same snapshot in this region would be refused, and so is the pool.
+    // A pool is refused where a create with the same snapshot and region would be refused.
     await app.database.sql`update regions set enforces_quota = true where id = 'local'`
     assert.equal(await status({ snapshot: 'default', pool: 1 }), 403)
     const now = app.clock.now()
