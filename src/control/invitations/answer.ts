@@ -1,6 +1,6 @@
-// What users do with the invitations to their address. The address must be verified, and not only by an identity
-// provider of some organization. Otherwise the caller sees no invitations and does not learn whether any exist.
-// Invitations to other people look as if they did not exist.
+// Invited users list, accept and decline the invitations to their address. The address must be verified, and not only
+// by an organization's own identity provider. Otherwise the caller sees no invitations and does not learn whether any
+// exist. Invitations to other people look as if they did not exist.
 
 import { changeMembership } from '#src/control/auth/change-membership.ts'
 import { checkActsForUser } from '#src/control/auth/permissions-now.ts'
@@ -56,7 +56,10 @@ const settle = async (
   })
 }
 
-/** Makes the caller a member, once, with the role that the invitation gives at this moment. */
+/**
+ * Makes the caller a member with the role that the invitation has at this moment. An invitation can be accepted only
+ * once.
+ */
 export const acceptInvitation = async (parts: InvitationParts, caller: Caller, id: string) => {
   const accepted = await settle(parts, caller, id, 'accepted', async (transaction, invitation, now) => {
     const { organizationId, role, assignedRoles } = invitation

@@ -21,7 +21,7 @@ const invite = async (app: TestControl, body: object) => {
 const addGuest = async (app: TestControl, options: PersonOptions = {}): Promise<AddedPerson> =>
   await addPerson(app, { organizationId: organizations.theirs, ...options })
 
-/** The role of a user in `ours`: an array with no or one role. */
+/** Returns the role of a user in the organization `ours`: an array with one role or none. */
 const rolesHere = async (app: TestControl, id: string): Promise<string[]> => {
   const rows = await app.database.sql<{ role: string }[]>`
     select role from members where user_id = ${id} and organization_id = ${organizations.ours}`
@@ -40,7 +40,7 @@ const remembering = (): { transport: MailTransport; sent: OutgoingMail[] } => {
 }
 
 suite('POST /organizations/{organizationId}/invitations', () => {
-  test('201 returns the invitation with the address in lower case, and mails it to that address', async () => {
+  test('201 returns the invitation with the address in lower case, and mails the invitation to that address', async () => {
     const { transport, sent } = remembering()
     await using app = await startControl({ transport })
     const { id, assignedRoles, ...rest } = await invite(app, {
@@ -71,7 +71,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.ok(text.includes(`http://control.test:3000/api/organizations/invitations/${id}/accept`), text)
   })
 
-  test('201 with only an address invites a Developer for seven days; an invited owner has no roles', async () => {
+  test('201 for a body with only an address invites a Developer for seven days; an invited owner has no roles', async () => {
     await using app = await startControl()
     const plain = await invite(app, { email: 'a@example.com', expiresAt: null })
     assert.equal(Date.parse(plain.expiresAt) - app.clock.now().getTime(), 7 * day)
@@ -82,7 +82,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.deepEqual([owner.role, owner.assignedRoles], ['owner', []])
   })
 
-  test('409 for a member or invited address in any letter case; 201 for a former member', async () => {
+  test('409 for a member’s or an invited address in any letter case; 201 for the address of a former member', async () => {
     await using app = await startControl()
     const ask = async (email: string) => (await app.as('owner').post(invitations, { email })).status
     assert.equal(await ask('Member@EXAMPLE.com'), 409)
@@ -95,7 +95,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
       email: 'guest@example.com',
     })
     assert.equal(theirs.status, 201)
-    // The first invitation stays settled: it cannot be cancelled.
+    // The first invitation is closed for good: it cannot be cancelled any more.
     assert.equal((await app.as('owner').post(`${invitations}/${id}/cancel`)).status, 403)
   })
 
@@ -177,7 +177,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
 })
 
 suite('GET /organizations/{organizationId}/invitations', () => {
-  test('200 shows members the open invitations of their organization only', async () => {
+  test('200 shows the open invitations of the organization to its members only', async () => {
     await using app = await startControl()
     await invite(app, { email: 'first@example.com', expiresAt: new Date(app.clock.now().getTime() + day) })
     app.clock.advance({ seconds: 1 })
@@ -195,7 +195,7 @@ suite('GET /organizations/{organizationId}/invitations', () => {
 })
 
 suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
-  test('200 changes the role that accepting gives from then on, and the expiry', async () => {
+  test('200 changes the expiry, and the role that a later accept gives', async () => {
     const { transport, sent } = remembering()
     await using app = await startControl({ transport })
     const guest = await addGuest(app)
@@ -212,7 +212,7 @@ suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
     assert.equal(sent.length, 1)
   })
 
-  test('403 for an expired or settled invitation, to members, and to a key without every permission', async () => {
+  test('403 for an expired or closed invitation, to members, and to a key without every permission', async () => {
     await using app = await startControl()
     const change = { role: 'member', assignedRoleIds: [] }
     const put = async (id: string, body: object = change) =>
@@ -249,7 +249,7 @@ suite('PUT /organizations/{organizationId}/invitations/{invitationId}', () => {
 })
 
 suite('POST /organizations/{organizationId}/invitations/{invitationId}/cancel', () => {
-  test('204 closes the invitation for its receiver too; unsent mail is withdrawn', async () => {
+  test('cancel: 204 also hides the invitation from the invited user; unsent mail is withdrawn', async () => {
     const sent: OutgoingMail[] = []
     let isAway = true
     const transport: MailTransport = {
@@ -273,7 +273,7 @@ suite('POST /organizations/{organizationId}/invitations/{invitationId}/cancel', 
     assert.equal((await app.as('owner').post(`${invitations}/${id}/cancel`)).status, 403)
   })
 
-  test('403 to members; 404 for an invitation of another organization, which stays open', async () => {
+  test('cancel: 403 to members; 404 for an invitation of another organization, which stays open', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'a@example.com' })
     assert.equal((await app.as('member').post(`${invitations}/${id}/cancel`)).status, 403)
@@ -298,7 +298,7 @@ suite('GET /organizations/invitations, GET /organizations/invitations/count', ()
     assert.deepEqual([(await asGuest.get(own)).body, (await asGuest.get(`${own}/count`)).body], [[], 0])
   })
 
-  test('200 shows nothing for an unverified address, or one that only an SSO provider verified', async () => {
+  test('200 lists no invitations for an unverified address, or one that only an SSO provider verified', async () => {
     await using app = await startControl()
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
       const guest = await addGuest(app, { email: `${Object.keys(how)}@example.com`, ...how })
@@ -310,7 +310,7 @@ suite('GET /organizations/invitations, GET /organizations/invitations/count', ()
 })
 
 suite('POST /organizations/invitations/{invitationId}/accept', () => {
-  test('200 makes a member with the role and the roles of the invitation', async () => {
+  test('accept: 200 makes the caller a member with the role and the roles of the invitation', async () => {
     await using app = await startControl()
     const guest = await addGuest(app, { email: 'Guest@Example.com' })
     const { id, ...made } = await invite(app, { email: 'guest@example.com', assignedRoleIds: [auditorRoleId] })
@@ -325,7 +325,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.deepEqual((await app.with(guest.key).get(own)).body, [])
   })
 
-  test('200 for a key of the caller’s personal organization; the key gets no access to the inviting one', async () => {
+  test('accept: 200 for a key of the caller’s personal organization; that key gets no access to the new one', async () => {
     await using app = await startControl()
     const { id: organizationId } = (await app.as('admin').get('/organizations')).body[0]
     const { id } = await invite(app, { email: 'admin@localhost', role: 'owner' })
@@ -337,7 +337,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     )
   })
 
-  test('200 at a first sign-in, whatever the case of the address; 403 while it is not verified', async () => {
+  test('accept: 200 at a first sign-in, whatever the case of the address; 403 while it is not verified', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'new@example.com', role: 'owner' })
     const claims = { sub: 'new', name: 'New', email: 'NEW@Example.com' }
@@ -353,7 +353,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await verified.post(`/organizations/${organizations.ours}/roles`, role)).status, 201)
   })
 
-  test('403 for a second accept; twenty concurrent accepts make one membership', async () => {
+  test('accept: 403 the second time; twenty concurrent accepts make one membership', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email })
@@ -364,7 +364,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await rolesHere(app, guest.id)).length, 1)
   })
 
-  test('exactly one of concurrent accept, decline and cancel succeeds, and its result stays', async () => {
+  test('exactly one of a concurrent accept, decline and cancel succeeds, and its result stays', async () => {
     await using app = await startControl()
     for (let round = 0; round < 5; round += 1) {
       const guest = await addGuest(app)
@@ -380,7 +380,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     }
   })
 
-  test('403 to a key with fewer permissions than its user, also to decline; the user can still accept', async () => {
+  test('accept, decline: 403 to a key with fewer permissions than its user; the user can still accept', async () => {
     await using app = await startControl()
     const guest = await addGuest(app, { role: 'owner', permissions: ['write:sandboxes'] })
     const { id } = await invite(app, { email: guest.email })
@@ -391,7 +391,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await app.with(guest.key).get(`${own}/count`)).body, 1)
   })
 
-  test('409 to a member and 403 for an expired invitation; neither changes anything', async () => {
+  test('accept: 409 to a member and 403 for an expired invitation; nothing changes', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email, role: 'owner' })
@@ -407,7 +407,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.deepEqual(await rolesHere(app, late.id), [])
   })
 
-  test('403 for an unverified address, whether or not the invitation exists', async () => {
+  test('accept: 403 for an unverified address, whether or not the invitation exists', async () => {
     await using app = await startControl()
     // An address that only an organization's own identity provider has verified gives no access elsewhere.
     for (const how of [{ emailVerified: false }, { emailVerifiedBy: 'sso' }] as const) {
@@ -422,7 +422,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     }
   })
 
-  test('404 for another user’s invitation, also to the owner who made it and to a similar address', async () => {
+  test('accept: 404 for another user’s invitation, also to the owner who made it and to a similar address', async () => {
     await using app = await startControl()
     const { id } = await invite(app, { email: 'kim@example.com', role: 'owner' })
     const lookAlike = await addGuest(app, { email: '\u212aim@example.com' })
@@ -444,7 +444,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
     assert.equal((await app.as('owner').get(invitations)).body.length, 1)
   })
 
-  test('200 gives no role that was deleted meanwhile', async () => {
+  test('accept: 200 gives no role that was deleted after the invitation was made', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const role = { name: 'Short', description: 'x', permissions: ['write:snapshots'] }
@@ -457,7 +457,7 @@ suite('POST /organizations/invitations/{invitationId}/accept', () => {
 })
 
 suite('POST /organizations/invitations/{invitationId}/decline', () => {
-  test('200 with an empty answer; the user is no member, and the address may be invited again', async () => {
+  test('decline: 200 with an empty body; the user is no member, and the address may be invited again', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email })
@@ -469,7 +469,7 @@ suite('POST /organizations/invitations/{invitationId}/decline', () => {
     await invite(app, { email: guest.email })
   })
 
-  test('403 for an expired invitation', async () => {
+  test('decline: 403 for an expired invitation', async () => {
     await using app = await startControl()
     const guest = await addGuest(app)
     const { id } = await invite(app, { email: guest.email })

@@ -1,5 +1,5 @@
 // The rules of invitations. Only owners invite, with a credential that has every permission. The mail is queued in the
-// transaction of the invitation, and unsent mail is withdrawn when the invitation is cancelled.
+// transaction that makes the invitation. Unsent mail is withdrawn when the invitation is cancelled.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -35,7 +35,9 @@ type AsOwnerOf = { caller: Caller; organization: Organization }
 const daysOpen = 7
 const day = 86_400_000
 const mostPending = 1000
-/** Most mails in a day. They go to strangers in the name of this server, so their number is limited. */
+/**
+ * Most invitation mails in a day. This server sends the mails to people it does not know, so their number is limited.
+ */
 const mostInADay = { ofOrganization: 1000, toAddress: 10 }
 
 const asOwner = ({ caller, organization }: AsOwnerOf) => ({ caller, organizationId: organization.id })

@@ -44,7 +44,8 @@ export const countForAddress = async (sql: Sql, email: string, now: Date): Promi
 export type InvitationCounts = { pending: number; ofLately: number; ofLatelyToAddress: number }
 
 /**
- * Counts the pending invitations of the organization, and the invitations made since a date: all, and to this address.
+ * Counts the organization's pending invitations. Also counts the invitations that it made since a date: all, and those
+ * to this address.
  */
 export const countMade = async (
   sql: Sql,

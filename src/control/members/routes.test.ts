@@ -43,7 +43,7 @@ const narrowKey = async (app: TestControl, permissions: string[]) => {
 }
 
 suite('GET /organizations/{organizationId}/users', () => {
-  test('200 shows all members of the organization with their roles to every member', async () => {
+  test('200 lists all members of the organization with their roles, for every member', async () => {
     await using app = await startControl()
     const reply = await app.as('viewer').get(users)
     assert.equal(reply.status, 200)
@@ -76,7 +76,7 @@ suite('GET /organizations/{organizationId}/users', () => {
 suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
   const access = (who: string) => `${users}/${who}/access`
 
-  test('200 returns the changed member, whose keys have the new rights from the next call on', async () => {
+  test('200 returns the changed member; the member’s keys have the new rights from the next call on', async () => {
     await using app = await startControl()
     const reply = await app
       .as('owner')
@@ -90,7 +90,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual((await app.as('member').get('/api-keys/current')).body.permissions, [])
   })
 
-  test('200 makes an owner, who loses all roles and has an owner’s permissions', async () => {
+  test('200 makes a member an owner, who loses all roles and has an owner’s permissions', async () => {
     await using app = await startControl()
     const reply = await app
       .as('owner')
@@ -98,7 +98,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual([reply.status, reply.body.role, reply.body.assignedRoles], [200, 'owner', []])
     const role = { name: 'Mine', description: 'x', permissions: ['write:sandboxes'] }
     assert.equal((await app.asUser('member').post(`${organization}/roles`, role)).status, 201)
-    // The key still lists its old permissions, but those are not all permissions.
+    // The key still lists its former permissions, which are not all permissions. So the key cannot make a role.
     assert.equal((await app.as('member').post(`${organization}/roles`, { ...role, name: 'Other' })).status, 403)
   })
 
@@ -112,7 +112,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual((await app.with(other.key).get('/api-keys/current')).body.permissions, ['write:sandboxes'])
   })
 
-  test('403 for changing one’s own access, and nothing changes', async () => {
+  test('403 to a caller who changes their own access, and nothing changes', async () => {
     await using app = await startControl()
     await addPerson(app, { role: 'owner' })
     const reply = await app.as('owner').post(access(userId('owner')), { role: 'member', assignedRoleIds: [] })
@@ -129,7 +129,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.deepEqual(await ownersOf(app), [userId('owner')])
   })
 
-  test('403 to a key that does not list every permission, whatever access it asks for', async () => {
+  test('403 to a caller’s key that does not list every permission, whatever access it asks for', async () => {
     await using app = await startControl()
     const narrow = await narrowKey(app, ['write:sandboxes', 'read:audit_logs'])
     const ask = async (id: string, body: object) => (await narrow.post(access(id), body)).status
@@ -160,7 +160,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.equal((await app.as('viewer').post('/sandbox', {})).status, 403)
   })
 
-  test('400 for an invalid body', async () => {
+  test('400 for an invalid body of an access change', async () => {
     await using app = await startControl()
     const bodies = [
       {},
@@ -175,7 +175,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
       assert.equal((await app.as('owner').post(access(userId('viewer')), body)).status, 400, JSON.stringify(body))
   })
 
-  test('of 50 owners who demote each other at once, at least one remains', async () => {
+  test('at least one owner remains when 50 owners demote each other at once', async () => {
     await using app = await startControl()
     const owners = await addOwners(app, 25)
     await app.database.sql`delete from members where user_id = ${userId('owner')}`
@@ -189,7 +189,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
     assert.ok((await ownersOf(app)).length >= 1, 'nobody is left')
   })
 
-  test('403 to an owner who is demoted while the call waits, and nothing is changed', async () => {
+  test('403 to a caller who is demoted while their call waits, and nothing is changed', async () => {
     await using app = await startControl()
     const [asker, target] = await addOwners(app, 2)
     const body = { role: 'member', assignedRoleIds: [] }
@@ -206,7 +206,7 @@ suite('POST /organizations/{organizationId}/users/{userId}/access', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
-  test('204 ends the membership and its keys with the next call; other memberships stay', async () => {
+  test('204 ends the membership and its keys with the next call; the user’s other memberships stay', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into members (organization_id, user_id, role) values (${organizations.theirs}, ${userId('member')}, 'member')`
@@ -223,7 +223,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
     assert.ok(theirs.some((member: MemberView) => member.userId === userId('member')))
   })
 
-  test('403 for oneself, for members, and for a key that does not list every permission', async () => {
+  test('403 for removing oneself, to members, and to a key that does not list every permission', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').delete(`${users}/${userId('owner')}`)).status, 403)
     assert.equal((await app.as('member').delete(`${users}/${userId('viewer')}`)).status, 403)
@@ -233,7 +233,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
     assert.equal((await app.as('owner').get(users)).body.length, 3)
   })
 
-  test('404 for a member of another organization, who stays its member', async () => {
+  test('404 for removing a member of another organization, who stays a member there', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').delete(`${users}/${userId('stranger')}`)).status, 404)
     assert.equal((await app.as('stranger').get('/users/me')).status, 200)
@@ -243,7 +243,7 @@ suite('DELETE /organizations/{organizationId}/users/{userId}', () => {
 suite('POST /organizations/{organizationId}/leave', () => {
   const leave = `${organization}/leave`
 
-  test('204 ends the caller’s membership and all of their keys here', async () => {
+  test('leave: 204 ends the caller’s membership and deletes all of their keys in this organization', async () => {
     await using app = await startControl()
     const reply = await app.as('member').post(leave)
     assert.deepEqual([reply.status, reply.text], [204, ''])
@@ -251,7 +251,7 @@ suite('POST /organizations/{organizationId}/leave', () => {
     assert.equal(await roleOf(app, userId('member')), undefined)
   })
 
-  test('403 to the last owner, who may leave once there is another owner', async () => {
+  test('leave: 403 to the last owner, who may leave once there is another owner', async () => {
     await using app = await startControl()
     assert.equal((await app.as('owner').post(leave)).status, 403)
     await addPerson(app, { role: 'owner' })
@@ -265,7 +265,7 @@ suite('POST /organizations/{organizationId}/leave', () => {
     assert.equal((await app.as('admin').post(`/organizations/${id}/leave`)).status, 403)
   })
 
-  test('403 to a key with fewer permissions than its user; 404 to strangers', async () => {
+  test('leave: 403 to a key with fewer permissions than its user; 404 to strangers', async () => {
     await using app = await startControl()
     const { key } = await addPerson(app, { roleIds: [developerRoleId] })
     assert.equal((await app.with(key).post(leave)).status, 403)

@@ -1,6 +1,6 @@
-// The rules of membership: who belongs to an organization, and with which roles. An organization always keeps an owner, and
-// nobody changes their own access. A caller who changes the access of others needs every permission (the guard checks that), so
-// nobody can give permissions that they lack.
+// The rules of membership: who belongs to an organization, and with which roles. An organization always has an owner,
+// and nobody changes their own access. A caller who changes the access of others needs every permission (the guard
+// checks that). So nobody can give permissions that they lack.
 
 import { type ChangeParts, changeAsOwner, changeMembership } from '#src/control/auth/change-membership.ts'
 import type { Organization } from '#src/control/people/organization.ts'
@@ -34,7 +34,10 @@ const getMember = async (sql: Sql, organizationId: string, userId: string): Prom
 
 const heldBy = ({ role, assignedRoles }: Member) => heldThrough(role, assignedRoles)
 
-/** Throws if no owner would be left. The check is valid as long as the membership is locked. */
+/**
+ * Throws if the change would leave the organization without an owner. The check is valid while the membership is
+ * locked.
+ */
 const checkKeepsOwner = async (sql: Sql, { organizationId, userId, role }: Member): Promise<void> => {
   if (role === 'owner' && !(await hasOtherOwner(sql, organizationId, userId))) {
     throw new Problem('forbidden', 'An organization keeps at least one owner.')
@@ -94,7 +97,7 @@ type Joining = { organizationId: string; userId: string; role: 'owner' | 'member
  * this organization. Call it only inside `changeMembership`.
  */
 export const joinOrganization = async (sql: Transaction, joining: Joining, now: Date): Promise<boolean> => {
-  // Membership is checked first: a user who is a member already needs no free place in a full organization.
+  // Membership is checked first: a user who is a member already must not be refused because the organization is full.
   if ((await findMember(sql, joining.organizationId, joining.userId)) !== undefined) return false
   if ((await countMembers(sql, joining.organizationId)) >= membersPerOrganization) {
     throw new Problem('forbidden', `An organization may have ${membersPerOrganization} members.`)

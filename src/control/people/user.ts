@@ -16,8 +16,9 @@ export type User = {
   email: string
   emailVerified: boolean
   /**
-   * Whether we know that the address belongs to this user. An organization's own identity provider can claim any
-   * address. So an address verified only by such a provider does not give access to anything outside that organization.
+   * Whether this server trusts that the address belongs to this user. An organization's own identity provider can claim
+   * any address. So an address that only such a provider verified gives no access to anything outside that
+   * organization.
    */
   ownsAddress: boolean
   systemRole: 'admin' | 'user'

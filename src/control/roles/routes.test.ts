@@ -14,7 +14,7 @@ const makeRole = async (app: TestControl, body: object = builder): Promise<strin
   return reply.body.id
 }
 
-/** Adds a member with this role, and a key that lists the role's permissions and more. */
+/** Adds a member with this role. The member also gets a key that lists the role's permissions and more. */
 const addBuilder = async (app: TestControl, roleId: string) =>
   await addPerson(app, { roleIds: [roleId], permissions: ['delete:snapshots', 'write:snapshots'] })
 
@@ -25,7 +25,7 @@ const keyListsOf = async (app: TestControl, key: string): Promise<string[]> =>
 const noNames = ['', '  ', 'a\nb', 'nul\u0000', '<i>x</i>', 'http://x', 'www.x', '\u202egnp', 'x'.repeat(256), 7, null]
 
 suite('POST /organizations/{organizationId}/roles', () => {
-  test('201 returns the role with each permission once, and members see the role', async () => {
+  test('201 returns the role without repeated permissions, and members see the role', async () => {
     await using app = await startControl()
     const reply = await app.as('owner').post(roles, {
       ...builder,
@@ -44,7 +44,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     )
   })
 
-  test('409 for a name in use here or by a global role; 201 for a name of another organization', async () => {
+  test('409 for a name that a role here or a global role has; 201 for a name of another organization’s role', async () => {
     await using app = await startControl()
     await makeRole(app)
     assert.equal((await app.as('owner').post(roles, builder)).status, 409)
@@ -53,7 +53,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     assert.equal(theirs.status, 201)
   })
 
-  test('409 to all but one of several concurrent calls with the same name', async () => {
+  test('409 to all but one of several concurrent creates with the same name', async () => {
     await using app = await startControl()
     const replies = await Promise.all(Array.from({ length: 12 }, () => app.as('owner').post(roles, builder)))
     const statuses = replies.map(({ status }) => status).sort()
@@ -69,7 +69,7 @@ suite('POST /organizations/{organizationId}/roles', () => {
     assert.equal((await narrow.post(roles, { ...builder, permissions: ['write:sandboxes'] })).status, 403)
   })
 
-  test('403 for more than 200 roles', async () => {
+  test('403 for more than 200 roles in an organization', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into roles (organization_id, name, description, permissions)
@@ -113,7 +113,7 @@ suite('GET /organizations/{organizationId}/roles', () => {
     assert.deepEqual(seen, [...[...globals, ...more].map((name) => [name, true]), ['Second', false]])
   })
 
-  test('404 to strangers', async () => {
+  test('404 to strangers who list the roles', async () => {
     await using app = await startControl()
     assert.equal((await app.as('stranger').get(roles)).status, 404)
   })
@@ -132,12 +132,12 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
     assert.equal(updatedAt, app.clock.now().toISOString())
     assert.notEqual(createdAt, updatedAt)
     assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
-    // Adding the permission to the role again does not give it back to the key.
+    // Even if the role gets the permission back, the key does not.
     await app.as('owner').put(`${roles}/${id}`, { ...changed, permissions: ['write:snapshots', 'delete:snapshots'] })
     assert.deepEqual(await keyListsOf(app, key), ['delete:snapshots'])
   })
 
-  test('409 for the name of another role; 200 for its own name', async () => {
+  test('409 for the name of another role; 200 for the role’s present name', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     await makeRole(app, { ...builder, name: 'Other' })
@@ -171,7 +171,7 @@ suite('PUT /organizations/{organizationId}/roles/{roleId}', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/roles/{roleId}', () => {
-  test('204 takes the role from all members; their keys lose only its permissions', async () => {
+  test('204 takes the role from all members; their keys lose only this role’s permissions', async () => {
     await using app = await startControl()
     const id = await makeRole(app)
     const { id: user, key } = await addPerson(app, {

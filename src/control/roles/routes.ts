@@ -1,4 +1,4 @@
-// The endpoints `/organizations/{organizationId}/roles`. All rules are in service.ts.
+// The endpoints of `/organizations/{organizationId}/roles`. All rules are in service.ts.
 
 import Type from 'typebox'
 import type { ChangeParts } from '#src/control/auth/change-membership.ts'

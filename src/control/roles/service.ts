@@ -1,6 +1,6 @@
-// Roles: named sets of permissions, given to members. Every organization has the global roles, and nobody can change them. Owners
-// make all other roles, with a credential that has every permission (the guard checks that). So no role gives permissions that
-// its maker lacks.
+// Roles: named sets of permissions for members. Every organization has the global roles, and nobody can change them.
+// Owners make all other roles, with a credential that has every permission (the guard checks that). So no role gives
+// permissions that its maker lacks.
 
 import { type ChangeParts, changeAsOwner } from '#src/control/auth/change-membership.ts'
 import { Problem } from '#src/problems.ts'
@@ -38,7 +38,7 @@ const readValues = ({ name, description, permissions }: RoleText): RoleValues =>
 const sayTaken = (name: string, cause?: unknown) =>
   new Problem('already_exists', `There is a role named ${name} already.`, { cause })
 
-/** Runs a write of a role name and throws 409 if the name is in use. */
+/** Runs `write`, which stores a role's name. Throws 409 if the name is in use. */
 const named = async (sql: Sql, { name }: RoleValues, write: () => Promise<Role>): Promise<Role> => {
   if (await isGlobalName(sql, name)) throw sayTaken(name)
   try {
@@ -71,7 +71,7 @@ export const createRole = async (parts: ChangeParts, as: AsOwner, input: RoleTex
 export const listRoles = async ({ database }: ChangeParts, organizationId: string) =>
   (await listRows(database.sql, organizationId)).map(asRoleView)
 
-/** Replaces a role. Its members hold the new permissions at once, no more and no less. */
+/** Replaces a role. From then on, its members have exactly the new permissions. */
 export const updateRole = async (parts: ChangeParts, as: AsOwner, roleId: string, input: RoleText) => {
   const values = readValues(input)
   const role = await changeAsOwner(parts, as, async (sql) => {
@@ -91,7 +91,7 @@ export const deleteRole = async (parts: ChangeParts, as: AsOwner, roleId: string
   })
 }
 
-/** Reads the roles with these ids. An id that the organization does not know is a 400. */
+/** Reads the roles with these ids. An id that is no role of the organization causes a 400. */
 export const getAssignableRoles = async (sql: Sql, organizationId: string, ids: readonly string[]): Promise<Role[]> => {
   const wanted = [...new Set(ids)]
   const roles = await findRoles(sql, organizationId, wanted)

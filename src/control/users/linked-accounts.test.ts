@@ -10,7 +10,7 @@ let other: TestIssuer
 let app: TestControl
 let people = 0
 
-/** Signs in a new person at issuer `one`, and returns a token of that person. */
+/** Signs in a new person at the issuer `one`, and returns that person's token. */
 const newPerson = async (claims: Record<string, unknown> = {}) => {
   people += 1
   const sub = `person-${people}`
@@ -119,14 +119,14 @@ suite('linked accounts', () => {
     assert.equal((await client.get('/users/me')).status, 200)
   })
 
-  test('403 to an API key, which may not change how its user signs in', async () => {
+  test('403 to an API key that links or unlinks accounts, because a key may not change how its user signs in', async () => {
     const provider = providerName(one.url)
     const link = await app.as('owner').post('/users/linked-accounts', { provider, userId: 'x' })
     const unlink = await app.as('owner').delete(`/users/linked-accounts/${provider}/x`)
     assert.deepEqual([link.status, unlink.status], [403, 403])
   })
 
-  test('404 if no issuer is configured; the list of providers is empty then', async () => {
+  test('404 for linking if no issuer is configured; the list of providers is empty in that case', async () => {
     await using bare = await startControl({ settings: { identity: testSettings.identity } })
     const owner = bare.as('owner')
     assert.deepEqual((await owner.get('/users/account-providers')).body, [])
@@ -134,7 +134,7 @@ suite('linked accounts', () => {
     assert.equal((await owner.delete('/users/linked-accounts/x/x')).status, 404)
   })
 
-  test('POST /users/mfa/sms/enroll: 404, since nothing here sends codes', async () => {
+  test('POST /users/mfa/sms/enroll: 404, because this server sends no SMS codes', async () => {
     const { client } = await newPerson()
     const reply = await client.post('/users/mfa/sms/enroll')
     assert.deepEqual([reply.status, reply.body.code], [404, 'NOT_FOUND'])

@@ -1,5 +1,5 @@
-// The issuers by which a user may sign in. The owner of the account links a second issuer while signed in by the first,
-// and only if both vouch for the same address.
+// The issuers by which a user may sign in. The owner of an account can link a second issuer while signed in by the
+// first one. Both issuers must have verified the same address.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
@@ -53,7 +53,7 @@ export const linkAccount = async (
     return await linkIdentity(transaction, { issuer, subject }, caller.user.id)
   })
   parts.callers.forget()
-  // The reason is not given: it would reveal whether somebody has an account there.
+  // The message gives no reason, because a reason would reveal whether somebody has an account at that issuer.
   if (!isLinked) {
     throw new Problem(
       'bad_request',
@@ -71,7 +71,7 @@ export const unlinkAccount = async (
   checkIsSignedIn(caller)
   await parts.database.transaction(async (transaction) => {
     await announceCredentialChange(transaction)
-    // Counted under a lock: two concurrent requests could otherwise remove the last two identities.
+    // The identities are counted under a lock. Otherwise two concurrent requests could remove the last two identities.
     await transaction`select 1 from users where id = ${caller.user.id} for update`
     if (!(await unlinkIdentity(transaction, { issuer, subject }, caller.user.id))) {
       throw new Problem('not_found', 'You have no such account there.')

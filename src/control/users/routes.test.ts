@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { startControl } from '#test/control/harness.ts'
 
 suite('GET /users/me', () => {
-  test('200 returns the user of the key, without their role on this server', async () => {
+  test('200 returns the user of the key, without the user’s role on this server', async () => {
     await using app = await startControl()
     const reply = await app.as('admin').get('/users/me')
     assert.equal(reply.status, 200)

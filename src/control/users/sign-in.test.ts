@@ -79,7 +79,7 @@ suite('a person who signs in for the first time', () => {
     assert.equal((await meOf(app, { sub: 'c', email: 'c@example.com', name: '\u0000 ' })).name, 'c@example.com')
   })
 
-  test('403 if another user has the address in any letter case; that account stays, and no user is made', async () => {
+  test('403 if another user has the address in any letter case; the other user’s account stays unchanged', async () => {
     await using app = await startControl()
     for (const email of ['owner@example.com', 'OWNER@Example.com']) {
       const reply = await app.asNewcomer({ sub: email, email, email_verified: true }).get('/users/me')
@@ -91,7 +91,7 @@ suite('a person who signs in for the first time', () => {
     assert.equal(count, 1)
   })
 
-  test('a new person can sign in once the address has become free', async () => {
+  test('a new person who was refused can sign in once the address has become free', async () => {
     await using app = await startControl()
     const claims = { sub: 'late', email: 'viewer@example.com' }
     assert.equal(await statusOf(app, claims), 403)
@@ -102,7 +102,7 @@ suite('a person who signs in for the first time', () => {
 })
 
 suite('an address that only an organization’s identity provider has verified', () => {
-  test('an address goes to the person whom the issuer verifies; the earlier account stays without it', async () => {
+  test('an address goes to the person whose issuer has verified it; the earlier account stays without it', async () => {
     await using app = await startControl()
     const squatter = await addPerson(app, { email: 'ADA@example.com', emailVerifiedBy: 'sso' })
     assert.equal(await statusOf(app, { ...ada, email_verified: false }), 403)
@@ -115,7 +115,7 @@ suite('an address that only an organization’s identity provider has verified',
     assert.match(left.email, /^[0-9a-f-]{36}@sso\.invalid$/)
   })
 
-  test('an address goes to an existing user whose issuer names it as their new address', async () => {
+  test('an address goes to an existing user whose issuer names it as that user’s new address', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await addPerson(app, { email: 'ada@new.example', emailVerifiedBy: 'sso' })
@@ -144,7 +144,7 @@ suite('a person who has signed in before', () => {
     assert.equal(await verifiedBy(app, 'ada@new.example'), null)
   })
 
-  test('a token older than the stored claims changes nothing', async () => {
+  test('a token that is older than the stored claims changes nothing', async () => {
     await using app = await startControl()
     const old = await app.issuer.token({ ...ada, name: 'Old' }, { now: app.clock.now() })
     app.clock.advance({ seconds: 10 })
@@ -152,7 +152,7 @@ suite('a person who has signed in before', () => {
     assert.equal((await app.with(old).get('/users/me')).body.name, 'Ada')
   })
 
-  test('a known person keeps the address if another user has the new one', async () => {
+  test('a known person keeps their address if another user has the new address', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     app.clock.advance({ seconds: 10 })
@@ -168,7 +168,7 @@ suite('a person who has signed in before', () => {
     assert.deepEqual([me.email, me.emailVerified], ['ada@example.com', true])
   })
 
-  test('a known person whom an operator verified stays verified, even if the issuer does not verify them', async () => {
+  test('a person whom an operator has verified stays verified, even if the issuer does not verify the address', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await app.database.sql`update users set email_verified_by = 'admin' where email = ${ada.email}`
@@ -179,7 +179,7 @@ suite('a person who has signed in before', () => {
   })
 })
 
-test('the same subject at two issuers is two identities, and neither reaches the account of the other', async () => {
+test('the same subject at two issuers is two identities, and neither reaches the other’s account', async () => {
   await using one = await startIssuer()
   await using other = await startIssuer()
   const identity = { ...testSettings.identity, issuers: [one.url, other.url] }

@@ -1,7 +1,7 @@
 // Turns the claims of an issuer into one of our users. A new person becomes a user with a personal organization; a
-// known user is updated. An address that an account has already is never enough to enter that account: such an identity
-// waits until the account's owner links it (linked-accounts.ts). If only single sign-on vouches for that account, the
-// account loses the address instead.
+// known user is updated.\nSomebody whose address belongs to an existing account cannot enter that account by the
+// address alone. The new identity waits until the account's owner links it (linked-accounts.ts). There is an exception:
+// if only single sign-on vouches for the account's address, the account loses the address to the new person.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'
@@ -25,8 +25,8 @@ const isNews = ({ saidAt, email, emailVerified, name }: Claims, known: Identity)
   (name !== known.name || (email !== undefined && (email !== known.email || emailVerified !== known.emailVerified)))
 
 /**
- * Gives an address to the person for whom the issuer has verified it, even if an account has it that only single
- * sign-on vouches for.
+ * Gives an address to the person for whom the issuer has verified it. Another account loses the address if only single
+ * sign-on vouches for that account.
  */
 const claimAddress = async (sql: Transaction, { email, emailVerified }: Claims, ownerId: string | undefined) => {
   if (email !== undefined && emailVerified) await freeAddress(sql, email, ownerId)
@@ -63,7 +63,7 @@ const takeNote = async (database: Database, claims: Claims, now: Date): Promise<
     const known = await findIdentity(transaction, claims)
     if (known !== undefined && known.user !== undefined && !isNews(claims, known)) return known.user
     await announceCredentialChange(transaction)
-    // The address of an identity that waits for its link may have become free by now.
+    // The address may be free by now, so an identity that waits to be linked may become a user.
     if (known?.user === undefined) return await takeIn(transaction, claims, now)
     await updateIdentity(transaction, claims)
     if (!known.isSource) return known.user

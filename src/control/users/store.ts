@@ -11,7 +11,7 @@ export type Identity = {
   emailVerified: boolean
   name: string
   saidAt: Date
-  /** True for the identity from which the user has name and address. */
+  /** True for the identity that the user's name and address come from. */
   isSource: boolean
   /** The user of the identity. Absent while the identity waits to be linked. */
   user: User | undefined
@@ -69,9 +69,9 @@ export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefi
 }
 
 /**
- * Takes an address from a user whom only an organization's identity provider vouches for. A person who has proven the address in
- * another way must not be kept out. The former holder keeps the account and its sign-in, with an address that nobody can have
- * (RFC 2606 §2).
+ * Takes an address from a user whom only an organization's identity provider vouches for, because a person who has
+ * proven the address in another way must not be kept out. The former holder keeps the account and can still sign in.
+ * Its address is replaced by one that nobody can have (RFC 2606 §2).
  */
 export const freeAddress = async (sql: Sql, email: string, ownerId: string | undefined): Promise<void> => {
   await sql`
@@ -118,9 +118,9 @@ export const listLinked = async (sql: Sql, userId: string): Promise<string[]> =>
 type Key = Pick<Claims, 'issuer' | 'subject'>
 
 /**
- * Links a waiting identity if both sides have verified the user's own address. An address that only an organization's identity
- * provider has verified is not enough: somebody else may have made the account in advance, so that the owner of the address
- * would sign in to it.
+ * Links a waiting identity to a user. Both issuers must have verified the user's address. An address that only an
+ * organization's identity provider has verified is not enough. Otherwise somebody could make an account with that
+ * address in advance, and its owner would later sign in to this account.
  */
 export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const linked = await sql`
@@ -131,7 +131,10 @@ export const linkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: s
   return linked.count > 0
 }
 
-/** Deletes the identity. If the user's name and address came from it, their oldest remaining identity takes over. */
+/**
+ * Deletes an identity. If the user's name and address came from it, the user's oldest remaining identity becomes their
+ * source.
+ */
 export const unlinkIdentity = async (sql: Sql, { issuer, subject }: Key, userId: string): Promise<boolean> => {
   const [gone] = await sql<{ is_source: boolean }[]>`
     delete from user_identities where issuer = ${issuer} and subject = ${subject} and user_id = ${userId}

@@ -3,12 +3,12 @@ import { suite, test } from 'node:test'
 import { movesOn, namedStates, volumeEvents, volumeMoves, volumeStates } from './lifecycle.ts'
 
 suite('the life of a volume', () => {
-  test('every state can be reached, and every event has a move', () => {
+  test('every state of a volume can be reached, and every event has a move', () => {
     assert.deepEqual(new Set(volumeMoves.map(([, , to]) => to)), new Set(volumeStates))
     assert.deepEqual(new Set(volumeMoves.map(([on]) => on)), new Set(volumeEvents))
   })
 
-  test('an event has at most one move from each state', () => {
+  test('an event of a volume has at most one move from each state', () => {
     const pairs = volumeMoves.map(([on, from]) => `${on} ${from}`)
     assert.deepEqual(pairs, [...new Set(pairs)])
   })

@@ -10,7 +10,10 @@ export type VolumeEvent = (typeof volumeEvents)[number]
 
 type MoveRow = readonly [on: VolumeEvent, from: VolumeState | null, to: VolumeState]
 
-/** A row per event and state; `null` means that the volume does not exist. Without a row, the event changes nothing. */
+/**
+ * Each row is a move: event, state before, state after. `null` means that the volume does not exist. An event without a
+ * row for the volume's state changes nothing.
+ */
 export const volumeMoves = [
   // on      from    to
   // A runner makes the volume when a sandbox mounts it for the first time, so there is nothing to wait for.
@@ -18,19 +21,19 @@ export const volumeMoves = [
   // A runner may have files of the volume, and must remove them.
   ['delete', 'ready', 'pending_delete'],
   ['delete', 'error', 'pending_delete'],
-  // No runner has files of the volume: it was never mounted, or its runner is gone.
+  // No runner has files of the volume: no sandbox has ever mounted the volume, or its runner is removed.
   ['drop', 'ready', 'deleted'],
   ['drop', 'error', 'deleted'],
   // A runner reports that it has no files of the volume any more.
   ['remove', 'pending_delete', 'deleted'],
-  // The runner of the volume is out of service for good.
+  // The runner of the volume was removed, and the volume's files are lost with it.
   ['lose-runner', 'ready', 'error'],
   ['lose-runner', 'pending_delete', 'deleted'],
 ] as const satisfies readonly MoveRow[]
 
 const rows: readonly MoveRow[] = volumeMoves
 
-/** All moves of an event that change a volume. */
+/** Lists the moves of an event, each with the state before and after. */
 export const movesOn = (on: Exclude<VolumeEvent, 'create'>): { from: VolumeState; to: VolumeState }[] =>
   rows.flatMap(([event, from, to]) => (event === on && from !== null ? [{ from, to }] : []))
 

@@ -1,5 +1,5 @@
-// Decides where in a sandbox a volume may be mounted, and which part of the volume. Pure functions, so that tests can
-// try every trick.
+// Decides where in a sandbox a volume may be mounted, and which part of the volume. All functions are pure, so that
+// tests can try many paths.
 import { Problem } from '#src/problems.ts'
 import type { VolumeMount } from '#src/wire/runner-link.ts'
 
@@ -8,7 +8,7 @@ const reserved = ['/proc', '/sys', '/dev', '/boot', '/etc', '/bin', '/sbin', '/l
 
 const isBelow = (path: string, above: string) => path === above || path.startsWith(`${above}/`)
 
-/** Whether all parts of a path are plain names, so that none of them leads elsewhere. */
+/** Whether all parts of a path are plain names. Parts such as `..` would lead elsewhere. */
 const arePlain = (parts: readonly string[]) =>
   parts.every((part) => part !== '' && part !== '.' && part !== '..' && Buffer.byteLength(part) <= 255)
 
@@ -41,8 +41,8 @@ const readSubpath = (given: string): string => {
 type GivenMount = { volumeId: string; mountPath: string; subpath?: string | null | undefined }
 
 /**
- * Checks the mounts of a new sandbox. No mount may lie inside another. In a volume that several sandboxes share,
- * another sandbox could replace the inner directory by a link, and so choose where the second volume is mounted.
+ * Checks the mounts of a new sandbox. No mount may lie inside another one. Otherwise another sandbox that shares the
+ * outer volume could replace the inner directory by a link, and so choose where the second volume is mounted.
  */
 export const readMounts = (given: readonly GivenMount[]): VolumeMount[] => {
   const mounts = given.map(({ volumeId, mountPath, subpath }): VolumeMount => {

@@ -22,7 +22,7 @@ const addRunner = async (app: TestControl, id: string, options: RunnerOptions = 
 }
 
 suite('POST /sandbox with volumes', () => {
-  test('200 returns the volumes by id; the runner gets their mounts, and makes each volume only once', async () => {
+  test('a create returns the volumes by id; the runner gets their mounts, and makes each volume only once', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await makeVolume(app, 'data')
@@ -75,7 +75,7 @@ suite('POST /sandbox with volumes', () => {
     assert.deepEqual((await create(app, { snapshot: 'kept' })).body.volumes, [])
   })
 
-  test('a sandbox that waits for its image gets its volumes when it is placed, and holds them until then', async () => {
+  test('a sandbox that waits for its image gets its volumes when it is placed; nobody can delete them before', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const id = await makeVolume(app, 'data')
@@ -100,7 +100,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal((await app.as('owner').delete(`/volumes/${id}`)).status, 200)
   })
 
-  test('a create with volumes takes no warm sandbox', async () => {
+  test('a create with volumes never gets a warm sandbox', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     assert.equal((await app.as('owner').post('/warm-pools', { snapshot: 'default', pool: 1 })).status, 201)
@@ -113,7 +113,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal((await create(app, {})).body.id, warm.id)
   })
 
-  test('404 for a missing volume or one of another organization, and no sandbox is created', async () => {
+  test('404 for a create with a missing volume or one of another organization, and no sandbox is created', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await makeVolume(app, 'data')
@@ -138,7 +138,7 @@ suite('POST /sandbox with volumes', () => {
     const second = (await create(app, mounting('data'))).body
     assert.deepEqual([first.runnerId, second.runnerId], ['local', 'local'])
     await makeVolume(app, 'other')
-    // A new volume goes to the runner of the other volumes of its first sandbox.
+    // A new volume is placed on the runner of the other volumes that its first sandbox mounts.
     assert.equal((await create(app, mounting('other', 'data'))).body.runnerId, 'local')
     await makeVolume(app, 'third')
     assert.equal((await create(app, mounting('third'))).body.runnerId, 'large')
@@ -152,7 +152,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal(large.asked.length, 2)
   })
 
-  test('503 names the runner of a volume if that runner has no room for the sandbox', async () => {
+  test('a create gets 503 with the runner’s name if the runner of a volume has no room for the sandbox', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 1, memory: 1, disk: 1 } },
     })
@@ -165,7 +165,7 @@ suite('POST /sandbox with volumes', () => {
     assert.match(reply.body.message, /The runner "local", which has the volume "data", has no room/)
   })
 
-  test('volumes use disk space of their runner, also a volume that is still being made', async () => {
+  test('volumes count as used disk space of their runner, even before the runner has made them', async () => {
     await using app = await startControl({
       sandboxes: { createWaitSeconds: 20, overcommit: { cpu: 9, memory: 9, disk: 1 } },
     })
@@ -177,7 +177,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal((await create(app, {})).status, 503)
   })
 
-  test('503 if no runner can mount volumes', async () => {
+  test('503 for a create with volumes if no runner can mount volumes', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app, { capabilities: { volumes: undefined as never } })
     await makeVolume(app, 'data')
@@ -233,7 +233,7 @@ suite('POST /sandbox with volumes', () => {
     )
   })
 
-  test('a create and a delete at once: either the sandbox has its volume, or the volume is deleted', async () => {
+  test('after a concurrent create and delete, either the sandbox has its volume, or the volume is deleted', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     for (let round = 0; round < 5; round++) {
@@ -263,7 +263,7 @@ suite('POST /sandbox with volumes', () => {
     assert.equal((await app.as('owner').get(`/volumes/${id}`)).status, 404)
   })
 
-  test('a deleted organization is kept until its runner has removed its volumes', async () => {
+  test('a deleted organization’s id is kept until its runner has removed the organization’s volumes', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await makeVolume(app, 'unused')

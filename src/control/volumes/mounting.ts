@@ -1,4 +1,4 @@
-// The volumes of one sandbox: which they are, where their files are, and which runners the sandbox can have.
+// The volumes of one sandbox: which volumes it mounts, where their files are, and which runners can have the sandbox.
 import type { VolumesNeed } from '#src/control/runners/placement.ts'
 import type { PlacedMount } from '#src/control/sandboxes/record/columns.ts'
 import type { Transaction } from '#src/control/storage/database.ts'
@@ -9,7 +9,7 @@ import { holdVolumes, putOnRunner, type VolumeRow } from './store.ts'
 
 export { readMounts } from './mount-paths.ts'
 
-/** The mounts of a sandbox by volume id, and the requirements that they make on its runner. */
+/** The mounts of a sandbox by volume id. `need`: what the mounts require of the sandbox's runner. */
 export type HeldMounts = { mounts: VolumeMount[]; need: VolumesNeed }
 
 const checkReady = ({ name, state, error_reason }: VolumeRow): void => {

@@ -1,5 +1,5 @@
-// The list of volumes for runners, and their reports. Runners make volumes when a sandbox mounts them; the list says
-// which volumes to remove.
+// The list of volumes to remove for runners, and the runners' reports about volumes. Runners make a volume by
+// themselves when a sandbox mounts it.
 import { listRemovers } from '#src/control/runners/service.ts'
 import type { RunningParts } from '#src/control/running.ts'
 import type { Sql, Transaction } from '#src/control/storage/database.ts'
@@ -44,8 +44,8 @@ export const pushRemoval = async ({ database, links, log }: RunningParts, volume
 }
 
 /**
- * Applies a report. A report about a volume of another runner, or about a volume that is not to be removed, changes
- * nothing.
+ * Applies a runner's report that it has removed a volume. The report changes nothing if the volume belongs to another
+ * runner or is not to be removed.
  */
 export const applyVolumeReport = async (
   { database, clock }: Pick<RunningParts, 'database' | 'clock'>,

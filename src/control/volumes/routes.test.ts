@@ -27,7 +27,7 @@ suite('volumes', () => {
       assert.equal((await app.as('stranger').get(`/volumes/${path}`)).status, 404, path)
   })
 
-  test('every endpoint of volumes needs its permission, and a suspended organization makes no volumes', async () => {
+  test('every endpoint of `/volumes` needs its permission; a suspended organization cannot make volumes', async () => {
     await using app = await startControl()
     const { id } = (await app.as('owner').post('/volumes', { name: 'one' })).body
     for (const reply of [
@@ -42,7 +42,7 @@ suite('volumes', () => {
     assert.equal((await app.asUser('owner').post('/volumes', { name: 'two' })).status, 403)
   })
 
-  test('400 for an invalid name, 409 for a name in use in this organization, 200 for a name of another', async () => {
+  test('POST /volumes: 400 for an invalid name, 409 for a name in use; 200 for a name of another organization', async () => {
     await using app = await startControl()
     const wrong = [
       undefined,
@@ -64,7 +64,7 @@ suite('volumes', () => {
     assert.equal((await app.as('stranger').post('/volumes', { name: 'one' })).status, 200)
   })
 
-  test('403 beyond the volume quota, even for two at once; the usage counts volumes until they are removed', async () => {
+  test('403 for more volumes than the quota, also for two creates at once; a volume counts until it is removed', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set volume_quota = 2 where id = ${organizations.ours}`
     const replies = await Promise.all(['a', 'b', 'c', 'd'].map((name) => app.as('owner').post('/volumes', { name })))
@@ -154,7 +154,7 @@ suite('the runner of a volume', () => {
     while ((await app.as('owner').get(`/volumes/${id}`)).status === 200)
       await new Promise((resolve) => setTimeout(resolve, 10))
     assert.deepEqual((await app.as('runner').get('/runners/volumes')).body, [])
-    // A late repetition of the report changes nothing.
+    // A late repetition of the runner's report changes nothing.
     const { id: next } = (await app.as('owner').post('/volumes', { name: 'one' })).body
     runner.say({ type: 'volume', report: { volumeId: next, state: 'absent' } })
     runner.say({ type: 'volume', report: { volumeId: id, state: 'absent' } })

@@ -1,4 +1,5 @@
-// Named directories that several sandboxes mount. Volumes of another organization look as if they did not exist.
+// Volumes: named directories that several sandboxes mount. A volume of another organization looks as if it did not
+// exist.
 import { randomUUID } from 'node:crypto'
 import type { Actor } from '#src/control/auth/actor.ts'
 import { readDisplayText } from '#src/control/display-text.ts'
@@ -53,11 +54,12 @@ const checkVolumeName = (given: string): string => {
 }
 
 /**
- * Checks the quota. Call this after the volume is inserted, so that it is counted: of two simultaneous creates the
- * second counts the first. A volume counts until its runner has removed it.
+ * Checks the quota. Call this after the volume is inserted, so that the volume itself is counted. For example, of two
+ * simultaneous creates the second one counts the first. A volume counts until its runner has removed it.
  */
 const checkQuota = async (transaction: Transaction, organizationId: string): Promise<void> => {
-  // Two statements, sent together: the second sees what was committed while the first waited for the lock.
+  // Sends two statements together. The first waits for a lock; the second then sees what other transactions committed
+  // meanwhile.
   const [, [row]] = await Promise.all([
     transaction`select pg_advisory_xact_lock(hashtextextended(${`volumes ${organizationId}`}, 0))`,
     transaction<{ most: number; count: number }[]>`
@@ -103,13 +105,13 @@ export const viewVolumeByName = async ({ database }: VolumeParts, organizationId
 }
 
 /**
- * Requests the removal of a volume that no sandbox mounts. Its runner removes the files, and then the volume is
- * deleted.
+ * Requests the removal of a volume that no sandbox mounts. The volume is deleted after its runner has removed the
+ * files.
  */
 export const deleteVolume = async (parts: RunningParts, { organization }: Actor, id: string): Promise<void> => {
   const { database, clock } = parts
   const moved = await database.transaction(async (transaction) => {
-    // The lock comes first, so that a sandbox that is being created with this volume is visible to the next query.
+    // The lock comes first. After it, the next query sees any sandbox that a concurrent create made with this volume.
     const volume = (await holdVolumes(transaction, organization.id, [id])).find((row) => row.id === id)
     if (volume === undefined) throw noVolume(id)
     const mounting = await findMounting(transaction, volume)
@@ -125,7 +127,7 @@ export const deleteVolume = async (parts: RunningParts, { organization }: Actor,
   for (const volume of moved) await pushRemoval(parts, volume)
 }
 
-/** Requests the removal of the volumes of a deleted organization, as soon as its sandboxes are gone. */
+/** Requests the removal of the volumes of a deleted organization, as soon as its sandboxes are destroyed. */
 export const dropVolumesOf = async (parts: RunningParts, organizationId: string): Promise<void> => {
   const { database, clock } = parts
   const moved = await database.transaction(async (transaction) => {
@@ -139,7 +141,7 @@ export const dropVolumesOf = async (parts: RunningParts, organizationId: string)
 
 export { forgetVolumesOf }
 
-/** Days for which `includeDeleted` shows a deleted volume. */
+/** Number of days for which `includeDeleted` still lists a deleted volume. */
 const keptDays = 7
 
 export const sweepVolumes = async ({ database, clock }: Pick<Parts, 'database' | 'clock'>): Promise<void> => {

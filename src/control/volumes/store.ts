@@ -85,8 +85,8 @@ export const holdVolumesOn = async (transaction: Transaction, runnerId: string):
 }
 
 /**
- * Records where the volumes are that a sandbox on this runner mounts. A volume that was never mounted before gets the
- * driver that the runner has for new volumes; other volumes stay where they are.
+ * Stores on which runner the volumes of a sandbox are. A volume that was never mounted before gets the runner's driver
+ * for new volumes. Other volumes stay where they are.
  */
 export const putOnRunner = (
   transaction: Transaction,
@@ -102,7 +102,10 @@ export const putOnRunner = (
     from runners where runners.id = ${runnerId} and volumes.id = any(${ids as string[]})
     returning volumes.*`
 
-/** Applies the event to the volumes that `which` selects, if their state has a move for it. Returns the moved volumes. */
+/**
+ * Applies an event to the volumes that `which` selects. Only volumes in a state with a move for the event change.
+ * Returns the changed volumes.
+ */
 export const moveVolumes = (
   sql: Sql,
   on: Exclude<VolumeEvent, 'create'>,
@@ -120,7 +123,7 @@ export const moveVolumes = (
 /** SQL condition: no runner can have files of the volume. */
 export const isNowhere = (sql: Sql): Piece => sql`(driver is null or (driver = 'disk' and runner_id is null))`
 
-/** SQL condition: no sandbox mounts the volume, and no runner may still have a sandbox that mounted it. */
+/** SQL condition: no sandbox mounts the volume, and no runner can still have a sandbox that mounted it. */
 export const isUnmounted = (sql: Sql): Piece => sql`
   not exists (
     select from sandboxes
@@ -140,7 +143,7 @@ export const findMounting = async (
   return row
 }
 
-/** Deletes the rows of volumes that were deleted before `before`. */
+/** Deletes the rows of volumes that were deleted before the date `before`. */
 export const forgetDeleted = async (sql: Sql, before: Date): Promise<void> => {
   await sql`delete from volumes where state = 'deleted' and updated_at < ${before}`
 }
