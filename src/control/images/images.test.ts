@@ -67,7 +67,7 @@ suite('POST /snapshots', () => {
     assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).body.user, 'tool')
   })
 
-  test('400 for a sandbox in another region than its snapshot’s image: no runner of that region gets the image', async () => {
+  test('400 for a sandbox in another region than its snapshot’s image, because no runner there gets the image', async () => {
     await using app = await startControl()
     await using _linked = await connectRunner(app)
     await make(app)
@@ -78,7 +78,7 @@ suite('POST /snapshots', () => {
     assert.match(refused.body.message, /is in the region "local", and not in "/)
   })
 
-  test('200, then the snapshot fails with the runner’s reason, and the runner is not asked for the image again', async () => {
+  test('200, then the snapshot fails with the runner’s reason; the runner is not asked for the image again', async () => {
     await using app = await startControl()
     await make(app)
     const image = await imageOf(app)
@@ -239,7 +239,7 @@ suite('POST /snapshots/{idOrName}/deactivate, POST /snapshots/{idOrName}/activat
     assert.deepEqual([again.target, again.source.reference], ['present', `ghcr.io/team/tool@${digest}`])
   })
 
-  test('activate: 200 pending until a runner has the image again; 200 active if a sandbox still needs the image', async () => {
+  test('activate: 200 pending until a runner has the image again; active if a sandbox still needs the image', async () => {
     await using app = await startControl()
     await using linked = await connectRunner(app)
     await make(app)

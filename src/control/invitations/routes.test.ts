@@ -71,7 +71,7 @@ suite('POST /organizations/{organizationId}/invitations', () => {
     assert.ok(text.includes(`http://control.test:3000/api/organizations/invitations/${id}/accept`), text)
   })
 
-  test('201 for a body with only an address invites a Developer for seven days; an invited owner has no roles', async () => {
+  test('201 for a body with only the address invites a Developer for seven days; an owner has no roles', async () => {
     await using app = await startControl()
     const plain = await invite(app, { email: 'a@example.com', expiresAt: null })
     assert.equal(Date.parse(plain.expiresAt) - app.clock.now().getTime(), 7 * day)

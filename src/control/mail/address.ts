@@ -1,4 +1,4 @@
-// E-mail addresses as people type them, and when two are the same.
+// E-mail addresses as people type them, and the rule by which two of them are equal.
 import { Problem } from '#src/problems.ts'
 
 const longest = 254
@@ -13,12 +13,12 @@ const address =
 const isHost = (host: string) => host.split('.').every((label) => !label.startsWith('-') && !label.endsWith('-'))
 
 /**
- * Changes A to Z to lower case. Other letters that turn into these (such as the Kelvin sign) belong to a different
- * address.
+ * Changes A to Z to lower case. Other letters whose lower case is a to z (such as the Kelvin sign) stay: they belong to
+ * a different address.
  */
 export const foldAddress = (given: string): string => given.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 
-/** Returns the address in lower case. Throws 400 if it is no address. */
+/** Returns the address in lower case. Throws 400 if the text is no e-mail address. */
 export const readAddress = (field: string, given: string): string => {
   const folded = foldAddress(given.trim())
   const [, host] = folded.length <= longest ? (address.exec(folded) ?? []) : []

@@ -76,7 +76,7 @@ suite('mail by SMTP', () => {
     assert.equal(await post.waiting(), 0)
   })
 
-  test('mail is not sent if its transaction did not commit, or if it was withdrawn', async () => {
+  test('mail is not sent if its transaction was rolled back, or if the mail was withdrawn', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     const { database } = post.opened
@@ -94,7 +94,7 @@ suite('mail by SMTP', () => {
     assert.equal(await post.waiting(), 0)
   })
 
-  test('mail is retried after a minute, then more and more rarely, and given up after eight attempts', async () => {
+  test('mail is retried after a minute, then at growing intervals, and dropped after eight attempts', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue()
@@ -117,7 +117,7 @@ suite('mail by SMTP', () => {
     assert.deepEqual([await post.waiting(), server.received.length], [0, 0])
   })
 
-  test('mail waits for a server that is down or hangs up, and arrives when it is back', async () => {
+  test('mail waits for a mail server that is down or hangs up, and arrives when the server is back', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue()
@@ -131,7 +131,7 @@ suite('mail by SMTP', () => {
     assert.deepEqual([await post.waiting(), server.received.length], [0, 2])
   })
 
-  test('mail that the server will never accept is given up at once, and the next is sent', async () => {
+  test('mail that the server refuses permanently is dropped at once, and the next mail is sent', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     await post.queue()
@@ -144,7 +144,7 @@ suite('mail by SMTP', () => {
     assert.equal(server.received.length, 1)
   })
 
-  test('mail of a sender that died is due again after two minutes in any process, with its Message-ID', async () => {
+  test('mail of a process that died while sending is sent by any process after two minutes, with the same id', async () => {
     await using server = await startMailServer()
     const asked: string[] = []
     const dying: MailTransport = {
@@ -185,7 +185,7 @@ suite('mail by SMTP', () => {
 })
 
 suite('headers of a mail', () => {
-  test('neither recipient nor subject can add a header', async () => {
+  test('neither the recipient nor the subject of a mail can add a header', async () => {
     await using server = await startMailServer()
     await using post = await openPost(transportTo(server))
     for (const end of ['\r\n', '\n', '\r', '\u2028', '\u0085', '\0']) {
@@ -194,7 +194,7 @@ suite('headers of a mail', () => {
       await assert.rejects(post.queue({ recipient: `ada@example.com${injection}` }))
     }
     assert.equal(await post.waiting(), 0)
-    // Even if such a mail is in the outbox, the transport sends to no other recipient and adds no header.
+    // Even if a mail with line breaks is in the outbox, the transport sends to no other recipient and adds no header.
     const transport = transportTo(server)
     const mail = { id: 'x', recipient: 'ada@example.com', subject: 'Hello\r\nBcc: eve@example.com', text: 'x' }
     await transport.send(mail)

@@ -7,7 +7,7 @@ import { claimDue, deleteMail, type MailRow, putOff } from './store.ts'
 import { MailRefused, type MailTransport } from './transport.ts'
 
 export type Outbox = {
-  /** Starts a delivery soon without waiting for it, because there may be a new mail. */
+  /** Starts a delivery soon without waiting for it. Call this after a mail was queued. */
   nudge: () => void
   /** Sends all mails that are due, as far as that is possible now. */
   deliver: () => Promise<void>
@@ -34,7 +34,10 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     // If the mail server cannot be reached for one mail, the other mails wait for the next sweep.
     for (let sent = 0; sent < mailsPerSweep && !isClosed; sent += 1) if (!(await sendNext(parts))) return
   }
-  /** Runs after the current delivery, which may have missed a new mail. Callers who come meanwhile share that next run. */
+  /**
+   * Starts a delivery after the running one, which may have missed a new mail. Callers who come before the new delivery
+   * starts share it.
+   */
   const deliver = () => {
     if (next !== undefined) return next
     next = running.catch(() => {}).then(sendDue)
@@ -52,7 +55,7 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
     close: async () => {
       isClosed = true
       stopSweeping()
-      // Waits a while for the running deliveries. A mail that is not accepted by then becomes due again later.
+      // Waits a while for the running delivery. A mail that no server has accepted by then becomes due again later.
       const patience = new AbortController()
       await Promise.race([running.catch(() => {}), pause(secondsToClose * 1000, undefined, patience).catch(() => {})])
       patience.abort()
@@ -60,7 +63,7 @@ export const openOutbox = (parts: OutboxParts, { sweepSeconds }: { sweepSeconds:
   }
 }
 
-/** Returns whether to continue with the next mail. */
+/** Sends the mail that has been due longest. Returns whether to continue with the next mail. */
 const sendNext = async (parts: OutboxParts): Promise<boolean> => {
   const { database, clock, transport } = parts
   const mail = await claimDue(database.sql, clock.now(), secondsToSend)

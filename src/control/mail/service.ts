@@ -1,15 +1,15 @@
-// For other modules: queue a mail in the transaction of the change that it is about, or withdraw the mail in another
-// one.
+// Functions about mail, for other modules. They queue a mail in the transaction of the change that it is about, or
+// withdraw it in a later transaction.
 import { Problem } from '#src/problems.ts'
 import type { Transaction } from '../storage/database.ts'
 import { countMail, deleteMailAbout, insertMail, type NewMail } from './store.ts'
 
-/** Most waiting mails. So many wait only if the mail server has been unreachable for long. */
+/** Most waiting mails. This many wait only if the mail server has been unreachable for long. */
 const mostWaiting = 10_000
 /** A user may have queued at most a ninth of the free places: 1,000 for a single user, and many users never take all places. */
 const share = 9
 
-/** Characters that would end a header. Checked here too, even though the caller should have refused them. */
+/** Characters that would end a header. Callers should refuse them; this check is a second protection. */
 const breaksHeader = /[\p{Cc}\p{Zl}\p{Zp}]/u
 
 /** Queues a mail, which is sent only if the transaction commits. Nudge the outbox after that. */
@@ -24,7 +24,7 @@ export const queueMail = async (transaction: Transaction, mail: NewMail, now: Da
   await insertMail(transaction, mail, now)
 }
 
-/** Deletes unsent mail about something that no longer exists. */
+/** Deletes unsent mail about a thing that no longer exists. `about` names the thing. */
 export const takeBackMail = async (transaction: Transaction, about: string): Promise<void> => {
   await deleteMailAbout(transaction, about)
 }

@@ -4,7 +4,7 @@ import type { Logger } from '#src/kit/log.ts'
 import type { SmtpAddress } from '#src/kit/smtp-address.ts'
 
 export type OutgoingMail = {
-  /** Id of the mail. It is the same for every attempt, so that a receiver of two copies can recognize them. */
+  /** Id of the mail, equal for every attempt, so that a receiver of two copies can recognize them. */
   id: string
   recipient: string
   subject: string
@@ -12,7 +12,10 @@ export type OutgoingMail = {
 }
 
 export type MailTransport = {
-  /** Resolves once a server has accepted the mail. Throws {@link MailRefused} if it will never be accepted. */
+  /**
+   * Resolves once a server has accepted the mail. Throws {@link MailRefused} if the server refuses the mail
+   * permanently.
+   */
   send: (mail: OutgoingMail) => Promise<void>
 }
 
@@ -35,7 +38,7 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
       secure: isTls,
       requireTLS: needsTls,
       ...(credentials === undefined ? {} : { auth: credentials }),
-      // The content of a mail never makes the library read a file or fetch a URL.
+      // These two options make sure that the content of a mail never makes the library read a file or fetch a URL.
       disableFileAccess: true,
       disableUrlAccess: true,
     })
@@ -55,7 +58,8 @@ export const smtpTransport = ({ host, port, isTls, needsTls, credentials, from }
           headers: { 'Auto-Submitted': 'auto-generated' },
         })
       } catch (error) {
-        // RFC 5321 §4.2.1: a 5yz reply is permanent. A refusal of our login (530, 535) is retried: the operator can fix it.
+        // RFC 5321 §4.2.1: a 5yz reply is permanent. A refusal of our login (530, 535) is retried, because the operator
+        // can repair it.
         const code = replyCode(error)
         if (code >= 550 && code < 560) throw new MailRefused('The mail server will not take it.', { cause: error })
         throw error

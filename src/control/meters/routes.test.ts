@@ -42,7 +42,7 @@ const cpuOf = async (app: TestControl, query: Record<string, string> = {}) =>
 const countOf = async ({ database }: TestControl) =>
   Number((await database.sql`select count(*) as count from sandbox_meters`)[0]?.['count'])
 
-/** Reports a sample a minute later, and waits until the sample is stored. */
+/** Reports a sample one minute later, and waits until the sample is stored. */
 const sample = async (app: TestControl, runner: SimulatedRunner, sandboxId: string, changes: object = {}) => {
   app.clock.advance({ minutes: 1 })
   const before = await countOf(app)
@@ -51,7 +51,7 @@ const sample = async (app: TestControl, runner: SimulatedRunner, sandboxId: stri
 }
 
 suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
-  test('200 has a series for each metric, with a point for each sample at the time of its arrival', async () => {
+  test('200 returns a series for each metric, with a point for each sample at the time of its arrival', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -69,7 +69,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal(series.get(names.diskUsed)?.length, 1)
   })
 
-  test('200 has only the requested metrics and times; an unknown name has no series', async () => {
+  test('200 returns only the requested metrics and times; an unknown metric name has no series', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -88,7 +88,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal((await seriesOf(app, { metricNames: 'no.such' })).size, 0)
   })
 
-  test('200 for a long time span has means, at most 1000 points per series', async () => {
+  test('200 for a long time span returns means, at most 1000 points per series', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const id = await create(app)
@@ -119,7 +119,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
     assert.equal(await countOf(app), 0)
   })
 
-  test('400 for an invalid or inverted time span; 401, 403 and 404 as for the sandbox itself', async () => {
+  test('400 for an invalid or inverted time span; 401, 403 and 404 as for the sandbox’s other calls', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await create(app)
@@ -135,7 +135,7 @@ suite('GET /sandbox/{sandboxIdOrName}/telemetry/metrics', () => {
 })
 
 suite('the samples that runners send', () => {
-  test('a runner’s samples count for its own sandboxes only, and at most once in five seconds', async () => {
+  test('a runner’s samples are stored for its own sandboxes only, and at most once in five seconds', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)
@@ -145,13 +145,13 @@ suite('the samples that runners send', () => {
     const samples = [other, 'no-such', id].map((sandboxId) => ({ sandboxId, ...reading }))
     runner.say({ type: 'meters', samples })
     const generation = (await runner.untilAsked(({ sandboxId }) => sandboxId === id)).generation
-    // Messages of one link are handled in order, so the samples have been stored by then.
+    // Messages of one link are handled in order. So when this report is stored, the samples were handled before.
     runner.report({ sandboxId: id, generation, state: 'stopped', cause: { exitCode: 0 } })
     await untilState(app, id, 'stopped')
     assert.equal(await countOf(app), 1)
   })
 
-  test('samples are deleted when the sandbox is forgotten', async () => {
+  test('samples are deleted when their sandbox’s row is deleted', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await create(app)

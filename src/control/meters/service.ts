@@ -51,7 +51,7 @@ export const listSeries = async (
   const to = wantedTo === undefined ? parts.clock.now() : new Date(wantedTo)
   const asked = wantedFrom === undefined ? created_at : new Date(wantedFrom)
   if (asked > to) throw new Problem('bad_request', 'query.from must not be after query.to')
-  // Usage of a warm sandbox from before its claim is not shown.
+  // Usage of a warm sandbox from before its claim is hidden from the new owner.
   const from = new Date(Math.max(asked.getTime(), created_at.getTime(), keptSince(parts).getTime()))
   const seconds = Math.max(1, Math.ceil((to.getTime() - from.getTime() + 1) / 1000 / mostPoints))
   const rows = from > to ? [] : await listMeans(sql, id, { from, to, seconds })

@@ -29,7 +29,9 @@ export const insertSamples = async (
 
 export type MeterRow = Omit<MeterReading, 'diskUsed'> & { at: Date; diskUsed: number | null }
 
-/** Lists means. Each row is the mean of the samples within `seconds` seconds, at the time of the last sample. */
+/**
+ * Lists mean values. Each row is the mean of the samples within `seconds` seconds, and has the time of the last sample.
+ */
 export const listMeans = (
   sql: Sql,
   sandboxId: string,

@@ -56,7 +56,7 @@ const measureRunners = (sql: Sql, now: Date): Promise<RunnerRow[]> => sql`
     left join sandboxes held on held.runner_id = runners.id
   group by runners.id, runners.state, runners.cpu, runners.memory_gib, runners.disk_gib, runners.image_storage, last_heartbeat_at`
 
-/** Registers the gauges. Returns the function that updates them. */
+/** Registers the gauges. Returns a function that updates the gauges from the database. */
 export const registerGauges = (registry: Registry): ((sql: Sql, now: Date) => Promise<void>) => {
   const gauge = (name: string, help: string, labelNames: string[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] })

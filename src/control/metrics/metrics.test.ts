@@ -47,7 +47,7 @@ suite('GET /metrics', () => {
     assert.ok([...found].some(([name, value]) => name.startsWith('alcove_runner_ready') && value === 1))
   })
 
-  test('metrics show how much disk a runner’s images use and have freed; an older runner reports nothing', async () => {
+  test('metrics show how much disk a runner’s images use and have freed; an older runner has no such figures', async () => {
     await using app = await startControl()
     await using runner = await connectRunner(app)
     const saying = async (message: object, isThere: boolean) => {
@@ -56,7 +56,7 @@ suite('GET /metrics', () => {
         (await app.database.sql`select image_storage from runners`)[0]?.['image_storage'] !== null
       while ((await said()) !== isThere) await new Promise(setImmediate)
     }
-    // A newer runner has kinds and fields that this control does not know.
+    // A newer runner reports kinds and fields that this control does not know.
     const bytes = { images: 3e9, layers: 8e8, newer: 5 }
     const imageStorage = { bytes, givenBack: { layers: { pressure: 7e8, newer: 5 }, newer: { age: 5 } }, newer: 5 }
     await saying({ imageStorage, newer: 5 }, true)
@@ -76,7 +76,8 @@ suite('GET /metrics', () => {
       found.filter((name) => name.startsWith('alcove_runner_image_')),
       [],
     )
-    // A runner that goes back to an older version reports no figures. Its former figures must not be shown for ever.
+    // A runner that goes back to an older version reports no figures. Metrics must then no longer show its former
+    // figures.
     await saying({}, false)
   })
 

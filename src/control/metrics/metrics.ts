@@ -12,16 +12,22 @@ import { registerGauges } from './gauges.ts'
 const freshMilliseconds = 5_000
 
 const requestBuckets = [0.005, 0.02, 0.05, 0.1, 0.25, 1, 5, 30]
-/** Buckets of a histogram in seconds: from a claim of a warm sandbox up to a month in one state. */
+/**
+ * Buckets of a histogram in seconds. The shortest is for the claim of a warm sandbox, the longest for a month in one
+ * state.
+ */
 const stateBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 1800, 7200, 86_400, 2_592_000]
 
 export type Metrics = {
   contentType: string
   /** All metrics in Prometheus' text format. */
   print: () => Promise<string>
-  /** Follows a server and counts its requests. Call before the server listens. */
+  /** Counts the requests of a server. Call this before the server listens. */
   follow: (server: FastifyInstance) => void
-  /** Adds metrics of this process (memory, event loop, garbage collection), and exports all to telemetry. Once per process. */
+  /**
+   * Adds metrics of this process (memory, event loop, garbage collection), and exports all metrics to telemetry. Call
+   * this once per process.
+   */
   includeProcess: () => void
   close: () => void
 }
@@ -29,7 +35,7 @@ export type Metrics = {
 /** The verb that a state is counted for: the first verb that passes through it. */
 const verbOf = (state: SandboxState): string => moves.find(([, , through]) => through === state)?.[0] ?? 'none'
 
-/** How the caller's new sandbox was made, or undefined if the change gives no caller a sandbox. */
+/** How the caller's new sandbox was made. Undefined if the change does not give a caller a new sandbox. */
 const sourceOf = ({ from, to, row }: Change): string | undefined => {
   if (row === undefined || row.warm_pool_id !== null) return undefined
   if (isClaim(from, to)) return 'warm'
@@ -63,7 +69,7 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
 
   const stopHearing = changes.hear((change) => {
     const { from, to, row } = change
-    // A change without a row was made by another process, and that process counts it.
+    // A change without a row was made by another process, which counts the change itself.
     if (row === undefined) return
     const source = sourceOf(change)
     if (source !== undefined) creates.inc({ source })
@@ -97,7 +103,8 @@ export const createMetrics = ({ database, clock }: Pick<Parts, 'database' | 'clo
     },
     follow: (server) => {
       server.addHook('onResponse', (request, reply, done) => {
-        // WebSockets are not timed, because their duration means nothing. Unknown paths are not counted: callers can invent any.
+        // WebSockets are not timed, because their duration means nothing. Unknown paths are not counted, because
+        // callers can invent any number of paths.
         const { url } = request.routeOptions
         if (!request.ws && url !== undefined) {
           const route = url.replace(/^\/api(?=\/)/, '')

@@ -11,8 +11,8 @@ export const ContextsInUseShape = Type.Object({
 })
 
 /**
- * Lists hashes of files. A runner in an organization's own region sees only the files of that organization, and can
- * remove no others.
+ * Lists the hashes of files that images are still made from. A runner in an organization's own region gets only the
+ * hashes of that organization, and can remove no other files.
  */
 export const listContexts = async (
   { database: { sql } }: Pick<RunningParts, 'database'>,

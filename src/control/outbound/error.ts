@@ -1,4 +1,4 @@
-/** Why a call to an external server brought no usable answer. */
+/** Why a call to an external server had no usable answer. */
 export type OutboundReason = 'url' | 'refused' | 'not_public' | 'unreachable' | 'timeout' | 'too_large' | 'busy'
 
 /** The message may be shown to the user who gave the URL; `cause` is only for the log. */

@@ -50,7 +50,7 @@ const reasonOf = async (work: Promise<unknown>): Promise<OutboundReason | undefi
   )
 
 suite('the targets of outbound calls', () => {
-  test('a server is trusted by the certificates that the caller of the room gives, and by no others', async () => {
+  test('TLS trusts the certificates of `secureContext` if they are given; Node’s own do not trust that server', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-outbound-'))
     try {
       const [key, cert] = ['key.pem', 'cert.pem'].map((name) => join(directory, name)) as [string, string]
@@ -116,7 +116,7 @@ suite('the targets of outbound calls', () => {
     assert.equal(server.connections(), 0)
   })
 
-  test('a host name is refused if any of its addresses is refused', async () => {
+  test('a call to a host name is refused if any of its addresses is refused', async () => {
     await using server = await serve((_request, response) => response.end())
     for (const addresses of [['127.0.0.1'], ['1.1.1.1', '127.0.0.1'], ['2606:4700::1', '::1'], ['::ffff:127.0.0.1']]) {
       const { send } = createOutbound({ allowed: noNetworks, resolve: named(...addresses), evenMilliseconds: 1 })
@@ -136,14 +136,14 @@ suite('the targets of outbound calls', () => {
       resolve: async () => [{ address: '1.1.1.1', family: 4 }],
       evenMilliseconds: 1,
     })
-    // Port 1 is also refused on the public Internet, for another reason. So nothing is sent even if the check under
-    // test is broken.
+    // On the public Internet, port 1 is refused for another reason too. So nothing is sent even if the check under test
+    // is broken.
     assert.equal(await reasonOf(closed.send({ method: 'GET', url: 'http://no-such-name.invalid:1/' })), 'not_public')
     const both = createOutbound({ allowed: loopback, readOwn: () => loopback, resolve: named('127.0.0.1') })
     assert.equal((await both.send({ method: 'GET', url })).body.toString(), 'here')
   })
 
-  test('a name is resolved once, and the connection goes to the address that was checked', async () => {
+  test('a host name is resolved once, and the connection goes to the address that was checked', async () => {
     await using server = await serve((request, response) => response.end(request.headers.host))
     let asked = 0
     const resolve: Resolve = async () => {
@@ -156,7 +156,7 @@ suite('the targets of outbound calls', () => {
     assert.equal(asked, 1)
   })
 
-  test('an unknown name and a name with a private address fail with equal words after equal time', async () => {
+  test('calls to an unknown name and to a name with a private address fail with equal words after equal time', async () => {
     const slowly: Resolve = async () => {
       await new Promise((resolve) => setTimeout(resolve, 80))
       return [{ address: '10.0.0.1', family: 4 }]
@@ -208,7 +208,7 @@ suite('the targets of outbound calls', () => {
 })
 
 suite('the limits of an outbound call', () => {
-  test('a response body or headers above the limit are an error', async () => {
+  test('a response whose body or headers exceed the limit causes an error', async () => {
     await using server = await serve((request, response) => {
       if (request.url === '/headers') response.setHeader('x-large', 'x'.repeat(20_000))
       // The answer has no Content-Length, so its size shows only while it is read.
@@ -222,7 +222,7 @@ suite('the limits of an outbound call', () => {
     assert.equal(await reasonOf(get('/headers', 1200)), 'too_large')
   })
 
-  test('calls to a silent server, an endless answer, or an unresolvable name are given up', async () => {
+  test('calls to a silent server, an endless answer, or an unresolvable name end with a timeout', async () => {
     await using server = await serve((request, response) => {
       if (request.url === '/endless') response.write('x')
     })
@@ -250,7 +250,7 @@ suite('the limits of an outbound call', () => {
     await new Promise((resolve) => server.close(resolve))
   })
 
-  test('one call above the limit fails at once, and later calls succeed again', async () => {
+  test('a call above the limit of concurrent calls fails at once; calls succeed again after others have ended', async () => {
     const { send } = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}) })
     const request: OutboundRequest = { method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 }
     const waiting = Array.from({ length: 64 }, () => reasonOf(send(request)))
@@ -259,7 +259,7 @@ suite('the limits of an outbound call', () => {
     assert.equal(await reasonOf(send(request)), 'timeout')
   })
 
-  test('an organization whose servers hang leaves three quarters of the calls to others', async () => {
+  test('an organization whose servers hang leaves three quarters of the concurrent calls to others', async () => {
     const outbound = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}), mostAtOnce: 8 })
     const request: OutboundRequest = { method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 }
     const callOf = (organizationId: string) => reasonOf(outboundOf(outbound, organizationId).send(request))

@@ -1,5 +1,6 @@
-// Calls servers whose URL comes from a user, not the operator: identity providers and webhook endpoints. Such a call reaches
-// only the public Internet, follows no redirects, does not keep its connection, and is bounded in time, bytes and number.
+// Calls servers whose URL comes from a user, not the operator: identity providers and webhook endpoints. Such a call
+// reaches only the public Internet, follows no redirects, and does not keep its connection. Its time, its bytes and the
+// number of calls are limited.
 import { lookup } from 'node:dns/promises'
 import { isIP, type LookupFunction } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -36,14 +37,14 @@ export type Outbound = {
 type OutboundParts = {
   /** Networks that may be called in addition to the public Internet. */
   allowed: Networks
-  /** Reads the networks of this host. Called again for each call. */
+  /** Reads the networks of this host, which no call may reach. Called again for each call. */
   readOwn?: () => Networks
   resolve?: Resolve
-  /** Most calls at one time; one more fails at once. Default: 64. */
+  /** Most concurrent calls; a call above this limit fails at once. Default: 64. */
   mostAtOnce?: number
   /** Milliseconds. A refused host name fails after a multiple of this time. Default: 2000. */
   evenMilliseconds?: number
-  /** Certificates by which servers are trusted. Default: those that Node brings along. */
+  /** The TLS certificates that are trusted. Default: Node's own list. */
   secureContext?: () => SecureContext
 }
 
@@ -52,8 +53,8 @@ const standardBytes = 1024 * 1024
 const headerBytes = 16 * 1024
 const standardAtOnce = 64
 /**
- * Milliseconds. A refused host name fails only after a multiple of this time, so that the delay does not reveal whether
- * the name exists.
+ * Time step in milliseconds: a call to a refused host name fails only after a multiple of this time. So the delay does
+ * not reveal whether the name exists.
  */
 const standardEvenMilliseconds = 2000
 const shareOfOne = 1 / 4
@@ -61,7 +62,8 @@ const shareOfOne = 1 / 4
 const resolveName: Resolve = (hostname) => lookup(hostname, { all: true })
 
 /**
- * Makes a DNS look-up that returns the addresses that were checked. So a changed DNS answer cannot redirect the call.
+ * Makes a DNS look-up function that returns only the addresses that were checked. So a changed DNS answer cannot
+ * redirect the call.
  */
 const pinned =
   ({ addresses }: Target): LookupFunction =>
@@ -120,7 +122,7 @@ export const outboundOf = ({ send }: Outbound, organizationId: string): Outbound
   send: (request) => send({ ...request, organizationId }),
 })
 
-/** Whether the refusal follows from a DNS look-up, and not from an IP address in the URL. */
+/** Whether a refusal is about a host name that was resolved, and not about an IP address in the URL. */
 const isOfName = (error: unknown, url: string) =>
   error instanceof OutboundError &&
   error.reason === 'not_public' &&

@@ -1,5 +1,5 @@
-// The networks of this host, and its gateways. Their addresses may be public, but from this host they are reached behind
-// the firewalls in front of it. So URLs given by users may not lead there.
+// The networks of this host, and its gateways. Their addresses may be public, but this host reaches them without
+// passing the firewall in front of it. So URLs given by users may not lead to these networks.
 import { BlockList } from 'node:net'
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os'
 import { isPublicAddress, type Networks } from '#src/kit/networks.ts'

@@ -1,5 +1,6 @@
-// The next hops of this host: its gateways, and the networks that it reaches directly. If the host's own address is a /32,
-// its gateway and its neighbours are in no interface's network. Control sees only its own entry of /proc, which is enough.
+// The next hops of this host: its gateways, and the networks that it reaches directly. For example, the gateway of a
+// host with a /32 address is in no interface's network. Control sees only the /proc entries of its own process, which
+// is enough.
 import { closeSync, openSync, readSync } from 'node:fs'
 
 export type NextNetwork = { address: string; bits: number }
@@ -25,7 +26,7 @@ const readBeginning = (path: string): string => {
   }
 }
 
-/** Checks the flags of a route (linux/route.h): it is up, and it is not a reject route. */
+/** Checks the flags of a route (linux/route.h): the route is up, and does not reject its packets. */
 const isUsed = (flags: number) => (flags & 0x1) !== 0 && (flags & 0x200) === 0
 
 const bytesOf = (hex: string) => hex.match(/../g)?.map((byte) => Number.parseInt(byte, 16)) ?? []

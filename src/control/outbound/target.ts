@@ -1,5 +1,5 @@
-// Decides whether a URL given by a user may be called, and at which addresses. The connection goes to the addresses that
-// were checked, so a DNS answer that changes a moment later has no effect.
+// Decides whether a URL given by a user may be called, and at which addresses. The connection goes to the addresses
+// that were checked. A DNS answer that changes after the check has no effect.
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
 import { isPublicAddress, isWithin, type Networks } from '#src/kit/networks.ts'
@@ -42,15 +42,18 @@ const listAddresses = async (url: URL, resolve: Resolve): Promise<LookupAddress[
 }
 
 /**
- * The error for unknown names and refused addresses. It is the same for both, so that a caller cannot find out internal
- * names.
+ * The error for unknown names and for refused addresses. Both cases have equal words, so that a caller cannot find out
+ * internal names.
  */
 const notPublic = (host: string, cause?: unknown) =>
   new OutboundError('not_public', `The host ${host} is not on the public Internet.`, { cause })
 
 type TargetRules = { allowed: Networks; own: Networks; resolve: Resolve; requireTls: boolean }
 
-/** Resolves a target. One refused address refuses the whole name, because we do not control which address is used. */
+/**
+ * Resolves the host name of a URL and checks its addresses. A name with one refused address is refused as a whole,
+ * because we do not control which address is used.
+ */
 export const resolveTarget = async (given: string, rules: TargetRules): Promise<Target> => {
   const { allowed, own, resolve, requireTls } = rules
   const url = readTargetUrl(given)

@@ -1,14 +1,18 @@
-// The keys of the rate counters of unknown callers: their address, mapped to a limited number of slots.
+// The keys of the rate counters for unknown callers. A key is a slot number: addresses are mapped to a limited number
+// of slots.
 import { createHmac, randomBytes } from 'node:crypto'
 import { networkGroups, networkOf } from '#src/kit/network-of.ts'
 
-/** Most counters for strangers, however many addresses they use. */
+/** Number of counters for unknown callers, however many addresses they use. */
 const slots = 65_536
 
-/** Groups of an IPv6 address that name a site: a /48, which a subscriber or tenant often gets. */
+/** Number of groups of an IPv6 address that name a site: a /48, which a subscriber or tenant often gets. */
 export const siteGroups = 3
 
-/** Maps each network to a slot by a secret of this process, so that nobody can aim at the slot of somebody else. */
+/**
+ * Maps each network to a slot by a secret of this process. Without the secret, nobody can choose addresses that share
+ * the slot of somebody else.
+ */
 export const createAddressKeys = (groupsKept = networkGroups): ((address: string) => string) => {
   const secret = randomBytes(32)
   return (address) => {

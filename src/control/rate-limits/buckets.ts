@@ -34,7 +34,7 @@ const ownRates = {
 
 const standardTtlSeconds = 60
 
-/** The rate of a bucket for an organization. Its own rate wins over the server's rate. */
+/** The rate of a bucket for an organization. A rate of the organization itself has priority over the server's rate. */
 export const rateFor = (bucket: Bucket, standard: RateLimits, organization?: Organization): Rate | undefined => {
   const [limitName, ttlName] = bucket in ownRates ? ownRates[bucket as keyof typeof ownRates] : []
   const limit = (limitName && organization?.[limitName]) ?? standard[bucket]?.limit

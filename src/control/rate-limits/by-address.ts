@@ -1,4 +1,4 @@
-// Signing in needs no credential. So it is limited by address, even if the operator sets no limits.
+// Limits sign-in calls by address, even if the operator sets no limits, because signing in needs no credential.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { Problem } from '#src/problems.ts'

@@ -39,7 +39,7 @@ suite('rate limits', () => {
     const replies = [
       await app.as('member').get('/sandbox'),
       await app.as('owner').get('/sandbox/none'),
-      // This call is refused, and counts too.
+      // This call is refused, and still counts.
       await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] }),
       await app.as('member').get('/sandbox'),
     ]
@@ -63,7 +63,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('nobody').get('/health')).status, 200)
   })
 
-  test('create and fork, and calls that change a state, have separate buckets', async () => {
+  test('creates and forks have another bucket than calls that change the state of a sandbox', async () => {
     await using app = await startLimited({
       authenticated: minute(1),
       'sandbox-create': minute(2),
@@ -71,7 +71,7 @@ suite('rate limits', () => {
     })
     const owner = app.as('owner')
     const make = await owner.post('/sandbox', {})
-    // The status is 503, because the default snapshot is not made yet.
+    // The status is 503, because the default snapshot does not exist yet.
     assert.deepEqual([make.status, headersOf(make, 'sandbox-create')[1]], [503, '1'])
     assert.deepEqual(headersOf(make, 'authenticated'), [undefined, undefined, undefined])
     assert.equal((await owner.post('/sandbox/none/fork', {})).status, 404)
@@ -81,7 +81,7 @@ suite('rate limits', () => {
     assert.equal((await owner.get('/sandbox')).status, 200)
   })
 
-  test('every route with its own bucket exists', async () => {
+  test('every route that has its own bucket exists', async () => {
     await using app = await startControl()
     const routes = app.app.routes.map(({ method, path }) => `${method} ${path}`)
     assert.deepEqual(
@@ -103,7 +103,7 @@ suite('rate limits', () => {
     assert.equal((await app.as('member').get('/sandbox')).status, 200)
   })
 
-  test('429 for an address with too many failures, even with a valid key; Alcove’s own programs continue', async () => {
+  test('429 for an address with too many 401 answers, even with a valid key; Alcove’s programs are exempt', async () => {
     await using app = await startLimited({ 'failed-auth': minute(2) })
     assert.equal((await app.with('dtn_wrong').get('/sandbox')).status, 401)
     const second = await app.as('nobody').get('/sandbox')
@@ -192,7 +192,7 @@ suite('rate limits', () => {
     })
   })
 
-  test('a window ends, and a new one begins', async () => {
+  test('a call is counted only until its time window ends', async () => {
     mock.timers.enable({ apis: ['Date', 'setTimeout'] })
     try {
       const limits = createLimits({ anonymous: { limit: 1, ttlSeconds: 60 } })

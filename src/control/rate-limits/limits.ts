@@ -14,23 +14,23 @@ import { bucketOf, isProbe, rateFor } from './buckets.ts'
 type Guard = (request: FastifyRequest, route: ControlRoute) => Promise<object>
 
 export type Limits = {
-  /** Wraps the guard with the counting. */
+  /** Returns a guard that counts calls before and after the given guard. */
   around: (guard: Guard) => Guard
-  /** Counts a call by its address, if it has no route in the table. Throws if the address is over the limit. */
+  /** Counts a call that has no route in the table, by its address. Throws if the address is over the limit. */
   anonymous: (request: FastifyRequest) => Promise<void>
   /**
-   * Finds the holder of a credential that did not come through the guard. A credential without a holder counts as a
-   * failure.
+   * Finds the holder of a credential where a call does not pass the guard, for example an event socket. `find` returns
+   * the holder. If it returns none, the call counts as a failure.
    */
   tryCredential: <Holder>(
     request: FastifyRequest,
     find: () => Promise<Holder | undefined>,
   ) => Promise<Holder | undefined>
-  /** Call before the answer is sent: adds the headers that say how much is left. */
+  /** Adds the headers that say how many calls are left. Call this before the answer is sent. */
   tell: (request: FastifyRequest, reply: FastifyReply) => void
 }
 
-/** The headers of a limited call; CORS exposes them. */
+/** The names of the rate limit headers, which CORS exposes to pages. */
 export const limitHeaders = buckets.flatMap((bucket) => [
   `X-RateLimit-Limit-${bucket}`,
   `X-RateLimit-Remaining-${bucket}`,
@@ -51,7 +51,7 @@ const headersOf = (bucket: Bucket, { limit }: Rate, { consumedPoints, msBeforeNe
 type Counted = Pick<RateLimiterRes, 'consumedPoints' | 'msBeforeNext'>
 
 export const createLimits = (standard: RateLimits): Limits => {
-  // Rates differ by organization. So the counters only count, and this function decides what is too much.
+  // Rates differ by organization. So the counters only count, and `judge` compares a count with its rate.
   const counters = new Map(buckets.map((bucket) => [bucket, new RateLimiterMemory({ points: 1, duration: 60 })]))
   const addressKey = createAddressKeys()
   const told = new WeakMap<FastifyRequest, Record<string, number>>()
@@ -81,8 +81,7 @@ export const createLimits = (standard: RateLimits): Limits => {
   }
 
   /**
-   * Counts a failure of the caller's address. Never throws, because the call with the wrong credential gets its own
-   * 401.
+   * Counts a failure of the caller's address. Never throws: the call with the wrong credential must get its own 401.
    */
   const countFailure = async (request: FastifyRequest) => {
     if (failures === undefined) return
@@ -114,7 +113,7 @@ export const createLimits = (standard: RateLimits): Limits => {
         if (!isProbe(route)) await anonymous(request)
         return await guard(request, route)
       }
-      // Our own programs are never locked out by others at their address.
+      // Alcove's own programs are not refused because of failures by others at their address.
       if (route.needs !== 'proxy' && route.needs !== 'runner') await checkFailures(request)
       try {
         return await guard(request, route)
@@ -122,7 +121,7 @@ export const createLimits = (standard: RateLimits): Limits => {
         if (error instanceof Problem && error.status === 401) await countFailure(request)
         throw error
       } finally {
-        // A call without the needed permission counts too.
+        // A call without the needed permission still counts.
         await countCaller(request, route)
       }
     },

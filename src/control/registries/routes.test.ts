@@ -163,7 +163,7 @@ suite('registries of an organization', () => {
       assert.match(noteOf(reply), /^400 Images from the registry quay\.io are not allowed here/)
     })
 
-    test('403 without write:registries, 409 for the same host and project, 403 for more registries than allowed', async () => {
+    test('403 without write:registries, 409 for the same host and project, 403 for too many registries', async () => {
       const body = { name: 'Ours', url: basic.host, ...account }
       assert.equal((await app.as('member').post('/docker-registry', body)).status, 403)
       assert.equal((await create()).status, 201)

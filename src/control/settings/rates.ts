@@ -1,8 +1,8 @@
 import type { Rate } from '#src/kit/rate.ts'
 
 /**
- * The buckets of calls: by strangers, with wrong credentials, by an organization, and two special kinds of an
- * organization's calls.
+ * The buckets in which calls are counted: unknown callers, wrong credentials, all calls of an organization, and two
+ * special kinds of an organization's calls.
  */
 export const buckets = ['anonymous', 'failed-auth', 'authenticated', 'sandbox-create', 'sandbox-lifecycle'] as const
 

@@ -5,7 +5,7 @@ const providerMeaning = 'embedded, svix or none; the default is embedded'
 
 const svixUrl = 'https://api.svix.com'
 
-/** Reads the setting; errors are reported through `complain`. */
+/** Reads which webhook provider the operator has chosen. Errors are reported through `complain`. */
 export const readProviderChoice = (
   {
     provider = 'embedded',

@@ -10,7 +10,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { isDangling, isDuplicate, isOverdue, isUnreachable, openDatabase, type Transaction } from './database.ts'
 
 suite('database', () => {
-  test('a transaction is all or nothing', async () => {
+  test('a transaction is committed as a whole or not at all', async () => {
     await using opened = await openTestDatabase('empty')
     const { database } = opened
     await database.sql`create table things (name text primary key)`
@@ -24,7 +24,7 @@ suite('database', () => {
     assert.deepEqual([...(await database.sql`select name from things`)], [])
   })
 
-  test('a transaction has a connection for itself, even if many queries waited for that connection before', async () => {
+  test('a transaction has a connection to itself, even if many queries waited for that connection before', async () => {
     await using opened = await openTestDatabase('empty')
     const database = openDatabase(opened.url, { max: 2 })
     const { sql } = database
@@ -45,7 +45,7 @@ suite('database', () => {
     await database.close()
   })
 
-  test('SQLSTATE tells apart the errors that stores handle differently', async () => {
+  test('the SQLSTATE of an error shows which of the cases it is that stores handle differently', async () => {
     await using opened = await openTestDatabase('empty')
     const { sql } = opened.database
     await sql`create table owners (id integer primary key)`
@@ -105,7 +105,7 @@ suite('database', () => {
     assert.equal(limit?.['timeout'], '15s')
   })
 
-  test('a listener hears other processes, also after its connection was cut', async () => {
+  test('a listener receives notifications of other processes, even after its connection was cut', async () => {
     await using opened = await openTestDatabase('empty')
     const { database } = opened
     const heard = new EventEmitter()

@@ -14,7 +14,7 @@ export type Transaction = postgres.TransactionSql<Types>
 /** A fragment of SQL to insert into a query. */
 export type Piece = postgres.Fragment
 
-/** A pool of connections. */
+/** A pool of connections, and its transactions. */
 type Asking = {
   sql: postgres.Sql<Types>
   /** Runs `work` in one transaction. `work` must send all its queries through the given transaction. */
@@ -23,9 +23,9 @@ type Asking = {
 
 export type Database = Asking & {
   /**
-   * Plans each query once per connection, whatever the values: right for queries that find their rows by a key. For a
-   * query about one sandbox, planning takes longer than execution. The other pool plans for the given values, at least
-   * the first five times per connection.
+   * A pool that plans each query once per connection, whatever the values are. Use it for queries that find their rows
+   * by a key: for a query about one sandbox, planning takes longer than execution. The other pool plans for the given
+   * values, at least the first five times per connection.
    */
   keyed: Asking
   listen: Listener['listen']
@@ -36,10 +36,10 @@ const pool = {
   max: 8,
   /** Connection timeout in seconds. */
   connect_timeout: 10,
-  // Practically no limit. In the driver (3.4.9), a BEGIN that reaches this limit does not reserve its connection (`execute()` in
-  // connection.js), and other queries then run inside that transaction.
+  // Practically no limit. In the driver (3.4.9), a BEGIN that reaches this limit does not reserve its connection
+  // (`execute()` in connection.js). Other queries would then run inside that transaction.
   max_pipeline: 2 ** 30,
-  // Connections are never closed for age or idleness, only after a failure: see `replaceable.ts`.
+  // Connections are closed only after a failure, never because of age or idleness: see `replaceable.ts`.
   idle_timeout: 0,
   max_lifetime: null,
   // Seconds until the next attempt after a lost connection, at most 0.5. The driver's default grows to 20 s.
@@ -47,8 +47,8 @@ const pool = {
 }
 
 /**
- * Timeouts in milliseconds. None of our queries is slow: a query that exceeds them is a bug or an attack, and its
- * caller has given up.
+ * Timeouts in milliseconds. None of our queries is slow. A query that exceeds these limits is a bug or an attack, and
+ * its caller no longer waits.
  */
 const limits = {
   statement_timeout: 15_000,
@@ -123,14 +123,14 @@ export const isDuplicate = (error: unknown): boolean => sqlState(error) === '235
 /** Whether a foreign key failed: the referenced row does not exist, or was deleted meanwhile. */
 export const isDangling = (error: unknown): boolean => sqlState(error) === '23503'
 
-/** Whether PostgreSQL aborted the transaction because of a deadlock. */
+/** Whether PostgreSQL aborted the transaction because of a deadlock between two transactions. */
 export const isDeadlock = (error: unknown): boolean => sqlState(error) === '40P01'
 
 /** Whether the query exceeded `lock_timeout` or `statement_timeout`: lock_not_available, query_canceled. */
 export const isOverdue = (error: unknown): boolean => sqlState(error) === '55P03' || sqlState(error) === '57014'
 
 const unreachable: readonly unknown[] = [
-  // A new Unix socket of PostgreSQL is briefly closed to others (EACCES), and its backlog can be full (EAGAIN).
+  // A new Unix socket of PostgreSQL is briefly closed to other users (EACCES), and its backlog can be full (EAGAIN).
   'EACCES',
   'EAGAIN',
   'EAI_AGAIN',
@@ -152,5 +152,5 @@ const unreachable: readonly unknown[] = [
   '53300', // too_many_connections
 ]
 
-/** Whether the database is unreachable now. A retry may succeed in a moment. */
+/** Whether the error means that the database is unreachable. A retry may succeed in a moment. */
 export const isUnreachable = (error: unknown): boolean => unreachable.includes(sqlState(error))

@@ -15,7 +15,9 @@ export type Encryption = {
   isCurrent: (secret: string) => boolean
 }
 
-/** Thrown if the key was lost, or the row was changed. Only the operator can act on this, no caller. */
+/**
+ * Thrown if a secret cannot be decrypted: the key was lost, or the row was changed. Only the operator can repair this.
+ */
 export class UnreadableSecret extends Error {
   constructor(purpose: string, why: string, options?: ErrorOptions) {
     super(`The secret of ${purpose} cannot be read: ${why}.`, options)
@@ -30,7 +32,7 @@ const tagBytes = 16
 
 export const newEncryptionKey = (): string => randomBytes(keyBytes).toString('base64')
 
-/** Reads a key: 32 bytes as base64, in either alphabet. `undefined` for any other text. */
+/** Reads a key: 32 bytes in base64, with the standard or the URL-safe alphabet. `undefined` for any other text. */
 export const readEncryptionKey = (text: string): Buffer | undefined => {
   if (!/^[\w+/-]{43}=?$/.test(text)) return undefined
   const key = Buffer.from(text, 'base64')
@@ -41,7 +43,7 @@ export const readEncryptionKey = (text: string): Buffer | undefined => {
 const nameOf = (key: Buffer) =>
   createHash('sha256').update('alcove encryption key').update(key).digest('hex').slice(0, 8)
 
-/** Makes the encryption. The first key encrypts and decrypts; older keys only decrypt. */
+/** Creates the encryption from its keys. The first key encrypts and decrypts; older keys only decrypt. */
 export const createEncryption = ([current, ...older]: readonly [Buffer, ...Buffer[]]): Encryption => {
   const keys = new Map([current, ...older].map((key) => [nameOf(key), key]))
   const currentName = nameOf(current)

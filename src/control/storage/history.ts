@@ -1,5 +1,5 @@
-// Bounds of history tables. These tables grow with every action, and a caller can repeat an action without end.
-// So each table is bounded by number of rows, in addition to age.
+// Limits history tables by number of rows, in addition to age. These tables grow with every action, and a caller can
+// repeat an action without end.
 import type { Piece, Sql } from './database.ts'
 
 /** Tables whose rows have an `organization_id`, each with the column that says when a row was written. */
@@ -41,8 +41,9 @@ const findLargest = async (sql: Sql, history: History, count: number) => {
 }
 
 /**
- * If the table has more than `most` rows, the organization with the most rows loses its oldest ones. So no organization
- * can push out the rows of another. `mayGo`: only rows that match this condition are deleted. Default: all.
+ * Shortens a table with more than `most` rows: the organization with the most rows loses its oldest ones. So no
+ * organization can push out the rows of another. `mayGo`: only rows that match this condition are deleted. Default: all
+ * rows.
  */
 export const deleteBeyond = async (
   sql: Sql,
@@ -55,7 +56,7 @@ export const deleteBeyond = async (
   const largest = await findLargest(sql, history, count)
   if (largest === undefined) return
   const { organizationId } = largest
-  // Two different conditions, because the index cannot serve a combined one.
+  // The two cases need two conditions, because the index cannot serve a combined condition.
   const isTheirs = organizationId === null ? sql`organization_id is null` : sql`organization_id = ${organizationId}`
   await sql`
     delete from ${sql(history)} where ctid = any(array(

@@ -8,8 +8,9 @@ type Listening = { onMessage: (payload: string) => void; onGap: () => void }
 
 export type Listener = {
   /**
-   * Receives what any process sends with `select pg_notify(channel, payload)`. After a lost connection `onGap` runs,
-   * because notifications may have been missed. Notifications are only hints; the tables are the truth.
+   * Receives the notifications that any process sends with `select pg_notify(channel, payload)`. After a lost
+   * connection `onGap` runs, because notifications may have been missed. Notifications are only hints; the tables are
+   * the truth.
    */
   listen: (channel: string, onMessage: (payload: string) => void, onGap?: () => void) => Promise<void>
   close: () => Promise<void>
@@ -54,8 +55,8 @@ export const createListener = (url: string, connection: Options<never>): Listene
     isCatchingUp = true
     while (!isClosed) {
       try {
-        // If the connection is lost between two LISTENs, the driver reconnects without the first channel. So LISTEN is
-        // sent again for all.
+        // If the connection is lost between two LISTENs, the driver reconnects without the first channel. In that case
+        // LISTEN is sent again for all channels.
         const before = closes
         for (const channel of channels.keys()) await ask(channel)
         if (closes === before) break

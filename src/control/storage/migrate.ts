@@ -24,7 +24,10 @@ export const readMigrations = async (directory = ownMigrations): Promise<Migrati
   )
 }
 
-/** Applies the missing migrations, all or none. Several processes may call this concurrently. Returns the applied names. */
+/**
+ * Applies the missing migrations, all or none. Several processes may call this function concurrently. Returns the names
+ * of the applied migrations.
+ */
 export const migrate = async (database: Database, directory = ownMigrations): Promise<string[]> => {
   const migrations = await readMigrations(directory)
   return await database.transaction(async (transaction) => {

@@ -7,7 +7,7 @@ import { Peers } from './peers.ts'
 
 type News = { n: number; text?: string }
 
-/** Opens another process with its own connections and memory. */
+/** Opens another peer in this test's process, with its own connections and memory. */
 const openPeer = async (url: string) => {
   const database = openDatabase(url, { max: 1 })
   const heard: News[] = []
@@ -37,7 +37,7 @@ const listenIn = async (database: Database) => {
 }
 
 suite('the other control processes', () => {
-  test('peers hear every message once and in order, however many and however long', async () => {
+  test('peers receive every message once and in order, however many and however long the messages are', async () => {
     await using opened = await openTestDatabase('empty')
     await using one = await openPeer(opened.url)
     await using other = await openPeer(opened.url)
@@ -50,7 +50,7 @@ suite('the other control processes', () => {
     assert.deepEqual(one.heard, [])
   })
 
-  test('peers hear a process that started before them, and one that started after', async () => {
+  test('peers receive messages of a process that started before them, and of one that started after', async () => {
     await using opened = await openTestDatabase('empty')
     await using elder = await openPeer(opened.url)
     await using younger = await openPeer(opened.url)
@@ -60,7 +60,7 @@ suite('the other control processes', () => {
     assert.deepEqual(await younger.until(1), [2])
   })
 
-  test('nothing is sent while there are no peers', async (t) => {
+  test('a process sends nothing while it has no peers', async (t) => {
     await using opened = await openTestDatabase('empty')
     t.mock.timers.enable({ apis: ['setInterval'] })
     let now = performance.now()
@@ -87,7 +87,7 @@ suite('the other control processes', () => {
     assert.equal(late.heard[0]?.n, 2)
   })
 
-  test('peers hear messages again after the database was down', async () => {
+  test('peers receive messages again after the database was down', async () => {
     await using opened = await openTestDatabase('empty')
     await using one = await openPeer(opened.url)
     await using other = await openPeer(opened.url)

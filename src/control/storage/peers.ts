@@ -1,8 +1,7 @@
-// The other control processes of this database, and the news that this process sends them.
-//
-// Usually there are no others, and then nothing is sent. PostgreSQL commits transactions with a NOTIFY one after the other, so
-// a NOTIFY in every write would make each write wait for the disk. News is sent after the commit, and a process that dies
-// in between sends none. So receivers must not rely on news: they also have to check the tables by themselves.
+// The other control processes of this database, and the news that this process sends them.\nUsually there are no
+// others, and then nothing is sent. The reason: PostgreSQL commits transactions with a NOTIFY one after the other, so a
+// NOTIFY in every write would make each write wait for the disk. News is sent after the commit. A process that dies
+// between the commit and the NOTIFY sends none. So receivers must not rely on news: they also have to check the tables.
 import { randomUUID } from 'node:crypto'
 import Type from 'typebox'
 import Value from 'typebox/value'
@@ -11,11 +10,11 @@ import type { Database } from './database.ts'
 
 const PeerMessage = Type.Object({ from: Type.String(), news: Type.Array(Type.Unknown()) })
 
-/** Milliseconds between two hellos of a process. The next line: how long a process counts as present after a hello. */
+/** Milliseconds between two hellos of a process. `thereFor`: how long a process counts as present after a hello. */
 const helloEvery = 10_000
 const thereFor = 35_000
 
-/** Most news items that wait to be sent. Further news is dropped. */
+/** Most news items that wait to be sent. Later news is dropped while so many wait. */
 const mostUntold = 10_000
 /** Most bytes in one NOTIFY. PostgreSQL takes less than 8000. */
 const mostBytes = 7_500
@@ -31,7 +30,7 @@ type PeersParts<News> = {
 export class Peers<News extends object> {
   readonly #parts: PeersParts<News>
   readonly #self = randomUUID()
-  /** When each other process sent its last message. */
+  /** The time of the last message from each other process. */
   readonly #heardAt = new Map<string, number>()
   #untold: string[] = []
   #isTelling = false
@@ -42,7 +41,8 @@ export class Peers<News extends object> {
   }
 
   /**
-   * Resolves when this process is listening and has said hello. For a while it then assumes that other processes exist.
+   * Resolves when this process is listening and has said hello. For a while after that, it assumes that other processes
+   * exist.
    */
   static async open<News extends object>(parts: PeersParts<News>): Promise<Peers<News>> {
     const peers = new Peers(parts)
@@ -76,7 +76,7 @@ export class Peers<News extends object> {
     return this.#heardAt.size > 0
   }
 
-  /** Sends all news that waits. News that comes meanwhile is sent next, together and in order. */
+  /** Sends all news that waits. News that is added during the sending is sent next, together and in order. */
   async #tellAll(): Promise<void> {
     this.#isTelling = true
     while (this.#untold.length > 0) await this.#send(inBatches(this.#untold.splice(0)))

@@ -1,12 +1,16 @@
-// A pool that is replaced after it lost a connection. In the driver (postgres 3.4.9), a connection lost during a write never
-// writes again (`closed()` in connection.js keeps its write timer), and its queries wait forever. So a pool that has lost
-// a connection gets no new queries: its running queries may end for a while, and new ones go to a new pool.
+// A pool that is replaced after it lost a connection. In the driver (postgres 3.4.9), a connection lost during a write
+// never writes again (`closed()` in connection.js keeps its write timer), and its queries wait forever. So a pool that
+// has lost a connection gets no new queries. Its running queries may finish for a while, and new queries go to a new
+// pool.
 /** The part of the driver's pool that is used here; callers see all of it. */
 type Pool = { end: (options: { timeout: number }) => Promise<void> } & object
 
 type Replaceable<P> = { sql: P; close: (seconds: number) => Promise<void> }
 
-/** Seconds that running queries of a replaced pool may still take. After that they fail like a lost connection. */
+/**
+ * Seconds that running queries of a replaced pool may still take. After that they fail with the error of a lost
+ * connection.
+ */
 const drainSeconds = 5
 
 /**

@@ -1,8 +1,11 @@
-// PostgreSQL's `text[]` in its wire format (manual §8.15.6). By default the driver queries the array types on every new
-// connection, and no code awaits that query: a connection that broke at that moment ended the whole program.
-// Our tables have only arrays of text.
+// PostgreSQL's `text[]` in its text format (manual §8.15.6). By default the driver queries the array types on every new
+// connection, and no code awaits that query: a connection that broke at that moment ended the whole program. Our tables
+// have only arrays of text, so the query is not needed.
 
-/** The array as text, such as `{"a","b \"c\""}`. Every item is quoted, so that no item is taken for NULL or split. */
+/**
+ * Writes an array as text, for example `{"a","b \"c\""}`. Every item is quoted, so that no item is read as NULL or
+ * split.
+ */
 export const writeTextArray = (items: readonly string[]): string =>
   `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`
 

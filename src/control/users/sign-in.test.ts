@@ -168,7 +168,7 @@ suite('a person who has signed in before', () => {
     assert.deepEqual([me.email, me.emailVerified], ['ada@example.com', true])
   })
 
-  test('a person whom an operator has verified stays verified, even if the issuer does not verify the address', async () => {
+  test('a person whom an operator verified stays verified, even if the issuer does not verify the address', async () => {
     await using app = await startControl()
     await meOf(app, ada)
     await app.database.sql`update users set email_verified_by = 'admin' where email = ${ada.email}`

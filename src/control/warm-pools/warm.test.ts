@@ -75,7 +75,7 @@ suite('a warm pool', () => {
     assert.equal(await fill(app), 2)
   })
 
-  test('a claimed sandbox is started at once; the access answer for the gate names the generation to wait for', async () => {
+  test('a claimed sandbox is started at once; the gate’s access answer names the generation to wait for', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using runner = await connectRunner(app)
     await pool(app, 1)
@@ -157,7 +157,7 @@ suite('a warm pool', () => {
     assert.equal((await app.as('owner').get('/warm-pools')).body[0].currentSize, 1)
   })
 
-  test('a create uses the warm pool of the snapshot it found, even if another snapshot takes the name meanwhile', async () => {
+  test('a create uses the warm pool of the snapshot it found, even if another snapshot takes its name', async () => {
     await using app = await startControl({ sandboxes: waits })
     await using _runner = await connectRunner(app)
     const snapshots = await app.database.sql<{ id: string }[]>`
@@ -375,7 +375,7 @@ suite('GET /warm-pools', () => {
 })
 
 suite('POST /warm-pools', () => {
-  test('201 makes a pool; 409 for a second of a snapshot and region; 400, 404 for an unknown snapshot or region', async () => {
+  test('201 makes a pool; 409 for the same snapshot and region again; 400, 404 for an unknown one of these', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await pool(app, 0)
