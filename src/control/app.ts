@@ -40,7 +40,7 @@ export type App = {
   outbox: Outbox
   webhooks: WebhookRoom
   metrics: Metrics
-  /** Stops taking requests, waits for those that run, and closes everything except the database. */
+  /** Stops accepting requests, waits for running requests, and closes everything except the database. */
   close: () => Promise<void>
 }
 
@@ -48,8 +48,8 @@ const organizationIn = (context: object | undefined): string | undefined =>
   (context as Partial<OrganizationContext> | undefined)?.organization?.id
 
 /**
- * Turns database errors that others cause (an outage, a deletion, a deadlock) into a 503 or 409, so that the caller may
- * retry.
+ * Turns database errors that are not the code's fault (an outage, a deletion, a deadlock) into a 503 or 409, so that
+ * the caller may retry.
  */
 const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {
@@ -66,8 +66,8 @@ const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   }) as unknown as T
 
 /**
- * CORS settings for pages. Any page may call, because the credential is a bearer token, which no browser sends by
- * itself.
+ * CORS settings for pages. Any page may call, because the credential is a bearer token, and no browser sends a bearer
+ * token by itself.
  */
 const corsForPages = {
   origin: true,
@@ -117,8 +117,8 @@ export const createApp = async (
   const limitedGuard = limits.around(sayWhyNot(guard))
   const server = await createServer<object, Needs>({
     routes: routes.map(trail.follow).map((route) => ({ ...route, run: sayWhyNot(route.run) })),
-    // Documented clients use `/api`. The paths without a prefix serve clients that were configured with the origin
-    // alone.
+    // The documented clients use `/api`. The paths without a prefix are for clients that were configured with the
+    // origin alone.
     prefixes: ['/api', ''],
     source: 'DAYTONA_API',
     guard: (request, route) => {
@@ -159,7 +159,7 @@ export const createApp = async (
     webhooks,
     metrics,
     close: async () => {
-      // Requests stop first, then the background tasks.
+      // The server stops first, then the background tasks.
       await server.close()
       metrics.close()
       own?.close()

@@ -48,8 +48,8 @@ const firstKeyColumns = (firstKey: string) => ({
 })
 
 /**
- * Stores the hash of `firstKey`. Returns true if it is new and other first keys were used before. False for a database
- * that is older than the table `first_keys`.
+ * Stores the hash of `firstKey`. Returns true if this first key is new and other first keys were used before. Returns
+ * false for a database without first keys, such as one that is older than the table `first_keys`.
  */
 const rememberFirstKey = async (transaction: Transaction, firstKey: string): Promise<boolean> => {
   const [before] = await transaction`select 1 from first_keys limit 1`
@@ -59,8 +59,8 @@ const rememberFirstKey = async (transaction: Transaction, firstKey: string): Pro
 }
 
 /**
- * Gives the administrator this key in place of the former first key. Safe: only the server's owner can write the key
- * into the data directory. Returns false if no administrator could hold the key.
+ * Gives the administrator this key in place of the former first key. This is safe, because only the server's owner can
+ * write the key into the data directory. Returns false if there is no administrator who could get the key.
  */
 const replaceFirstKey = (transaction: Transaction, firstKey: string): Promise<boolean> =>
   putFirstKey(transaction, firstKeyColumns(firstKey))

@@ -18,7 +18,7 @@ const good = {
 }
 
 suite('the settings of control', () => {
-  test('settings are read into the form that the program needs; service keys only as hashes', () => {
+  test('control’s settings are read; service keys are kept only as hashes', () => {
     const { databaseUrl, listen, firstKey, settings } = loadConfig(good)
     assert.equal(databaseUrl, good.ALCOVE_DATABASE_URL)
     assert.deepEqual(listen, { host: '127.0.0.1', port: 3000 })
@@ -37,7 +37,7 @@ suite('the settings of control', () => {
     assert.equal(own.decrypt('a', encryption.encrypt('a', 'text')), 'text')
   })
 
-  test('an invalid key is reported without being shown', () => {
+  test('an invalid encryption key is reported without being shown', () => {
     for (const wrong of [{ ALCOVE_ENCRYPTION_KEY: 'hunter2' }, { ALCOVE_OLDER_ENCRYPTION_KEYS: 'hunter2' }]) {
       assert.throws(
         () => loadConfig({ ...good, ...wrong }),
@@ -48,7 +48,7 @@ suite('the settings of control', () => {
     }
   })
 
-  test('a rate limit is a number of calls per number of seconds; by default there are no limits, no proxies', () => {
+  test('a rate limit is a number of calls per seconds; by default there are no rate limits and no proxies', () => {
     assert.deepEqual([loadConfig(good).settings.rateLimits, loadConfig(good).settings.trustedProxies], [{}, 0])
     const told = { ALCOVE_RATE_LIMIT_SANDBOX_CREATE: '10/60', ALCOVE_TRUSTED_PROXIES: '2' }
     const { rateLimits, trustedProxies } = loadConfig({ ...good, ...told }).settings
@@ -62,7 +62,7 @@ suite('the settings of control', () => {
     }
   })
 
-  test('private targets are read as networks; by default there are none', () => {
+  test('private targets are read as networks; by default there are no private targets', () => {
     assert.equal(isWithin(loadConfig(good).settings.privateTargets, '127.0.0.1'), false)
     const { settings } = loadConfig({ ...good, ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/8' })
     assert.equal(isWithin(settings.privateTargets, '127.0.0.1'), true)
@@ -70,14 +70,14 @@ suite('the settings of control', () => {
     assert.throws(() => loadConfig(wrong), /ALCOVE_ALLOW_PRIVATE_TARGETS is not usable/)
   })
 
-  test('the rules for registries are read by the names that images have; by default any registry may be used', () => {
+  test('registry rules are read by the registry names that images use; by default any registry is allowed', () => {
     assert.deepEqual(loadConfig(good).settings.registries, { plain: [], private: [], allowed: undefined })
     const set = { ALCOVE_PRIVATE_REGISTRIES: 'Registry.corp:5000', ALCOVE_REGISTRIES: 'index.docker.io, ghcr.io' }
     const { registries } = loadConfig({ ...good, ...set }).settings
     assert.deepEqual(registries, { plain: [], private: ['registry.corp:5000'], allowed: ['docker.io', 'ghcr.io'] })
   })
 
-  test('the audit log is kept for 90 days by default; a setting that is no number of days is refused', () => {
+  test('audit rows are kept for 90 days by default; a setting that is no number of days is refused', () => {
     const daysOf = (given?: string) =>
       loadConfig({ ...good, ...(given === undefined ? {} : { ALCOVE_AUDIT_DAYS: given }) }).settings.auditDays
     assert.deepEqual([daysOf(), daysOf('7')], [90, 7])
@@ -91,14 +91,14 @@ suite('the settings of control', () => {
     for (const wrong of ['0', '-1', '1.5', 'ever', '1000']) assert.throws(() => hoursOf(wrong), /ALCOVE_METER_HOURS/)
   })
 
-  test('a volume has 10 GiB unless the operator says otherwise', () => {
+  test('a volume has 10 GiB by default', () => {
     const sizeOf = (given?: string) =>
       loadConfig({ ...good, ...(given === undefined ? {} : { ALCOVE_VOLUME_GIB: given }) }).settings.volumeGiB
     assert.deepEqual([sizeOf(), sizeOf('1'), sizeOf('500')], [10, 1, 500])
     for (const wrong of ['0', '-1', '1.5', 'all', '1000000']) assert.throws(() => sizeOf(wrong), /ALCOVE_VOLUME_GIB/)
   })
 
-  test('mail is logged unless server and sender are set; one alone is an error without the password', () => {
+  test('mail is logged unless server and sender are set; one without the other is an error that hides the password', () => {
     const { smtp } = loadConfig({ ...good, ALCOVE_SMTP_URL: 'smtps://me:x@mail.test', ALCOVE_MAIL_FROM: 'a@b.c' })
     assert.deepEqual([smtp?.host, smtp?.port, smtp?.from], ['mail.test', 465, 'a@b.c'])
     assert.equal(loadConfig(good).smtp, undefined)
@@ -108,7 +108,7 @@ suite('the settings of control', () => {
     )
   })
 
-  test('webhooks are sent by control by default, or by Svix if its token is set', () => {
+  test('control itself sends webhooks by default, and Svix if its token is set', () => {
     const choose = (more: Record<string, string>) => loadConfig({ ...good, ...more }).settings.webhooks
     assert.deepEqual(choose({}), { kind: 'embedded' })
     assert.deepEqual(choose({ ALCOVE_WEBHOOK_PROVIDER: 'none' }), { kind: 'none' })

@@ -18,7 +18,10 @@ import { createEncryption, type Encryption, readEncryptionKey } from './storage/
 export type ControlConfig = {
   databaseUrl: string
   listen: { host: string; port: number }
-  /** Key of the first administrator. Creates that user on a server without users; a new key later replaces the old one. */
+  /**
+   * Key of the first administrator. A server without users makes that user at its start. Later, a new key replaces the
+   * old one.
+   */
   firstKey: string | undefined
   mostWarm: number
   overcommit: Overcommit

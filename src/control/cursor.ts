@@ -1,5 +1,5 @@
-// Cursors: where the next page of a listing begins. A cursor is opaque to callers and valid only for the sort and order that
-// made it.
+// A cursor marks where the next page of a listing begins. Callers do not interpret a cursor. It is valid only for the
+// sort and order that it was made for.
 import { Problem } from '#src/problems.ts'
 
 type Cursor = { sort: string; order: 'asc' | 'desc'; value: string | number; id: string }
@@ -17,7 +17,10 @@ const parse = (text: string): unknown => {
 
 type ValueIs = 'text' | 'number' | 'count' | 'time'
 
-/** Checks a value of a cursor, and that its column can hold it: a caller can send any cursor. */
+/**
+ * Whether a value of a cursor has its type and fits into its column. The check is needed because a caller can send any
+ * cursor.
+ */
 const isValue: Record<ValueIs, (value: unknown) => value is string | number> = {
   text: (value): value is string => typeof value === 'string' && !value.includes('\0'),
   number: (value): value is number => Number.isInteger(value) && Math.abs(value as number) < 2 ** 31,
@@ -25,7 +28,7 @@ const isValue: Record<ValueIs, (value: unknown) => value is string | number> = {
   time: (value): value is string => typeof value === 'string' && isIsoTime(value),
 }
 
-/** Reads a cursor that a caller sent back. Any cursor that we did not make for this sort is a 400. */
+/** Reads a cursor that a caller sent back. Throws 400 for any text that is no cursor for this sort and order. */
 export const readCursor = (
   text: string,
   expected: { sort: string; order: 'asc' | 'desc'; valueIs: ValueIs },

@@ -1,4 +1,5 @@
-// Calls every endpoint in the table, present and future, and checks the rules that hold for all of them.
+// Calls every endpoint in the table, and checks the rules that hold for all endpoints. New endpoints are included by
+// themselves.
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { after, before, suite, test } from 'node:test'
@@ -35,7 +36,7 @@ const allowed = ({ needs }: ControlRoute): Who => {
   return needs === 'admin' ? 'admin' : 'owner'
 }
 
-/** The value of each path parameter for a thing in the organization `ours`. */
+/** The value of each path parameter, which names a thing in the organization `ours`. */
 const ours: Record<string, string> = {
   organizationId: organizations.ours,
   sandboxIdOrName: 'box',
@@ -163,7 +164,7 @@ suite('endpoints', () => {
       }
     })
 
-    test('every endpoint is named in a specification', () => {
+    test('every endpoint is named in the title of a test', () => {
       const titles = globSync('**/*.test.ts', { cwd: import.meta.dirname })
         .map((file) => readFileSync(`${import.meta.dirname}/${file}`, 'utf8'))
         .flatMap((text) =>

@@ -52,8 +52,8 @@ export type EndpointParts = GateParts &
   }
 
 /**
- * The parts for modules that mostly query one sandbox or runner: their queries use generic plans. Listings choose their
- * own planning.
+ * The parts for modules that mostly query one sandbox or runner. Their database plans each query once (`keyed`).
+ * Listings use the other pool, which plans for the given values.
  */
 const byKey = <P extends { database: Database }>(parts: P): P => ({
   ...parts,

@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import { isIdLike, isTokenLike, looksLikeId } from './id-like.ts'
 
 suite('names that read like ids or tokens', () => {
-  test('a UUID is found in every spelling: case, separators or none, braces, URN, wide or invisible letters', () => {
+  test('a name is like a UUID in every spelling: case, separators or none, braces, URN, wide or invisible letters', () => {
     const id = randomUUID()
     const wide = id.replaceAll(/[0-9a-f]/g, (letter) => String.fromCodePoint(letter.codePointAt(0)! + 0xfee0))
     for (const name of [
@@ -29,7 +29,7 @@ suite('names that read like ids or tokens', () => {
     }
   })
 
-  test('a name in letters that look like an id is refused when new, and found where it exists', () => {
+  test('a new name in letters that look like an id is refused; an existing one is found', () => {
     const id = '01230123-abcd-4ef6-8abc-deadbeef0001'
     for (const [from, to] of [
       ['a', '\u0430'],
@@ -67,7 +67,7 @@ suite('names that read like ids or tokens', () => {
     }
   })
 
-  test('sixteen letters and digits are a token in any case; with a dash or another length they are no token', () => {
+  test('sixteen letters and digits look like a token in any case; with a dash or another length they do not', () => {
     for (const name of [
       'abcdefghijklmn01',
       'ABCDEFGHIJKLMN01',

@@ -2,7 +2,9 @@
 // they are the only host labels at which previews are served.
 import { signedToken } from '#src/wire/access.ts'
 
-/** The text as readers see it: compatible letters become one letter; case and invisible letters are ignored. */
+/**
+ * Simplifies the text as a reader would: compatible letters become one letter; case and invisible letters are ignored.
+ */
 const folded = (text: string) =>
   text
     .normalize('NFKC')
@@ -21,7 +23,10 @@ const bare = (text: string) =>
 
 const isHex = (text: string) => /^[0-9a-f]{32}$/.test(text)
 
-/** Lower-case letters that look like the letter before the colon. The first six lines are the digits and letters of ids. */
+/**
+ * Each line: a letter, and the lower-case letters that look like it. The first six lines are the digits and letters of
+ * ids.
+ */
 const lookalikes = [
   '0:oоοօ',
   '1:liіıӏι',
@@ -45,8 +50,8 @@ const byShape = (text: string) =>
 export const isIdLike = (text: string): boolean => isHex(bare(text))
 
 /**
- * Whether a new name looks like an id. Stricter than `isIdLike`, which lookups use so that older names of this kind are
- * still found.
+ * Whether a new name looks like an id. This check is stricter than `isIdLike`, which lookups use, so that older names
+ * of this kind are still found.
  */
 export const looksLikeId = (text: string): boolean => isIdLike(text) || isHex(byShape(bare(text)))
 

@@ -1,4 +1,4 @@
-// Control as `up` runs it: a separate process, configured by its environment.
+// Runs control as `up` runs it: as a separate process that is configured by its environment.
 import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -32,7 +32,7 @@ const start = (env: Record<string, string>) =>
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
 
-/** Makes sure that the process is killed at the end of the test, passed or failed. */
+/** Returns an object whose disposal kills the process, so that it ends with the test, passed or failed. */
 const ending = (child: ChildProcess): AsyncDisposable => ({
   [Symbol.asyncDispose]: async () => {
     if (child.exitCode !== null || child.signalCode !== null) return
@@ -54,7 +54,7 @@ const settings = (port: number) => ({
 })
 
 suite('the program control', () => {
-  test('control migrates an empty database, reports ready, takes the first key, and exits with 0 at SIGTERM', async () => {
+  test('control migrates an empty database, reports ready, accepts the first key, and exits with 0 at SIGTERM', async () => {
     await using opened = await openTestDatabase('empty')
     const port = await freePort()
     const firstKey = newKey()

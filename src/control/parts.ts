@@ -29,16 +29,19 @@ export type Settings = {
   environment: string
   /** Private networks that control may call on behalf of users, in addition to the public Internet. */
   privateTargets: Networks
-  /** The operator's rules for registries of images, which the runners have too. */
+  /** The operator's rules for image registries. Runners have these rules too. */
   registries: {
-    /** Registries that are spoken to without TLS. */
+    /** Registries that are called without TLS. */
     plain: readonly string[]
     /** Registries that may be on this machine or at a private address. */
     private: readonly string[]
-    /** Registries that images may come from. Absent: any. */
+    /** Registries that images may come from. Absent: any registry. */
     allowed: readonly string[] | undefined
   }
-  /** Enables single sign-on for every shared organization. Otherwise an operator enables it for each one. */
+  /**
+   * Whether single sign-on is enabled for every shared organization. If false, an operator enables it for each
+   * organization.
+   */
   ssoForAll: boolean
   /** Rate limits of the whole server. An organization may have other limits of its own. */
   rateLimits: RateLimits

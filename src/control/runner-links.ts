@@ -1,10 +1,13 @@
-// The open links of runners to this process. A push is not an error if the runner has no link or reads slowly: the
+// The open links of runners to this process. A push to a runner that has no link or reads slowly is not an error. The
 // runner's next list, or the next sweep, brings the same assignment.
 import type { WebSocket } from 'ws'
 import { placeHeaders } from '#src/kit/telemetry/telemetry.ts'
 import type { Assignment, ToRunner } from '#src/wire/runner-link.ts'
 
-/** Most unread bytes on a runner's link. With more, the link is closed, and the runner reads its whole list again. */
+/**
+ * Most unread bytes on a runner's link. Above this limit, the link is closed. The runner opens a new link and reads its
+ * whole list again.
+ */
 const mostBufferedBytes = 8 * 1024 * 1024
 
 export class RunnerLinks {

@@ -5,9 +5,11 @@ import type { RunnerLinks } from './runner-links.ts'
 import type { ChangeFeed } from './sandboxes/record/changes.ts'
 
 export type RunningOptions = {
-  /** How many seconds a create, a fork or a resize waits for its end. After that, the answer has the present state. */
+  /**
+   * How many seconds a create, a fork or a resize waits until it is done. After that, the answer has the present state.
+   */
   createWaitSeconds: number
-  /** How many milliseconds a pause or a resume waits for its end. Nearly all of them end at once. */
+  /** How many milliseconds a pause or a resume waits until it is done. Nearly all of them are done at once. */
   momentMilliseconds: number
   /**
    * Overcommit: how many times the cpu, memory and disk of a runner may be given to sandboxes. Idle sandboxes use next
@@ -18,11 +20,11 @@ export type RunningOptions = {
   heartbeatSeconds: number
   leaseSeconds: number
   sweepSeconds: number
-  /** How often the client of an event socket must answer a ping. */
+  /** Seconds between two pings to the client of an event socket. */
   eventPingSeconds: number
-  /** How long a client of the event socket has to answer a ping. */
+  /** Seconds in which the client of an event socket must answer a ping. */
   eventPongSeconds: number
-  /** Most warm sandboxes per snapshot and region. How many there really are depends on demand. */
+  /** Most warm sandboxes per snapshot and region. The actual number depends on demand. */
   mostWarm: number
 }
 

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { readServiceUrl } from './service-url.ts'
 
 suite('the address of a service', () => {
-  test('a service address is accepted unchanged, private addresses too', () => {
+  test('a service URL is accepted unchanged, even with a private address', () => {
     const urls = [
       'https://otel.example.com',
       'http://10.0.0.7:4318/v1/traces',
@@ -15,7 +15,7 @@ suite('the address of a service', () => {
     for (const url of urls) assert.equal(readServiceUrl('endpoint', ` ${url}\n`), url)
   })
 
-  test('a service address is refused if it is no URL, has credentials, or is link-local or metadata', () => {
+  test('400 for a service URL that is invalid, has credentials, or is link-local or a metadata service', () => {
     const urls = [
       '',
       'example.com',

@@ -1,11 +1,11 @@
-// URLs of services that an organization runs itself. Control stores and shows them but never calls them, so they may be
-// private. Addresses at which no service can be are refused.
+// URLs of services that an organization runs itself. Control stores and shows these URLs but never calls them, so they
+// may be private. An address at which no such service can be is refused.
 import { BlockList, isIPv4, isIPv6 } from 'node:net'
 import { Problem } from '#src/problems.ts'
 
 const longest = 2048
 
-// Two lists, because Node also compares an IPv4 address with the IPv6 entries, as `::ffff:…`.
+// IPv4 and IPv6 have separate lists, because Node also compares an IPv4 address with the IPv6 entries, as `::ffff:…`.
 const refused4 = new BlockList()
 refused4.addSubnet('0.0.0.0', 8)
 refused4.addSubnet('169.254.0.0', 16) // link-local, and the metadata services of most clouds
@@ -26,7 +26,8 @@ refused6.addAddress('fd00:ec2::254', 'ipv6') // AWS's metadata
 const metadataNames = new Set(['metadata', 'metadata.google.internal', 'instance-data', 'instance-data.ec2.internal'])
 
 /**
- * Whether a host must be refused. The WHATWG parser has turned every spelling of an IPv4 address into the usual one.
+ * Whether a host must be refused. The WHATWG URL parser has already turned every spelling of an IPv4 address into the
+ * usual one.
  */
 const isRefusedHost = (hostname: string): boolean => {
   const host = hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')

@@ -25,7 +25,7 @@ type Sweeping = {
 
 /**
  * Starts the sweeps. `more`: further tasks for each sweep. `sweepSeconds: 0` disables the timer; the caller then calls
- * `sweep`.
+ * `sweep` itself.
  */
 export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweeping => {
   const steps: readonly Step[] = [
@@ -53,7 +53,7 @@ export const startSweeping = (parts: RunningParts, more: readonly Step[]): Sweep
 
   let sweeping: Promise<void> = Promise.resolve()
   const sweep = () => {
-    // Runs after the previous sweep, even if that one failed.
+    // The new sweep runs after the previous one, even if that one failed.
     sweeping = sweeping.catch(() => {}).then(sweepOnce)
     return sweeping
   }

@@ -1,4 +1,4 @@
-// The endpoint `/config`: what a client needs to know before it can sign in.
+// The endpoint `/config`: the data that a client needs before it can sign in.
 import Type from 'typebox'
 import { previewTemplate } from '#src/control/access/preview-template.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
@@ -30,7 +30,7 @@ const Configuration = Type.Object({
 /** The longest wait before a stopped sandbox is archived, in minutes. */
 const maxAutoArchiveInterval = 43_200
 
-/** Calls and seconds of each rate limit that is set. */
+/** Each rate limit that is set: its number of calls and its seconds. */
 const rateLimitOf = ({ rateLimits }: Settings) => {
   const shown = {
     failedAuth: rateLimits['failed-auth'],

@@ -4,7 +4,7 @@ import { startControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
 suite('GET /health', () => {
-  test('200 to anybody', async () => {
+  test('200 to every caller', async () => {
     await using app = await startControl()
     const reply = await app.as('nobody').get('/health')
     assert.deepEqual([reply.status, reply.body], [200, { status: 'ok' }])
@@ -18,7 +18,7 @@ suite('GET /health/ready', () => {
     assert.equal((await app.as('nobody').get('/health/ready')).status, 200)
   })
 
-  test('503 without a database, while GET /health still answers 200 and other calls 503', async () => {
+  test('503 without a database; GET /health still answers 200, and all other calls 503', async () => {
     await using app = await startControl()
     await app.database.close()
     assert.equal((await app.as('nobody').get('/health/ready')).status, 503)

@@ -1,4 +1,5 @@
-// The endpoints `/health`: "alive" means that this process answers; "ready" means that it can also do its work.
+// The endpoints of `/health`. "Alive" means that this process answers. "Ready" means that the database answers too, and
+// that the default snapshot can be used.
 import Type from 'typebox'
 import { Problem } from '#src/problems.ts'
 import { type ControlRoute, route } from '../auth/route.ts'
@@ -8,7 +9,7 @@ import { findSnapshot } from '../snapshots/service.ts'
 
 const Health = Type.Object({ status: Type.Literal('ok') })
 
-/** An id that no organization has: only the server's own snapshots are visible. */
+/** An id that no organization has. For this id, only the server's own snapshots are visible. */
 const nobody = ''
 
 /** Throws while the default snapshot is still being made, as at the first start. */

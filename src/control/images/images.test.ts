@@ -67,7 +67,7 @@ suite('POST /snapshots', () => {
     assert.equal((await app.as('owner').post('/sandbox', { snapshot: 'tool' })).body.user, 'tool')
   })
 
-  test('400 for a sandbox in another region than its snapshot’s image, because no runner there gets the image', async () => {
+  test('400 for a sandbox in another region than its snapshot’s image: no runner there gets the image', async () => {
     await using app = await startControl()
     await using _linked = await connectRunner(app)
     await make(app)

@@ -38,8 +38,8 @@ export const addAccount = async (parts: AccountParts, body: { email: string; nam
 }
 
 /**
- * Sets a password; without one in the body a password is generated. Sessions end, and tokens of the old password last until they
- * expire.
+ * Sets a password. If the body has none, a password is generated. All sessions of the user end. Tokens issued before
+ * stay valid until they expire.
  */
 export const givePassword = async (parts: AccountParts, body: { email: string; password?: string }) => {
   checkSignsInHere(parts)
@@ -47,7 +47,8 @@ export const givePassword = async (parts: AccountParts, body: { email: string; p
   checkPassword(password)
   const user = await findUserByEmail(parts.database.sql, body.email)
   if (user === undefined) throw new Problem('not_found', 'Nobody has this e-mail address.')
-  // Another person may already sign in to that account through the provider, and would share it with the new user.
+  // Another person may already sign in to that account through the provider. That person would share the account with
+  // the owner of the new password.
   if (user.emailVerified && !user.ownsAddress) {
     throw new Problem(
       'conflict',

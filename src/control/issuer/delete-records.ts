@@ -1,11 +1,11 @@
-// Deletes records of our own issuer without loading oidc-provider, which most servers need only now and then.
+// Deletes records of our own issuer without loading oidc-provider: most servers rarely need that package.
 import type { Sql } from '../storage/database.ts'
 
 export const sweepRecords = async (sql: Sql): Promise<void> => {
   await sql`delete from issuer_records where expires_at <= now()`
 }
 
-/** Deletes everything that keeps this user signed in at our own issuer. */
+/** Deletes all records that keep this user signed in at our own issuer. */
 export const endSessions = async (sql: Sql, userId: string): Promise<void> => {
   await sql`delete from issuer_records where account_id = ${userId}`
 }

@@ -44,7 +44,7 @@ const isBack = (url: string) => url.startsWith(`${redirect}?`)
 const fillIn = (browser: Browser, form: Page, email: string, given = password, headers = {}) =>
   browser.post(formOf(form).action, { email, password: given }, headers)
 
-/** Signs in with a browser and returns the code that the client gets. */
+/** Signs in with a browser and returns the authorization code for the client. */
 const getCode = async (browser: Browser, challenge: string, email = 'owner@example.com') => {
   const form = await browser.follow(await browser.get(authorizeUrl(challenge, { prompt: undefined })))
   assert.equal(form.status, 200, form.html)
@@ -78,7 +78,7 @@ suite('signing in at the embedded issuer', () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('GET /config names the embedded issuer by its configured address, whatever the request claims', async () => {
+  test('GET /config names the embedded issuer by its configured address, whatever host the request names', async () => {
     const { body } = await app.as('nobody').get('/config')
     assert.deepEqual(body.oidc, { issuer, clientId: 'alcove', audience: 'alcove' })
     const reply = await fetch(`${base}/oidc/.well-known/openid-configuration`, {
@@ -92,7 +92,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok(keys.keys.length > 0 && keys.keys.every((key) => key['d'] === undefined && key['p'] === undefined))
   })
 
-  test('a code with PKCE becomes a JWT that calls as the user, by RS256 and for our audience', async () => {
+  test('a code with PKCE gives a JWT, signed with RS256 for our audience, that authenticates the user’s calls', async () => {
     const { verifier, challenge } = startPkce()
     const params = await getCode(openBrowser(base), challenge)
     assert.equal(params.get('state'), 'state-1')
@@ -105,11 +105,11 @@ suite('signing in at the embedded issuer', () => {
     const me = await app.with(access).get('/users/me')
     assert.deepEqual([me.status, me.body.id], [200, userId('owner')])
     assert.equal(decodeJwt(body['id_token']!)['nonce'], 'nonce-1')
-    // An ID token is only for the client, although it has the same issuer, audience and keys.
+    // An ID token is not accepted for calls, although its issuer, audience and keys are those of access tokens.
     assert.equal(await statusWith(body['id_token']!), 401)
   })
 
-  test('a code works once; a second use revokes the tokens of the first', async () => {
+  test('an authorization code works once; a second use revokes the tokens of the first use', async () => {
     const { verifier, challenge } = startPkce()
     const code = (await getCode(openBrowser(base), challenge)).get('code')!
     const first = await exchange(code, verifier)
@@ -119,7 +119,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal((await tokens({ grant_type: 'refresh_token', refresh_token: refresh })).status, 400)
   })
 
-  test('at most one of ten concurrent uses of one code gets tokens', async () => {
+  test('at most one of ten concurrent uses of one authorization code gets tokens', async () => {
     const { verifier, challenge } = startPkce()
     const code = (await getCode(openBrowser(base), challenge)).get('code')!
     const replies = await Promise.all(Array.from({ length: 10 }, () => exchange(code, verifier)))
@@ -127,7 +127,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok(replies.every(({ status }) => status === 200 || status === 400))
   })
 
-  test('400 to a code without its verifier, with a wrong verifier, or for another redirect address', async () => {
+  test('400 to a code without its verifier, with a wrong verifier, or with another redirect address', async () => {
     const { verifier, challenge } = startPkce()
     for (const fields of [
       { code_verifier: startPkce().verifier, redirect_uri: redirect },
@@ -139,7 +139,7 @@ suite('signing in at the embedded issuer', () => {
     }
   })
 
-  test('a refresh token changes with each use; using an old one revokes all its successors', async () => {
+  test('a refresh token can be used once and is then replaced; a second use revokes all its successors', async () => {
     const { verifier, challenge } = startPkce()
     const first = await exchange((await getCode(openBrowser(base), challenge)).get('code')!, verifier)
     const refresh = (token: string) => tokens({ grant_type: 'refresh_token', refresh_token: token })
@@ -151,7 +151,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal((await refresh(second.body['refresh_token']!)).status, 400)
   })
 
-  test('there is no open redirect: a foreign or similar address is refused on our own page', async () => {
+  test('there is no open redirect: a foreign or similar redirect address is refused on our own page', async () => {
     const { challenge } = startPkce()
     for (const address of [
       'https://evil.example/',
@@ -187,7 +187,7 @@ suite('signing in at the embedded issuer', () => {
     }
   })
 
-  test('401 in the same words for a wrong password and an unknown account; a hostile address is escaped', async () => {
+  test('401 with equal text for a wrong password and an unknown account; a hostile address is escaped', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const form = await browser.follow(await browser.get(authorizeUrl(challenge)))
@@ -207,7 +207,7 @@ suite('signing in at the embedded issuer', () => {
     }
   })
 
-  test('pages run no scripts and may not be framed or cached; cookies are hidden from scripts', async () => {
+  test('sign-in pages run no scripts and may not be framed or cached; scripts cannot read their cookies', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)
     const begun = await browser.get(authorizeUrl(challenge))
@@ -225,7 +225,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(form.headers.get('cache-control'), 'no-store')
   })
 
-  test('a form is accepted only from the browser that it was shown to, and only from our pages (CSRF)', async () => {
+  test('a sign-in form is accepted only from its own browser, and only from our pages (CSRF)', async () => {
     const { challenge } = startPkce()
     const victim = openBrowser(base)
     const attacker = openBrowser(base)
@@ -239,7 +239,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal((await fillIn(victim, own, 'owner@example.com', password, { origin: publicUrl })).status, 303)
   })
 
-  test('a device is signed in by a code that a person confirms, and not before', async () => {
+  test('a device is signed in only after a person has confirmed its code', async () => {
     const post = async (path: string, fields: Record<string, string>) => {
       const reply = await fetch(`${base}/oidc${path}`, { method: 'POST', body: new URLSearchParams(fields) })
       return { status: reply.status, body: (await reply.json()) as Record<string, string> }
@@ -284,7 +284,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok(!/"d":|"kty"/.test(text))
   })
 
-  test('keys may change: tokens of the old key stay valid until they expire, new ones use the new key', async () => {
+  test('signing keys may change: tokens of the old key stay valid until they expire, new ones use the new key', async () => {
     const { verifier, challenge } = startPkce()
     const before = await exchange((await getCode(openBrowser(base), challenge)).get('code')!, verifier)
     await app.database.sql`update issuer_keys set created_at = created_at - interval '31 days' where kind = 'signing'`
@@ -310,7 +310,7 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(await statusWith(body['access_token']!), 401)
   })
 
-  test('a browser that only saw a form is forgotten in minutes, a signed-in one after hours', async () => {
+  test('a browser that only saw a form is forgotten after minutes, a browser with a sign-in after hours', async () => {
     const { sql } = app.database
     const longest = async () => {
       const [row] = await sql<{ minutes: number }[]>`
@@ -364,7 +364,7 @@ suite('signing in at the embedded issuer', () => {
     return statuses
   }
 
-  test('wrong passwords of strangers lock the owner of an account out of no browser, known or new', async () => {
+  test('wrong passwords of strangers do not lock out the owner of the account, in a known or a new browser', async () => {
     const email = 'viewer@example.com'
     await setPassword(app.database.sql, userId('viewer'), password, app.clock.now())
     const known = openBrowser(base)
@@ -376,7 +376,7 @@ suite('signing in at the embedded issuer', () => {
     const fresh = openBrowser(base, '127.0.0.20')
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, 'mistyped'), [401])
     assert.deepEqual(await tryAs(fresh, await begin(fresh), email, 1, password), [303])
-    // From an address whose attempts are used up, only a known browser may still try.
+    // The attempts of this address are used up, so only a known browser may still try here.
     const neighbour = openBrowser(base, '127.0.0.11')
     neighbour.cookies.set('alcove_browser', known.cookies.get('alcove_browser')!)
     assert.deepEqual(await tryAs(neighbour, await begin(neighbour), email, 1, password), [303])
@@ -389,14 +389,14 @@ suite('signing in at the embedded issuer', () => {
     assert.equal(strange.at(-1), 429, 'a browser is known for one account only')
   })
 
-  test('words, statuses and headers are equal for an account, one without a password, and no account', async () => {
+  test('words and statuses are equal for an account, an account without a password, and no account', async () => {
     await using fresh = await startControl({ settings: { identity: testSettings.identity } })
     const at = await fresh.listen()
     await setPassword(fresh.database.sql, userId('owner'), password, fresh.clock.now())
     const seen: { index: number; status: number; words: string }[] = []
     const addresses = ['owner@example.com', 'admin@example.com', 'nobody@example.com'] as const
     for (const [index, email] of addresses.entries()) {
-      // Tries more strangers than are needed for the name to count as attacked.
+      // Tries from more addresses than are needed for the name to count as attacked.
       for (let n = 0; n < 7; n += 1) {
         const stranger = openBrowser(at, `127.0.${index + 1}.${n + 1}`)
         const form = await begin(stranger)
@@ -418,12 +418,12 @@ suite('signing in at the embedded issuer', () => {
     )
   })
 
-  test('a name with a NUL in it is refused like an empty one', async () => {
+  test('400 for a name that contains a NUL', async () => {
     const browser = openBrowser(base, '127.0.0.30')
     assert.equal((await fillIn(browser, await begin(browser), 'a\0@example.com')).status, 400)
   })
 
-  // This test must be the last: afterwards this address may not try again.
+  // This test must be the last one, because it uses up the attempts of its address.
   test('429 after twenty wrong passwords from one address', async () => {
     const { challenge } = startPkce()
     const browser = openBrowser(base)

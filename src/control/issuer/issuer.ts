@@ -21,7 +21,7 @@ export type EmbeddedIssuer = {
   getKey: JWTVerifyGetKey
   /** Adds the issuer's routes; call before the server listens. `limit` throws if a call exceeds the rate limit. */
   attach: (server: FastifyInstance, limit: (request: FastifyRequest) => Promise<void>) => Promise<void>
-  /** Replaces old keys and deletes expired records of the issuer. */
+  /** Replaces old signing keys, and deletes expired records of the issuer. */
   sweep: () => Promise<void>
   close: () => void
 }
@@ -29,14 +29,16 @@ export type EmbeddedIssuer = {
 const begunElsewhere = 'This step of signing in has ended, or was begun elsewhere. Begin again where you came from.'
 
 const sweepMilliseconds = 60 * 1000
-/** Longest URL and longest body in bytes. Clients send far less, and each attempt is stored. */
+/** Longest URL, and longest body, in bytes. Clients send far less, and each attempt is stored. */
 const longest = 4096
 /** Most calls per address and minute that leave a record. A sign-in takes two to five. */
 const mostBegunPerMinute = 300
 const leavesNothing = /^\/oidc\/(?:token|jwks|\.well-known|interaction)(?:[/?]|$)/
 const reloadMilliseconds = 1000
 
-/** Overwrites the headers with our host and protocol from the setting: a proxy or an attacker may have set them. */
+/**
+ * Replaces the host and protocol headers by the configured ones, because a proxy or an attacker may have set others.
+ */
 const sayWhere = (request: IncomingMessage, { host, protocol }: URL) => {
   for (const name of Object.keys(request.headers)) if (/^(x-)?forwarded/.test(name)) delete request.headers[name]
   request.headers.host = host
@@ -132,8 +134,8 @@ export const openIssuer = async (parts: Parts): Promise<EmbeddedIssuer> => {
             await beginFrom(visit.address, () => serve(visit))
           } catch (error) {
             const isAway = isUnreachable(error)
-            // A refused step is the fault of the browser and is logged only at level debug. An unreachable database is
-            // our fault.
+            // A refused step is a mistake of the browser and is logged only at level debug. An unreachable database is
+            // our own problem and is logged as a warning.
             if (isAway)
               request.log.warn({ reqId: request.id, err: error }, 'nobody can sign in while the database is away')
             else request.log.debug({ reqId: request.id, err: error }, 'a step of signing in was refused')

@@ -1,5 +1,5 @@
-// The signing keys of our own issuer: RSA keys made here, encrypted in the database, replaced every month. The public
-// part of an old key stays published as long as a token signed by it may be valid.
+// The signing keys of our own issuer: RSA keys that are made here, encrypted in the database, and replaced every month.
+// The public part of an old key stays published while a token signed by it may be valid.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import type { Clock } from '#src/kit/clock.ts'
@@ -43,8 +43,8 @@ const insert = async (
 }
 
 /**
- * Decrypts the keys that this server can decrypt. Others are skipped: a process with the right encryption key may still
- * use them.
+ * Decrypts the keys that this server can decrypt. All other keys are skipped: a process with the right encryption key
+ * may still use them.
  */
 const readable = ({ encryption }: KeyParts, rows: readonly Row[]): { row: Row; text: string }[] =>
   rows.flatMap((row) => {
@@ -57,15 +57,15 @@ const readable = ({ encryption }: KeyParts, rows: readonly Row[]): { row: Row; t
   })
 
 /**
- * Logs that the keys cannot be decrypted. Without usable keys no user could sign in. New keys only end the existing
- * sessions.
+ * Logs that the keys cannot be decrypted, and are replaced. Without usable keys no user could sign in. New keys only
+ * end the existing sessions.
  */
 const sayUnreadable = ({ log }: KeyParts) =>
   log.error(
     'the keys of the issuer were encrypted under another ALCOVE_ENCRYPTION_KEY, and are made anew; what else was encrypted under it (secrets/encryption.key of the data directory) cannot be read without it',
   )
 
-/** Reads the keys and makes or replaces them when due. Several processes may call this at once. */
+/** Reads the keys. Makes or replaces keys when due. Several processes may call this function at once. */
 export const ensureKeys = async (parts: KeyParts): Promise<IssuerKeys> =>
   await parts.database.transaction(async (transaction) => {
     await transaction`select pg_advisory_xact_lock(${lock})`
@@ -82,7 +82,7 @@ export const ensureKeys = async (parts: KeyParts): Promise<IssuerKeys> =>
       const id = randomUUID()
       signing.unshift(await make('signing', id, await newSigningKey(id)))
     }
-    // A key signs until the next one exists, and its last tokens expire soon after.
+    // A key signs until the next key exists, and its last tokens expire soon after that. Then the key is deleted.
     const over = signing.filter(
       (_, index) => index > 0 && now - signing[index - 1]!.row.created_at.getTime() >= toldFor,
     )

@@ -1,5 +1,5 @@
-// Known browsers: those in which somebody has signed in to an account before. Wrong passwords of strangers must not lock out the
-// owner, so the attempts of a known browser are counted separately
+// Known browsers: browsers in which somebody has signed in to an account before. Wrong passwords of strangers must not
+// lock out the account's owner. So the attempts of a known browser are counted separately
 // (https://owasp.org/www-community/Slow_Down_Online_Guessing_Attacks_with_Device_Cookies).
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -15,14 +15,17 @@ const seconds = 365 * 24 * 60 * 60
 export type KnownBrowser = {
   /** Id of the browser, in its cookie. Each sign-in gives the browser a new id. */
   id: string
-  /** The account that was signed in to in this browser. */
+  /** The account to which somebody has signed in with this browser. */
   account: string
 }
 
 export type KnownBrowsers = {
-  /** The browser that asks; `undefined` if nobody has signed in with it. Reads only the cookie, never accounts. */
+  /**
+   * Finds the known browser that sent the request. `undefined` if nobody has signed in with it. Reads only the cookie,
+   * never accounts.
+   */
   find: (request: IncomingMessage) => Promise<KnownBrowser | undefined>
-  /** Sets the cookie that makes the browser known for this account. Called after a sign-in. */
+  /** Sets the cookie that makes the browser known for this account. Call this after a sign-in. */
   mark: (response: ServerResponse, account: string) => Promise<void>
 }
 

@@ -9,8 +9,8 @@ const style =
   'code{font-size:1.4rem;letter-spacing:.1em}.wrong{color:#a40e26}'
 
 /**
- * The content security policy: no scripts, no fetches, no framing. `form-action` names redirect targets too, because
- * browsers also check those.
+ * The content security policy: no scripts, no fetches, no framing. `form-action` also names redirect targets, because
+ * browsers check them too.
  */
 export const contentSecurityPolicy = [
   "default-src 'none'",

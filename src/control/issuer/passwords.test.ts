@@ -1,4 +1,5 @@
-// The work of a sign-in must not reveal whether the account exists. This counts calls of argon2 and measures no time.
+// The work of a sign-in must not reveal whether the account exists. This test counts calls of argon2 and measures no
+// time.
 import assert from 'node:assert/strict'
 import crypto from 'node:crypto'
 import { syncBuiltinESMExports } from 'node:module'
@@ -28,7 +29,7 @@ suite('signing in with a password', () => {
     syncBuiltinESMExports()
   })
 
-  test('a sign-in hashes exactly once, at equal cost, whether or not the account or its password exists', async () => {
+  test('a sign-in hashes exactly once, at equal cost, with or without an account or a password', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await setPassword(sql, userId('owner'), 'twelve letters at least', app.clock.now())

@@ -1,18 +1,19 @@
-// Passwords of local accounts, hashed with Node's argon2id. Each hash contains its parameters, so they can be raised later.
+// Passwords of local accounts, hashed with Node's argon2id. Each hash contains its parameters, so the parameters can be
+// raised later.
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto'
 import { promisify } from 'node:util'
 import { FairQueue } from '#src/kit/queue.ts'
 import { Problem } from '#src/problems.ts'
 import type { Sql } from '../storage/database.ts'
 
-/** Cost of a hash: OWASP's second choice, which is 19 MiB and two passes. */
+/** Cost of a hash: the second option that OWASP recommends, which is 19 MiB and two passes. */
 const memoryKiB = 19_456
 const passes = 2
 const tagLength = 32
 
 /**
- * Queues of hashing, which needs a thread and 19 MiB for each password. Known browsers have a queue of their own, so
- * they never wait behind new ones.
+ * Queues for hashing, which needs a thread and 19 MiB for each password. Known browsers have a queue of their own, so
+ * they never wait behind new browsers.
  */
 const lanes = { known: new FairQueue({ atOnce: 1 }), other: new FairQueue({ atOnce: 2 }) }
 export type HashingLane = keyof typeof lanes
@@ -61,8 +62,8 @@ export const checkPassword = (password: string): void => {
 }
 
 /**
- * Makes a password: 20 letters and digits in groups, without those that are easily confused. It has about 98 random
- * bits.
+ * Makes a password: 20 letters and digits in groups, without characters that look alike. The password has about 98
+ * random bits.
  */
 export const newPassword = (): string => {
   const letters = 'abcdefghijkmnpqrstuvwxyz23456789'
@@ -82,7 +83,10 @@ export const findAccount = async (sql: Sql, email: string): Promise<Account | un
   return row
 }
 
-/** Returns the id of the account if the password is right. Takes the same time if there is no account. */
+/**
+ * Returns the id of the account if the password is right. If there is no such account, the call takes as long as with a
+ * wrong password.
+ */
 export const signsInTo = async (
   account: Account | undefined,
   password: string,

@@ -19,12 +19,12 @@ const sessionCookie = 'alcove_session'
 const minute = 60
 const day = 24 * 60 * minute
 /**
- * Lifetime in milliseconds of a record without an account. Equal for all, so the record that expires first is the
- * oldest (records.ts).
+ * Lifetime in milliseconds of a record without an account. All such records have this lifetime, so the record that
+ * expires first is the oldest (records.ts).
  */
 const begun = 15 * minute
 
-/** The scopes that clients may request. They do not limit what a token may do: its holder acts as the user. */
+/** The scopes that clients may request. Scopes do not limit what a token may do: its holder acts as the user. */
 const scope = 'openid profile email offline_access'
 
 export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider => {
@@ -59,7 +59,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
       const { name, email, emailVerified } = user
       return { accountId: id, claims: () => ({ sub: id, name, email, email_verified: emailVerified }) }
     },
-    // The only client is ours, so users are not asked for consent. A device is confirmed on its own page.
+    // The only client is our own, so users are not asked for consent. A device is confirmed on a separate page.
     loadExistingGrant: async (ctx) => {
       const { client, session } = ctx.oidc
       if (client === undefined || session?.accountId === undefined) return undefined
@@ -95,7 +95,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
         enabled: true,
         charset: 'base-20',
         mask: '****-****',
-        // `deviceInfo` would be stored with each code, and no page shows it.
+        // oidc-provider would store `deviceInfo` with each code, although no page shows it.
         deviceInfo: () => ({}),
         userCodeInputSource: (ctx, form, _out, error) => {
           ctx.body = codePage(
@@ -140,8 +140,8 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
   // Our URL is a setting, which issuer.ts writes into the proxy headers before a request arrives here.
   provider.proxy = true
   provider.use(async (ctx, next) => {
-    // A form without its session was shown to another browser, or too long ago. oidc-provider would report that as an internal
-    // error.
+    // The session of this form belongs to another browser, or has expired. oidc-provider would report that as an
+    // internal error.
     const session = ctx.cookies.get(sessionCookie)
     if (ctx.method === 'POST' && ctx.path === '/device' && !(session && (await provider.Session.find(session)))) {
       ctx.status = 400
@@ -151,7 +151,7 @@ export const createProvider = (parts: ProviderParts, keys: IssuerKeys): Provider
     }
     await next()
   })
-  // Without this handler, Koa prints the stack of every error, also when a caller hangs up in the middle of a body.
+  // Without this handler, Koa prints the stack of every error, also when a caller hangs up before the end of a body.
   ;(provider as EventEmitter).on('error', (error) =>
     log.debug({ err: error }, 'a call of the embedded issuer broke off'),
   )

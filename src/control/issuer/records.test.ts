@@ -6,7 +6,7 @@ import { beginFrom } from './record-source.ts'
 import { recordsIn } from './records.ts'
 
 suite('the stored records of the embedded issuer', () => {
-  test('records without a user are limited: the oldest is deleted, but never a record of a user', async () => {
+  test('records without an account are limited: the oldest is deleted, but never a record of an account', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 2)('Session')
@@ -27,14 +27,14 @@ suite('the stored records of the embedded issuer', () => {
     assert.deepEqual(await found(), [true, true, true, true])
   })
 
-  test('the network with the most records without a user loses its own oldest records', async () => {
+  test('the network with the most records without an account loses its own oldest records', async () => {
     await using app = await startControl()
     const { database, encryption } = app.parts
     const records = recordsIn(database, encryption, 5)('Session')
     const begin = (id: string, address: string, seconds: number) =>
       beginFrom(address, () => records.upsert(id, {}, seconds))
     await begin('victim', '192.0.2.1', 10)
-    // All of one IPv6 /48 counts as one network, because a subscriber often has a whole /48.
+    // A whole IPv6 /48 counts as one network, because a subscriber often has a whole /48.
     for (let n = 1; n <= 12; n += 1) await begin(`attacker ${n}`, `2001:db8:1:${n}::1`, 10 + n)
     await begin('newcomer', '2001:db8:2::1', 5)
     const there = await Promise.all(
@@ -45,7 +45,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.equal(row?.['count'], 5)
   })
 
-  test('a record counts for the client’s address as the server has found it, also behind a proxy', async () => {
+  test('a record counts for the client’s address as the server has determined it, even behind a proxy', async () => {
     await using app = await startControl({ settings: { identity: testSettings.identity } })
     const { server } = app.app
     await server.inject({ method: 'GET', url: '/oidc/device', remoteAddress: '198.51.100.7' })
@@ -53,7 +53,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.deepEqual([...rows], [{ source: '198.51.100.7' }])
   })
 
-  test('records without a user are limited in size; a larger one is refused', async () => {
+  test('records without an account are limited in size; a larger record is refused', async () => {
     await using app = await startControl()
     const records = recordsIn(app.parts.database, app.parts.encryption)('Interaction')
     const params = { state: 'x'.repeat(16 * 1024) }
@@ -61,7 +61,7 @@ suite('the stored records of the embedded issuer', () => {
     assert.equal(await records.find('long'), undefined)
   })
 
-  test('URLs and bodies may be as long as clients need; longer ones are refused', async () => {
+  test('the issuer accepts URLs and bodies as long as clients need, and refuses longer ones', async () => {
     await using app = await startControl({ settings: { identity: testSettings.identity } })
     const ask = async (url: string, bytes: number) => {
       const headers = { 'content-type': 'application/x-www-form-urlencoded' }

@@ -11,7 +11,10 @@ const hashed = (text: string | undefined): string | null => (text === undefined 
 /** Longest lifetime of a record, also of one without an expiry: 30 days. */
 const longestSeconds = 30 * 24 * 60 * 60
 
-/** Most records without an account: sign-ins that were begun. Anybody can begin one without a credential. */
+/**
+ * Most records without an account. Such a record is a sign-in that was begun. Anybody can begin one without a
+ * credential.
+ */
 const mostAnonymous = 20_000
 
 /** Largest record without an account: four times the largest request. */
@@ -42,7 +45,7 @@ export const recordsIn = (
 
   /**
    * Deletes the oldest records of the network that has begun the most sign-ins, so an attacker who fills the table
-   * loses their own records. Deletes a few more than needed, because counting by network is slow when there are many.
+   * loses their own records. Deletes more records than needed, because counting by network is slow when there are many.
    */
   const makeRoom = async () => {
     const [{ begun }] = await sql<[{ begun: number }]>`

@@ -38,13 +38,16 @@ export class TooManyAttempts extends Error {
 
 type From = { address: string; name: string; browser: string | undefined }
 
-/** Counts an attempt as a failure in advance. Returns a function to call if the password was right. */
+/**
+ * Counts an attempt as a failure in advance. Returns a function to call if the password was right, which uncounts the
+ * attempt.
+ */
 export type SignInAttempts = (from: From) => Promise<() => Promise<void>>
 
 const nameSlots = 65_536
 /**
- * Number of counters for pairs of network and name. So many that two pairs hardly ever share one. Few are in use: only
- * attempts that cost a password hash take one.
+ * Number of counters for pairs of network and name. The number is so large that two pairs hardly ever share a counter.
+ * Few counters are in use, because only attempts that cost a password hash take one.
  */
 const pairSlots = 2 ** 32
 
@@ -67,7 +70,8 @@ export const createSignInAttempts = (): SignInAttempts => {
 
   const countNewBrowser = async (address: string, name: string) => {
     const [source, site, nameKey] = [sourceOf(address), siteOf(address), slotOf(name, nameSlots)]
-    // Uses the network and not the slot of its address: strangers who share a slot must not share attempts at a name.
+    // Uses the network and not the slot of its address: strangers who share a slot must not share the attempts for a
+    // name.
     const pair = slotOf(`${networkOf(address)} ${name}`, pairSlots)
     // The count of the site grows only after the source has passed, so that one busy source cannot use up its
     // neighbours' tries.

@@ -1,4 +1,4 @@
-// The sign-in form: shows it and reads it. Every answer (words, status, time) is the same whether or not the account exists.
+// Shows the sign-in form and reads it. Every answer (words, status, time) is equal, whether or not the account exists.
 // sign-in-attempts.ts limits wrong passwords.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Provider } from 'oidc-provider'
@@ -49,7 +49,7 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
     const { request, response } = visit
     const action = `${issuerPath}/interaction/${uid}`
     // The cookie names the sign-in that this browser has begun. If the path names another sign-in, somebody else made
-    // the link.
+    // the link that the browser followed.
     const details = await (await provider()).interactionDetails(request, response)
     if (details.uid !== uid || details.prompt.name !== 'login') throw new Error('another interaction')
     if (request.method === 'GET' || request.method === 'HEAD') return send(response, 200, signInPage(action))
@@ -57,7 +57,7 @@ export const createSignInForm = ({ provider, sql, origin, browsers }: SignInForm
     const form = await readForm(request)
     const email = form?.get('email')?.trim() ?? ''
     const password = form?.get('password') ?? ''
-    // Usable input has no NUL, because PostgreSQL text cannot hold a NUL.
+    // Input with a NUL is not usable, because PostgreSQL text cannot hold a NUL.
     const isUsable =
       email !== '' &&
       !email.includes('\0') &&

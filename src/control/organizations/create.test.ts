@@ -37,7 +37,7 @@ suite('POST /organizations', () => {
     assert.notEqual(replies[0]?.body.id, replies[1]?.body.id)
   })
 
-  test('400 names the field of the body that is wrong', async () => {
+  test('400 names the field of the body that is invalid', async () => {
     await using app = await startControl()
     const bodies = [
       {},
@@ -89,7 +89,7 @@ suite('POST /organizations', () => {
     assert.equal(made.length, 0)
   })
 
-  test('403 for the eleventh organization of a user, also if many are requested at once; 201 for other users', async () => {
+  test('403 for the eleventh organization of a user, even with many creates at once; 201 for other users', async () => {
     await using app = await startControl()
     await app.database.sql`delete from organizations where created_by = ${userId('viewer')}`
     const replies = await Promise.all(

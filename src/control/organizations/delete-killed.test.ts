@@ -19,7 +19,7 @@ const call = async (base: string, token: string, method: string, path: string, b
   return { status: reply.status, body: text === '' ? undefined : JSON.parse(text) }
 }
 
-/** What a simulated runner needs to know of control, for a control in another process. */
+/** The data that a simulated runner needs about a control in another process. */
 const remote = (base: string) =>
   ({
     listen: async () => base.replace(/\/api$/, ''),
@@ -49,7 +49,7 @@ suite('DELETE /organizations/{organizationId}, and control is killed', () => {
       await using after = await startControlProcess(opened.url)
       await using runner = await connectRunner(remote(after.base))
       const { status } = await call(after.base, keys.owner, 'DELETE', path)
-      // 204: the first delete did nothing, so this one works. 401: the first delete has removed the key.
+      // 204: the first delete did nothing, so this delete works. 401: the first delete has removed the key.
       assert.ok(status === 204 || status === 401, String(status))
       const left = () => opened.database.sql`select 1 from sandboxes where organization_id = ${organizations.ours}`
       await until(async () => (await left()).length === 0, 'their rows are still there')

@@ -31,7 +31,7 @@ const untilForgotten = async (app: TestControl) => {
 }
 
 suite('DELETE /organizations/{organizationId}', () => {
-  test('204 ends every credential at once, destroys the sandboxes on their runner, then deletes their rows', async () => {
+  test('204 ends every credential at once, destroys the sandboxes on their runner, and later deletes their rows', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const { sql } = app.database
@@ -70,7 +70,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.deepEqual([...(await sql`select * from deleted_organizations`)], [])
   })
 
-  test('204 while the runner is not connected: its sandboxes are kept until it reports them gone', async () => {
+  test('204 while the runner is not connected: the sandboxes’ rows stay until it reports them destroyed', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', {})).body
@@ -86,7 +86,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.equal(runner.has.size, 0)
   })
 
-  test('a sandbox whose create is under way is destroyed as well, and no caller gets a 500', async () => {
+  test('a sandbox that is being created is destroyed as well, and no caller gets a 500', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const creates = Array.from({ length: 20 }, (_, n) => app.as('member').post('/sandbox', { name: `box-${n}` }))
@@ -109,7 +109,8 @@ suite('DELETE /organizations/{organizationId}', () => {
     await app.as('owner').post('/snapshots', { name: 'tools', imageName: 'debian:13' })
     const waits = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
     const deleted = await app.database.transaction(async (transaction) => {
-      // PostgreSQL aborts the transaction that first checks for a deadlock. With this timeout that is the delete.
+      // PostgreSQL aborts the transaction that first checks for a deadlock. With this timeout, that is the transaction
+      // of the delete.
       await transaction`set local deadlock_timeout = '1min'`
       await transaction`select 1 from images for update`
       const reply = app.as('owner').delete(path)
@@ -148,7 +149,7 @@ suite('DELETE /organizations/{organizationId}', () => {
     assert.equal((await app.with(keys.stranger).get(`/organizations/${theirs}`)).status, 200)
   })
 
-  test('after a delete the name is free, and the organization no longer counts for its creator’s ten', async () => {
+  test('after a delete the name is free, and the organization no longer counts towards its creator’s limit', async () => {
     await using app = await startControl()
     const make = () => app.as('viewer').post('/organizations', { name: 'x', defaultRegionId: 'local' })
     for (let n = 0; n < 10; n++) assert.equal((await make()).status, 201)

@@ -1,6 +1,7 @@
-// The deletion of an organization. One transaction deletes everything that gives access or can be used: keys, members, roles,
-// invitations, settings, snapshots, pools. Runners cannot take part in that transaction. The organization's id is kept until
-// nothing is left on runners, and sandboxes/upkeep/without-organization.ts finishes the work, also after a crash.
+// The deletion of an organization. One transaction deletes everything that gives access or can be used: keys, members,
+// roles, invitations, settings, snapshots, pools.\nRunners cannot take part in that transaction. So the organization's
+// id is kept until nothing of it is left on runners. sandboxes/upkeep/without-organization.ts finishes the work, even
+// after a crash.
 
 import { dropImagesOf, pushImage } from '#src/control/images/images.ts'
 import { Problem } from '#src/problems.ts'
@@ -15,8 +16,8 @@ import { holdOrganization, isOwner, removeOrganization } from './store.ts'
 const mostTries = 5
 
 /**
- * Repeats work after a deadlock. The deletion locks rows of many tables, and concurrent creates lock some of them in
- * another order. PostgreSQL then aborts one of the two transactions.
+ * Repeats `work` after a deadlock. The deletion locks rows of many tables. Concurrent creates lock some of these tables
+ * in another order, and PostgreSQL then aborts one of the two transactions.
  */
 const retryDeadlocks = async <T>(work: () => Promise<T>): Promise<T> => {
   for (let tries = 1; ; tries++) {

@@ -5,13 +5,13 @@ import type { Sql, Transaction } from '../storage/database.ts'
 export type DeletedOrganization = { id: string; deletedBy: string; deletedAt: Date }
 
 /**
- * Minutes for which the id of a deleted organization is kept. Transactions that began before the deletion end within
- * this time, and until then one of them may still add rows.
+ * Minutes for which the id of a deleted organization is kept. Transactions that began before the deletion may still add
+ * rows, but they end within this time.
  */
 const keptMinutes = 5
 const atOneTime = 20
 
-/** Takes the deleted organizations to check now, those checked longest ago first. */
+/** Takes the deleted organizations to check now, longest unchecked first. */
 export const lookAtDeleted = async (sql: Sql, now: Date): Promise<DeletedOrganization[]> =>
   await sql<DeletedOrganization[]>`
     update deleted_organizations set looked_at = ${now}
@@ -36,7 +36,8 @@ export const keepsAnything = async (sql: Sql, id: string): Promise<boolean> => {
 }
 
 /**
- * Ends a deleted organization of which only regions are left. Deletes the regions now, and the kept id after a while.
+ * Ends a deleted organization of which only regions are left. Deletes the regions at once, and the kept id after a
+ * while.
  */
 export const endOrganization = async (
   transaction: Transaction,

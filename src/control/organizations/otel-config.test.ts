@@ -12,7 +12,7 @@ const masked = { ...config, headers: { 'x-api-key': '******', 'X-Tenant': '*****
 const asCollector = async (app: TestControl) => (await app.as('collector').get(path)).body
 
 suite('PUT /organizations/{organizationId}/otel-config', () => {
-  test('204 stores the setting encrypted; an owner sees it without values, a collector with them', async () => {
+  test('204 stores the setting encrypted; an owner sees it without header values, a collector with them', async () => {
     await using app = await startControl()
     const put = await app.as('owner').put(path, config)
     assert.deepEqual([put.status, put.text], [204, ''])
@@ -23,7 +23,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
     assert.deepEqual(await asCollector(app), config)
   })
 
-  test('204 for a body read from GET: asterisks keep the stored value, other values replace it', async () => {
+  test('204 for a body read from GET: asterisks keep the stored header value, other values replace it', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     const headers = { 'X-Api-Key': '******', 'X-Tenant': 'eight', 'x-new': 'a*b' }
@@ -83,7 +83,7 @@ suite('PUT /organizations/{organizationId}/otel-config', () => {
 })
 
 suite('GET /organizations/{organizationId}/otel-config', () => {
-  test('404 if nothing is set, and to a collector for an unknown organization', async () => {
+  test('404 if there is no telemetry setting, and to a collector for an unknown organization', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'collector'] as const) assert.equal((await app.as(who).get(path)).status, 404)
     assert.equal((await app.as('collector').get('/organizations/no-such/otel-config')).status, 404)
@@ -110,7 +110,7 @@ suite('GET /organizations/{organizationId}/otel-config', () => {
 })
 
 suite('DELETE /organizations/{organizationId}/otel-config', () => {
-  test('204 whether or not a setting exists', async () => {
+  test('204 whether or not a telemetry setting exists', async () => {
     await using app = await startControl()
     await app.as('owner').put(path, config)
     for (const _ of [1, 2]) assert.equal((await app.as('owner').delete(path)).status, 204)
@@ -139,7 +139,7 @@ suite('GET /organizations/otel-config/by-sandbox-auth-token/{authToken}', () => 
     assert.equal((await app.as('collector').get(at)).status, 404)
   })
 
-  test('404 for an unknown token; 401 to an unknown caller', async () => {
+  test('404 for an unknown sandbox token; 401 to an unknown caller', async () => {
     await using app = await startControl()
     const at = '/organizations/otel-config/by-sandbox-auth-token/no-such'
     assert.equal((await app.as('collector').get(at)).status, 404)

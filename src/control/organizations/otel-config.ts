@@ -24,8 +24,8 @@ const mask = ({ endpoint, headers }: OtelConfig): OtelConfig => ({
 })
 
 /**
- * Returns the setting for a page that shows many things. A setting that cannot be decrypted is left out, and logged for
- * the operator.
+ * Returns the setting for an answer that shows many settings. A setting that cannot be decrypted is left out, and
+ * logged for the operator.
  */
 export const viewOtelConfig = (
   parts: { encryption: Encryption; log: Logger },
@@ -65,7 +65,7 @@ const checkHeader = (name: string, value: string): void => {
   if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) throw complain(`the value of ${name} cannot stand in a header`)
 }
 
-/** Reads the headers. A value that came back as asterisks means the stored value. */
+/** Reads the headers. An owner sees asterisks instead of values, so a value of asterisks means the stored value. */
 const readHeaders = (given: Record<string, string>, stored: () => Record<string, string>): Record<string, string> => {
   const entries = Object.entries(given)
   if (entries.length > mostHeaders) throw new Problem('bad_request', `headers: at most ${mostHeaders}`)

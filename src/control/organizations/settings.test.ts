@@ -7,7 +7,7 @@ const { ours, theirs } = organizations
 const at = (path: string, organization: string = ours) => `/organizations/${organization}/${path}`
 const see = async (app: TestControl) => (await app.as('owner').get(`/organizations/${ours}`)).body
 
-/** Checks the answers to callers who are not operators, for their own organization and for another. */
+/** Checks the answers to callers who are not operators, both for their own organization and for another one. */
 const checkOnlyOperators = async (app: TestControl, path: string, body: object) => {
   for (const who of ['owner', 'member', 'viewer', 'stranger'] satisfies Who[]) {
     for (const id of [ours, theirs, 'no-such'])
@@ -18,7 +18,7 @@ const checkOnlyOperators = async (app: TestControl, path: string, body: object) 
 }
 
 suite('PATCH /organizations/{organizationId}/default-region', () => {
-  test('204 sets a missing default region; setting it again changes nothing', async () => {
+  test('204 sets a missing default region; a second call with that region changes nothing', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set default_region_id = null where id = ${ours}`
     assert.equal((await see(app)).defaultRegionId, undefined)
@@ -28,7 +28,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     assert.equal((await see(app)).defaultRegionId, 'local')
   })
 
-  test('409 for another region once one is set, unless the operator allows changes', async () => {
+  test('409 for a change of the default region, unless the operator allows it', async () => {
     const ask = async (defaultRegionMayChange: boolean) => {
       await using app = await startControl({ settings: { defaultRegionMayChange } })
       await app.database.sql`
@@ -40,7 +40,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
     assert.deepEqual(await ask(true), [204, 'ours_1'])
   })
 
-  test('the same 404 for a foreign region and for an unknown one; 400 without a region', async () => {
+  test('404 with equal text for another organization’s region and for an unknown one; 400 without a region', async () => {
     await using app = await startControl()
     await app.database.sql`
       insert into regions (id, name, organization_id, region_type) values ('theirs_1', 'cellar', ${theirs}, 'custom')`
@@ -67,7 +67,7 @@ suite('PATCH /organizations/{organizationId}/default-region', () => {
 suite('PUT /organizations/{organizationId}/experimental-config', () => {
   const path = at('experimental-config')
 
-  test('200 replaces the whole configuration; null or no body clears it', async () => {
+  test('200 replaces the whole experimental configuration; null or no body clears it', async () => {
     await using app = await startControl()
     for (const config of [{ a: { deep: [1, null, 'ü'] }, __proto: 1 }, { b: true }, {}]) {
       const reply = await app.as('owner').put(path, config)
@@ -108,9 +108,9 @@ suite('PUT /organizations/{organizationId}/experimental-config', () => {
 })
 
 suite('POST /organizations/{organizationId}/suspend', () => {
-  test('204 without a body: from now on nothing can be created or started there, but everything can be read', async () => {
+  test('204 without a body: nothing can be created or started in the organization, everything can be read', async () => {
     await using app = await startControl()
-    // The change clears the cached caller at once.
+    // The suspension takes effect at once, although the caller was cached.
     assert.equal((await see(app)).suspended, false)
     assert.equal((await app.as('admin').post(at('suspend'))).status, 204)
     const { suspended, suspendedAt, suspendedUntil, suspensionReason, suspensionCleanupGracePeriodHours } =
@@ -123,7 +123,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.deepEqual([create.status, create.body.message], [403, 'This organization is suspended.'])
   })
 
-  test('204 with reason, end and grace period; it ends by itself; a second call changes only the end', async () => {
+  test('204 with reason, end and grace period; the suspension ends by itself; a second call changes only its end', async () => {
     await using app = await startControl()
     const begin = app.clock.now()
     const inSeconds = (seconds: number) => new Date(begin.getTime() + seconds * 1000).toISOString()
@@ -148,7 +148,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.equal((await see(app)).suspendedAt, inSeconds(90))
   })
 
-  test('400 for an end in the past or no date, a negative grace period, and wrong types', async () => {
+  test('400 for an end in the past, an end that is no date, a negative grace period, and wrong types', async () => {
     await using app = await startControl()
     const bodies = [
       { until: app.clock.now().toISOString() },
@@ -168,7 +168,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.equal((await see(app)).suspended, false)
   })
 
-  test('403 to everybody but an operator, for every organization; 404 for an unknown one', async () => {
+  test('403 to everybody but an operator, for every organization; 404 for an unknown organization', async () => {
     await using app = await startControl()
     await checkOnlyOperators(app, 'suspend', {})
     assert.equal((await see(app)).suspended, false)
@@ -176,7 +176,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
 })
 
 suite('POST /organizations/{organizationId}/unsuspend', () => {
-  test('204 clears the suspension; 204 also if there is none', async () => {
+  test('204 ends the suspension; 204 even if there is none', async () => {
     await using app = await startControl()
     const until = new Date(app.clock.now().getTime() + 3_600_000).toISOString()
     await app.as('admin').post(at('suspend'), { reason: 'x', until, suspensionCleanupGracePeriodHours: 1 })
@@ -203,7 +203,7 @@ const switches = [
 
 suite('POST /organizations/{organizationId}/sandbox-default-limited-network-egress, POST /organizations/{organizationId}/preview-warning, POST /organizations/{organizationId}/sso-enabled', () => {
   for (const [path, given, shown] of switches) {
-    test(`204 sets ${shown} and sets it back`, async () => {
+    test(`204 turns ${shown} on and off`, async () => {
       await using app = await startControl()
       for (const value of [true, false]) {
         const reply = await app.as('admin').post(at(path), { [given]: value })
@@ -212,7 +212,7 @@ suite('POST /organizations/{organizationId}/sandbox-default-limited-network-egre
       }
     })
 
-    test(`400 unless ${given} is true or false`, async () => {
+    test(`400 if ${given} is neither true nor false`, async () => {
       await using app = await startControl()
       for (const body of [undefined, {}, { [given]: 'true' }, { [given]: null }, { [given]: 1 }, { [shown]: 1 }]) {
         assert.equal((await app.as('admin').post(at(path), body)).status, 400)

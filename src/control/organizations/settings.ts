@@ -7,7 +7,8 @@ import { findRegion } from '../regions/service.ts'
 import { changeOrganization, type OrganizationParts } from './change.ts'
 
 /**
- * Sets the default region. Sandboxes and quotas depend on it, so it can be changed only where the operator allows that.
+ * Sets the default region. Sandboxes and quotas depend on the default region, so it can be changed only where the
+ * operator allows that.
  */
 export const setDefaultRegion = async (
   parts: OrganizationParts,
@@ -33,7 +34,7 @@ export const setSwitch = (
   value: boolean,
 ): Promise<void> => changeOrganization(parts, organizationId, () => ({ [name]: value }))
 
-/** The reserved name of a setting: telemetry has an endpoint of its own, which keeps secrets. */
+/** The reserved name of a setting. Telemetry has its own endpoint, which keeps secrets encrypted. */
 const reserved = 'otel'
 
 export const setExperimentalConfig = async (
@@ -55,7 +56,10 @@ export type Suspension = {
   suspensionCleanupGracePeriodHours?: number | null
 }
 
-/** Stops new work; running sandboxes are stopped after the grace period. A second suspension keeps the date of the first. */
+/**
+ * Suspends an organization: nothing new may start, and running sandboxes are stopped after the grace period. A second
+ * suspension keeps the date of the first one.
+ */
 export const suspend = async (
   parts: OrganizationParts,
   organizationId: string,

@@ -5,8 +5,8 @@ import { insertOwner } from '../members/service.ts'
 import type { Sql, Transaction } from '../storage/database.ts'
 
 /**
- * Locks an organization: nobody can change it until the transaction ends. Other transactions can still add rows that refer to
- * it.
+ * Locks an organization: no other transaction can change it until this transaction ends. Other transactions can still
+ * add rows that refer to the organization.
  */
 export const lockOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
   const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for no key update`
@@ -49,8 +49,8 @@ export const insertOrganization = async (
 }
 
 /**
- * Counts the organizations that a user created, without the personal one. Locks the count for this user until the transaction
- * ends.
+ * Counts the organizations that a user created, without the personal one. Locks the count until the transaction ends,
+ * so that concurrent creates of the user wait.
  */
 export const countCreatedBy = async (transaction: Transaction, userId: string): Promise<number> => {
   await transaction`select 1 from users where id = ${userId} for no key update`
@@ -59,7 +59,10 @@ export const countCreatedBy = async (transaction: Transaction, userId: string): 
   return counted?.count ?? 0
 }
 
-/** Locks an organization: nobody can add to it, change it or delete it until the transaction ends. */
+/**
+ * Locks an organization: until this transaction ends, no other transaction can change or delete it, or add rows that
+ * refer to it.
+ */
 export const holdOrganization = async (transaction: Transaction, id: string): Promise<Organization | undefined> => {
   const [row] = await transaction<OrganizationRow[]>`select * from organizations where id = ${id} for update`
   return row && readOrganization(row)
@@ -71,7 +74,10 @@ export const isOwner = async (sql: Sql, id: string, userId: string): Promise<boo
   return row !== undefined
 }
 
-/** Deletes an organization and all rows that refer to it by a foreign key. Its id is kept for what is left of it on runners. */
+/**
+ * Deletes an organization and all rows that refer to it by a foreign key. The id itself is kept while something of the
+ * organization is left on runners.
+ */
 export const removeOrganization = async (
   transaction: Transaction,
   id: string,

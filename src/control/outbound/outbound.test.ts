@@ -50,7 +50,7 @@ const reasonOf = async (work: Promise<unknown>): Promise<OutboundReason | undefi
   )
 
 suite('the targets of outbound calls', () => {
-  test('TLS trusts the certificates of `secureContext` if they are given; Node’s own do not trust that server', async () => {
+  test('TLS trusts the certificates of `secureContext` if they are given; Node’s own refuse that server', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-outbound-'))
     try {
       const [key, cert] = ['key.pem', 'cert.pem'].map((name) => join(directory, name)) as [string, string]
@@ -250,7 +250,7 @@ suite('the limits of an outbound call', () => {
     await new Promise((resolve) => server.close(resolve))
   })
 
-  test('a call above the limit of concurrent calls fails at once; calls succeed again after others have ended', async () => {
+  test('a call above the limit of concurrent calls fails at once; later calls succeed after others have ended', async () => {
     const { send } = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}) })
     const request: OutboundRequest = { method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 }
     const waiting = Array.from({ length: 64 }, () => reasonOf(send(request)))

@@ -64,7 +64,7 @@ suite('volumes', () => {
     assert.equal((await app.as('stranger').post('/volumes', { name: 'one' })).status, 200)
   })
 
-  test('403 for more volumes than the quota, even for two creates at once; volumes count until they are removed', async () => {
+  test('403 above the volume quota, even for two creates at once; volumes count until they are removed', async () => {
     await using app = await startControl()
     await app.database.sql`update organizations set volume_quota = 2 where id = ${organizations.ours}`
     const replies = await Promise.all(['a', 'b', 'c', 'd'].map((name) => app.as('owner').post('/volumes', { name })))
