@@ -4,7 +4,7 @@ import { suite, test } from 'node:test'
 import { isIdLike, isTokenLike, looksLikeId } from './id-like.ts'
 
 suite('names that read like ids or tokens', () => {
-  test('a name is like a UUID in every spelling: case, separators or none, braces, URN, wide or invisible letters', () => {
+  test('a UUID is found in every spelling: case, separators or none, braces, URN, wide or invisible letters', () => {
     const id = randomUUID()
     const wide = id.replaceAll(/[0-9a-f]/g, (letter) => String.fromCodePoint(letter.codePointAt(0)! + 0xfee0))
     for (const name of [

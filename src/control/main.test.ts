@@ -54,7 +54,7 @@ const settings = (port: number) => ({
 })
 
 suite('the program control', () => {
-  test('control migrates an empty database, reports ready, accepts the first key, and exits with 0 at SIGTERM', async () => {
+  test('control migrates an empty database, reports ready, accepts the first key, exits with 0 at SIGTERM', async () => {
     await using opened = await openTestDatabase('empty')
     const port = await freePort()
     const firstKey = newKey()

@@ -55,7 +55,7 @@ suite('an answer before the whole body was read', () => {
   ] as const
 
   for (const [name, postTwice] of Object.entries(realClients)) {
-    test(`the answer reaches ${name}, and the next call is answered too`, async () => {
+    test(`the answer reaches ${name}, and the next call on the connection is answered too`, async () => {
       await using server = await serving()
       const refused = [30, 700_000, 5 * MiB].flatMap((bytes) =>
         refusals.map(([path, status]) => ({ path, status, bytes, headers: { 'content-type': 'text/plain' } })),
@@ -127,7 +127,7 @@ suite('the unread rest of a body', () => {
     while (one.heard().split('403 Forbidden').length < 3) await once(one.socket, 'data')
   })
 
-  test('if the rest of a body is too long to discard, the answer arrives with `Connection: close`', async () => {
+  test('if the rest of a body is too long to discard, the answer says `Connection: close`', async () => {
     await using one = await open(bounds)
     one.socket.write(`${head(4 * MiB)}x`)
     await one.answered()
@@ -147,7 +147,7 @@ suite('the unread rest of a body', () => {
     assert.deepEqual(one.errors, [])
   })
 
-  test('if the rest of a body does not arrive within the silence limit, the connection is destroyed', async () => {
+  test('if the rest of a body does not arrive within `silentMs`, the connection is destroyed', async () => {
     await using one = await open({ ...bounds, silentMs: 50 })
     const closed = once(one.socket, 'close')
     one.socket.write(`${head(MiB)}x`)
@@ -155,7 +155,7 @@ suite('the unread rest of a body', () => {
     await closed
   })
 
-  test('the rest of a body with endless chunks is read up to the limit', async () => {
+  test('the rest of an endless chunked body is discarded up to the limit', async () => {
     await using one = await open(bounds)
     const closed = new Promise((resolve) => one.socket.once('close', resolve))
     one.socket.write('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n')
@@ -175,7 +175,7 @@ suite('the unread rest of a body', () => {
       try {
         for await (const _ of request.iterator({ destroyOnReturn: false })) request.emit('error', new Error('too slow'))
       } catch {
-        // Node takes the socket away from a request whose iteration failed.
+        // Node has removed the socket from a request whose iteration failed.
         assert.equal(request.socket, null)
         response.writeHead(408, { connection: 'close' }).end('too slow')
       }

@@ -1,11 +1,11 @@
-// Answers that are sent before the whole body has been read. Many clients send all of a body before they read an answer.
-// A connection that is closed with unread bytes is reset, and the answer is lost. So the rest of the body is read and
-// discarded, within bounds, and a connection that must close is closed for writing first (RFC 9112 §9.6).
+// Answers that are sent before the whole body has been read. Many clients send all of a body before they read an
+// answer. A connection that is closed with unread bytes is reset, and the answer is lost. So the rest of the body is
+// read and discarded, up to a limit. A connection that must close is closed for writing first (RFC 9112 §9.6).
 import { type IncomingMessage, ServerResponse } from 'node:http'
 
 /**
- * `mostBytes`: how much of a body is discarded. `longestMs`: for how long. `silentMs`: silence that ends the
- * connection.
+ * Limits for discarding the rest of a body. `mostBytes`: most bytes. `longestMs`: longest time. `silentMs`: longest
+ * time without a byte; then the connection is destroyed.
  */
 export type ReadAwayBounds = { mostBytes: number; longestMs: number; silentMs: number }
 
@@ -16,7 +16,7 @@ export const hasBody = ({ headers }: Pick<IncomingMessage, 'headers'>): boolean 
 
 const isUnread = (request: IncomingMessage): boolean => !request.complete && hasBody(request)
 
-/** Reads and discards the rest of a body. The connection must stay open until then. */
+/** Reads and discards the rest of a body. The connection must stay open until that is done. */
 const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: ReadAwayBounds): void => {
   const { socket } = request
   const endsAt = performance.now() + longestMs
@@ -47,7 +47,7 @@ const readAway = (request: IncomingMessage, { mostBytes, longestMs, silentMs }: 
   request.once('end', stop).on('data', onData).resume()
 }
 
-/** The class of answers of all our servers, for Node's option `ServerResponse`. */
+/** Returns the class of answers for all our servers, for Node's option `ServerResponse`. */
 export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof ServerResponse<IncomingMessage> =>
   class Answer extends ServerResponse<IncomingMessage> {
     #isContinued = false
@@ -64,8 +64,8 @@ export const answersWithin = (bounds: ReadAwayBounds = usualBounds): typeof Serv
     }
 
     override end(...last: unknown[]): this {
-      // Nothing can be discarded after a request failed while it was read: it is destroyed, and Node has taken its
-      // socket away.
+      // After a request failed while it was read, nothing can be discarded: the request is destroyed, and Node has
+      // removed its socket.
       if (!this.writableEnded && isUnread(this.req) && !this.req.destroyed) readAway(this.req, bounds)
       return super.end(...(last as [])) as this
     }

@@ -19,7 +19,7 @@ type Context = { owner?: string }
 const route = routesOf<Context, Needs>()
 const credential = { authorization: 'Bearer key' }
 
-/** Runs in another process: sends a whole call and resets the connection before a busy server accepts it. */
+/** Code for another process: sends a whole call and resets the connection before a busy server accepts it. */
 const sendAndReset = `const socket = require('node:net').connect(Number(process.argv[1]), '127.0.0.1')
 const call = 'GET /mine HTTP/1.1\\r\\nHost: x\\r\\nAuthorization: Bearer key\\r\\n\\r\\n'
 socket.on('connect', () => socket.write(call, () => socket.resetAndDestroy()))`
@@ -169,14 +169,14 @@ suite('connections', () => {
         assert.equal((await call(server, '/mine')).status, 200)
         assert.equal((await call(server, '/mine', { localAddress: '127.0.0.2' })).status, 200)
       }
-      // The latest connections are still open; all earlier ones have been closed.
+      // The latest connections are still open. All earlier connections have been closed.
       await Promise.all(idle.slice(0, -32).map(closed))
       assert.ok((await server.openSockets()) <= 33)
     }
     assert.equal(await countSockets(), before)
   })
 
-  test('strangers of many addresses have a common limit, above which the one silent longest is evicted first', async () => {
+  test('strangers of all addresses together have a limit, above which the one silent longest is evicted first', async () => {
     await using server = await start({ most: 8, mostUnknownOfOne: 4 })
     const sockets: Socket[] = []
     for (let index = 2; index < 10; index++) sockets.push(await server.open(`127.0.0.${index}`))
@@ -190,7 +190,7 @@ suite('connections', () => {
     assert.ok(await isOpen(first), 'a head that trickles in is none')
   })
 
-  test('bytes of a slow body do not count as activity of a stranger', async () => {
+  test('bytes of a slow body do not count as activity of a caller without a credential', async () => {
     await using server = await start({ mostUnknownOfOne: 2 })
     const slow = await server.open()
     slow.write('POST /public HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{')
@@ -222,7 +222,7 @@ suite('connections', () => {
     assert.equal((await held).status, 200)
   })
 
-  test('a socket that has not signed in can be evicted', async () => {
+  test('a WebSocket whose caller has not signed in can be evicted', async () => {
     await using server = await start({ mostUnknownOfOne: 2 })
     const late = new WebSocket(`ws://127.0.0.1:${server.port}/late`)
     await once(late, 'open')
@@ -231,7 +231,7 @@ suite('connections', () => {
     await gone
   })
 
-  test('an idle known connection is evicted after all strangers, and does not count for its address', async () => {
+  test('an idle connection with a credential is evicted after all strangers, and does not count for its address', async () => {
     await using server = await start({ most: 6, mostUnknownOfOne: 2 })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     try {
@@ -243,7 +243,7 @@ suite('connections', () => {
     }
   })
 
-  test('if known connections fill the server, the one idle longest is evicted for a new connection', async () => {
+  test('if connections with a credential fill the server, the one idle longest is evicted for a new one', async () => {
     await using server = await start({ most: 3 })
     const known: Socket[] = []
     for (let index = 0; index < 3; index++) {
@@ -272,7 +272,7 @@ suite('connections', () => {
     assert.equal((await call(server, '/mine')).status, 200)
   })
 
-  test('an owner who fills the server loses the longest call to another owner, but not to its own new calls', async () => {
+  test('an owner whose calls fill the server loses its longest call to another owner, but not to its own calls', async () => {
     await using server = await start({ most: 16, mostHeld: 4 })
     const hold = async (owner: string) => {
       const begun = server.nextHeld()
@@ -290,7 +290,7 @@ suite('connections', () => {
     const others = [await hold('other'), await hold('other')]
     assert.equal(await greedy[0]?.answered, 'cut off')
     assert.equal(await greedy[1]?.answered, 'cut off')
-    // Now both owners have the same number of calls, so no call is evicted.
+    // Both owners now have equally many calls, so no call is evicted.
     assert.equal((await call(server, '/mine', { headers: { ...credential, for: 'other' } })).status, 503)
     assert.deepEqual(server.lines.slice(1), [], 'what clients do is no line of the log')
     server.release()
@@ -308,7 +308,7 @@ suite('connections', () => {
     assert.equal(server.calls(), 1)
   })
 
-  test('a connection with too many unanswered calls is closed, and no more of its calls are processed', async () => {
+  test('a connection with too many unanswered calls is closed, and its further calls are not processed', async () => {
     await using server = await start({ mostCallsOfOne: 3 })
     const one = 'GET /held HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer key\r\n\r\n'
     const socket = await server.open()
@@ -332,7 +332,7 @@ suite('connections', () => {
 })
 
 suite('a head that never ends', () => {
-  test('408 after the time limit, whether no byte or a few bytes arrive', async () => {
+  test('408 after the time limit for a request head, whether no byte or a few bytes arrive', async () => {
     const server = createHttpServer({ headersTimeout: 100, connectionsCheckingInterval: 20 })
     server.on('clientError', (error, socket) => refuseBadHttp(error, socket, 50))
     new Connections().watch(server)

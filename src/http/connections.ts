@@ -1,7 +1,6 @@
 // Limits the open connections of a server and decides which one is evicted when there are too many. Anyone can open a
-// connection without a credential, so a new one is always accepted and the one that was idle longest is evicted.
-//
-// Only the complete head of a call counts as activity. Single bytes of a head or a body do not count.
+// connection without a credential. So a new connection is always accepted, and the one that was idle longest is
+// evicted.\nOnly the complete head of a call counts as activity. Single bytes of a head or a body do not count.
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -13,8 +12,8 @@ export type ConnectionBounds = {
   most?: number
   /**
    * Most connections that serve admitted calls. Such a call may need a second file descriptor, for the forwarded call.
-   * Above this number, the owner with the most connections loses one to a newcomer: first a visitor's, then the one
-   * served longest.
+   * Above this number, the owner with the most connections loses one to a newcomer. A visitor's connection is taken
+   * first, then the one served longest.
    */
   mostHeld?: number
   /** Most connections of one network on which no credential was ever accepted. */
@@ -23,12 +22,15 @@ export type ConnectionBounds = {
   mostCallsOfOne?: number
 }
 
-/** Options for `http.createServer`: the time limit of a request head, and how often Node checks it, in milliseconds. */
+/**
+ * Options for `http.createServer`. `headersTimeout`: time limit of a request head. `connectionsCheckingInterval`: how
+ * often Node checks it. Both are in milliseconds.
+ */
 export const headTimes = { headersTimeout: 10_000, connectionsCheckingInterval: 2000 }
 
 /**
- * Most connections that wait for accept(2). Above this, the kernel drops a new connection, and the client tries again a
- * second later.
+ * Most connections that wait for accept(2). Above this number, the kernel drops a new connection, and the client tries
+ * again a second later.
  */
 export const backlog = 4096
 
@@ -46,7 +48,8 @@ type Connection = {
   isKnown: boolean
   isAdmitted: boolean
   /**
-   * The organization or person that an admitted call counts for. A visit counts for the owner of the visited preview.
+   * The organization or person that an admitted call counts for. A visit to a preview counts for the owner of the
+   * preview.
    */
   owner: string
   unknown: Unknown
@@ -63,7 +66,7 @@ export class Connections {
   readonly #bounds: Required<ConnectionBounds>
   readonly #all = new Map<Duplex, Connection>()
   readonly #networks = new Map<string, Unknown>()
-  // In each set, the connection that was inactive longest is first.
+  // Connections without a credential. In each of these sets, the connection that was inactive longest is first.
   readonly #unknown = new Set<Connection>()
   readonly #known = new Set<Connection>()
   /** Connections that serve admitted calls without a credential, such as visits to a public preview. */
@@ -79,8 +82,8 @@ export class Connections {
   /** Watches the connections of a server. Call this before it listens. */
   watch(server: Server): void {
     server.on('connection', (socket) => {
-      // The client reset the connection before accept(2). The connection has no address to count, and nobody would get
-      // an answer.
+      // The client has reset the connection before accept(2). Without an address it cannot be counted, and nobody would
+      // get an answer.
       if (socket.remoteAddress === undefined) socket.destroy()
       else this.#add(socket, socket.remoteAddress)
     })
@@ -105,8 +108,8 @@ export class Connections {
   }
 
   /**
-   * Protects the connection from eviction for strangers until its calls have ended. It can still be evicted for an
-   * owner with fewer connections. Throws if all places for admitted connections are taken.
+   * Protects the connection from eviction in favour of strangers until its calls have ended. It can still be evicted
+   * for an owner with fewer connections. Throws if all places for admitted connections are taken.
    */
   admit(socket: Duplex, isKnown: boolean, owner = ''): void {
     const it = this.#all.get(socket)
@@ -153,7 +156,8 @@ export class Connections {
 
   /**
    * Returns the connection to evict: one of the owner with the most connections. If the newcomer's owner would then
-   * have as many, only a known caller of that owner gets a place: the place of one of the owner's own visitors.
+   * have equally many, only a caller with a credential gets a place, and the connection of one of that owner's own
+   * visitors is evicted.
    */
   #longestOfLargest(owner: string, isKnown: boolean): Connection | undefined {
     let largest: Share = { known: new Set(), visiting: new Set() }
@@ -212,7 +216,7 @@ export class Connections {
   #forget(it: Connection): void {
     if (!this.#all.delete(it.socket)) return
     this.#take(it)
-    // A network without unknown connections needs no lists. The next connection from it makes new ones.
+    // A network without connections of strangers needs no lists. The next connection from the network makes new ones.
     const { network, unknown } = it
     if (unknown.idle.size + unknown.visiting.size === 0 && this.#networks.get(network) === unknown) {
       this.#networks.delete(network)

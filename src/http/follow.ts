@@ -1,17 +1,17 @@
-// Records telemetry for every call of a server of route rows. If an outer server already records the call, as the gate
-// does for its toolbox, this adds route and outcome to that record. So each call is recorded once.
+// Records telemetry for every call of a server. An outer server may record the call already, as the gate does for its
+// toolbox. In this case only the route and the outcome are added to that record. So each call is recorded once.
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Attributes, isFollowed } from '#src/kit/telemetry/telemetry.ts'
 import type { Problem } from '#src/problems.ts'
 import { type FollowedCall, findFollowed, followCall } from './followed-call.ts'
 
 const calls = new WeakMap<FastifyRequest, FollowedCall>()
-/** Calls that no outer server records, so that this server ends their records. */
+/** Calls that no outer server records. This server ends the records of these calls. */
 const followedHere = new WeakSet<FastifyRequest>()
 
 /**
- * Runs `work` in the trace of the call. Reading a body loses the AsyncLocalStorage, so each part of a call must be run
- * by this function.
+ * Runs `work` in the trace of the call. AsyncLocalStorage loses the trace when a body is read, so each part of a call
+ * must be run by this function.
  */
 export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
   const call = calls.get(request)
@@ -21,7 +21,7 @@ export const inCall = <T>(request: FastifyRequest, work: () => T): T => {
 type FollowOptions = {
   /** The problem with which a request was refused. */
   problemOf: (request: FastifyRequest) => Problem | undefined
-  /** Returns further attributes of the call. */
+  /** Returns further attributes of the call, for its record. */
   tell: (request: FastifyRequest) => Attributes
 }
 
@@ -45,7 +45,7 @@ export const followCalls = (server: FastifyInstance, { problemOf, tell }: Follow
     const call = outer ?? followCall(request.raw)
     if (call !== undefined) calls.set(request, call)
     if (outer === undefined) followedHere.add(request)
-    // A refused upgrade never emits an end event, so its route is added now.
+    // A refused upgrade never emits an end event, so the route is added to the record now.
     else outer.say({ route: request.routeOptions.url })
     done()
   })

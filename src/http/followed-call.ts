@@ -25,7 +25,10 @@ type Outcome = {
 export type FollowedCall = {
   /** Runs work whose spans are children of the call's span. */
   during: <T>(work: () => T) => T
-  /** Adds what an inner server knows of the outcome. Its route and problem win over those given to `end`. */
+  /**
+   * Adds what an inner server knows about the outcome. The route and problem given here have priority over those given
+   * to `end`.
+   */
   say: (known: Outcome) => void
   end: (outcome: Outcome) => void
 }
@@ -41,7 +44,7 @@ const placeOf = ({ traceparent, tracestate }: IncomingHttpHeaders): TracePlace =
   tracestate: Array.isArray(tracestate) ? tracestate.join(',') : tracestate,
 })
 
-/** Begins the record of a call. Returns `undefined` if telemetry is off, so that a call costs nothing then. */
+/** Begins the record of a call. Returns `undefined` if telemetry is off, so that the call has no extra cost. */
 export const followCall = (request: IncomingMessage): FollowedCall | undefined => {
   if (!isFollowed()) return undefined
   const { method = 'GET', headers } = request
@@ -71,7 +74,8 @@ export const followCall = (request: IncomingMessage): FollowedCall | undefined =
       if (span !== undefined) {
         if (route !== undefined) span.rename(`${name} ${route}`)
         span.set({ ...shared, ...attributes })
-        // A status below 500 is the caller's error and no failed span; 500 and above is ours (HTTP span conventions, Status).
+        // A status below 500 is an error of the caller, and the span has not failed. A status of 500 or more is our
+        // error (HTTP span conventions, Status).
         if (status === undefined || status >= 500) span.fail(problem ?? String(status ?? 'cancelled'))
         else if (problem !== undefined) span.set({ 'error.type': problem })
         span.end()

@@ -1,4 +1,4 @@
-// A head that can be read in two ways is refused by servers of route rows (control, toolbox) and by the gate.
+// A request head that can be read in two ways is refused by control, by the toolbox and by the gate.
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect } from 'node:net'
@@ -73,14 +73,14 @@ const startServer = async () => {
 
 suite('a server of route rows', () => {
   for (const [what, headers] of refused) {
-    test(`400 for ${what}, in an upgrade too`, async () => {
+    test(`400 for a request with ${what}, even in an upgrade`, async () => {
       await using server = await startServer()
       assert.equal(await statusOf(server.port, '/it', headers), 400)
       assert.equal(await statusOf(server.port, '/it', [...headers, upgrade]), 400)
     })
   }
   for (const [what, headers] of taken) {
-    test(`200 for ${what} as its host`, async () => {
+    test(`200 for a request with ${what} as its host`, async () => {
       await using server = await startServer()
       assert.equal(await statusOf(server.port, '/it', headers), 200)
     })

@@ -1,7 +1,7 @@
 // Refuses a request head that can be read in two ways. A reverse proxy in front of us may read it the other way.
 import type { IncomingMessage } from 'node:http'
 
-/** Headers that decide where a call goes, or who the caller is. Node silently takes the first of several. */
+/** Headers that decide where a call goes, or who the caller is. If one is repeated, Node silently takes the first. */
 const onlyOnce = new Set(['host', 'authorization'])
 
 /**
@@ -19,7 +19,7 @@ export const findBadHead = ({ rawHeaders, headers, httpVersion }: IncomingMessag
     if (seen.has(name)) return `The header ${rawHeaders[at]} must not be sent twice.`
     seen.add(name)
   }
-  // Node checks for a missing Host itself, but not in an upgrade.
+  // Node itself refuses a missing Host, but not in an upgrade.
   if (headers.host === undefined) return httpVersion === '1.0' ? undefined : 'The header Host is missing.'
   if (!host.test(headers.host)) return 'The header Host must name one host, and a port where there is one.'
   const coding = headers['transfer-encoding']

@@ -96,7 +96,7 @@ const isCutOff = async (socket: Socket): Promise<true> => {
 }
 
 suite('incomplete bodies and frames', () => {
-  test('408 for a body that stops or trickles; a slower body is read, and a socket may be silent', async () => {
+  test('408 for a body that stops or trickles; a slow body is still read, and a socket may be silent', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const silent = await server.body('a', MiB)
     silent.write(Buffer.alloc(1000))
@@ -120,7 +120,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(socket, 1000)) ?? '', /1000 bytes/)
   })
 
-  test('a body that a hook reads has the limits of other bodies; a streamed body has the limits of its route', async () => {
+  test('a body that a hook reads has the usual limits; a streamed body has the limits of its route', async () => {
     await using server = await serving({ slow: { spanMs: 300 } })
     const streamed = await server.body('a', 1000, 'stream')
     const silent = await server.body('a', 1000, 'own-reader')
@@ -137,7 +137,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(socket, 1)) ?? '', /^HTTP\/1.1 408 /)
   })
 
-  test('if bodies are too large together, the owner with the most bytes loses the oldest; 503 for a body', async () => {
+  test('if all bodies together exceed the limit, the owner with the most bytes loses its oldest: 503 for a body', async () => {
     await using server = await serving({ mostBytes: 9 * MiB })
     const frugal = await server.body('a', 3 * MiB)
     frugal.write(Buffer.alloc(2 * MiB))
@@ -156,7 +156,7 @@ suite('incomplete bodies and frames', () => {
     for (const whole of [frugal, second, newcomer]) assert.match((await answerTo(whole, MiB)) ?? '', /3145728 bytes/)
   })
 
-  test('complete bodies and frames no longer count, however many come', async () => {
+  test('complete bodies and frames no longer count for the limit, however many come', async () => {
     await using server = await serving({ mostBytes: 3 * MiB })
     const socket = await server.socket('a')
     for (let round = 0; round < 4; round++) {

@@ -1,7 +1,6 @@
-// Bounds unfinished request bodies and WebSocket frames. They stay in our memory until their last byte has arrived, and a
-// sender may never send that byte. Each body has a minimum speed; all of them together have a memory limit.
-//
-// A timer reads how many bytes each connection has received, so the path of each chunk has no extra work.
+// Limits unfinished request bodies and WebSocket frames. They stay in our memory until their last byte has arrived, and
+// a sender may never send that byte. Each body has a minimum speed, and all of them together have a memory limit.\nA
+// timer reads how many bytes each connection has received, so that no extra work is done for each chunk.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RequestPayload } from 'fastify'
@@ -19,9 +18,12 @@ declare module 'fastify' {
 }
 
 type Bounds = {
-  /** The owner that the bytes of a request count for. */
+  /** Returns the owner that the bytes of a request count for. */
   ownerOf: (request: FastifyRequest) => string
-  /** Most bytes of all unfinished bodies and frames. Above this, the owner with the most bytes loses the oldest one. */
+  /**
+   * Most bytes of all unfinished bodies and frames. Above this limit, the owner with the most bytes loses its oldest
+   * one.
+   */
   mostBytes?: number
   /** Minimum speed of a body. It does not apply to sockets, which have pings (socket.ts). */
   slow?: SlowBodiesBounds
@@ -33,20 +35,20 @@ type Coming = {
   owner: string
   /** Bytes that the connection had received when this body or frame began. */
   from: number
-  /** The request whose body this is. Absent for a frame of a socket. */
+  /** The request that the body belongs to. Absent for a frame of a socket. */
   body?: { raw: IncomingMessage; refuse: (problem: Problem) => void }
 }
 
 /**
- * Makes a function that gives a problem to the reader of the body, so that the caller gets an ordinary refusal. If no
- * refusal can be sent any more, the connection ends.
+ * Returns a function that passes a problem to the reader of the body, so that the caller gets an ordinary refusal. If
+ * no refusal can be sent any more, the connection is closed.
  */
 const refuserOf = (connection: Socket, payload: RequestPayload, reply: FastifyReply) => (problem: Problem) => {
   if (reply.sent || payload.listenerCount('error') === 0) connection.destroy()
   else payload.emit('error', problem)
 }
 
-/** Adds the bounds to a server. Call this after the WebSocket plugin is registered. */
+/** Adds these limits to a server. Call this after the WebSocket plugin is registered. */
 export const boundIncoming = (server: FastifyInstance, { ownerOf, mostBytes, slow, lookMs = 500 }: Bounds): void => {
   const coming = new Set<Coming>()
   const shares = new Shares<Coming>(mostBytes)

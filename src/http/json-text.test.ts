@@ -27,7 +27,7 @@ suite('a JSON text', () => {
     assert.match(findTooMuch(`["\\\\"${',1'.repeat(mostValues + 1)}]`)!, /values/)
   })
 
-  test('a text that ends inside a string is accepted here; the parser refuses it later', () => {
+  test('a JSON text that ends inside a string passes this check; the parser refuses it later', () => {
     for (const text of [`["${long}`, `["${long}\\`, `["${long}\\"`, `{"${long}\\\\\\"`])
       assert.equal(findTooMuch(text), undefined)
   })

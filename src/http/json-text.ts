@@ -1,14 +1,16 @@
-// Bounds a JSON text before it is parsed. Parsing a megabyte of small values blocks this process for a tenth of a second.
+// Checks a JSON text before it is parsed, because parsing a megabyte of small values blocks this process for a tenth of
+// a second.
 
 /** Most values in a body. No valid request of our API has so many. */
 export const mostValues = 10_000
 
 /**
- * Deepest nesting of a body. No valid request of our API is so deep, and a recursive walk still fits into the stack.
+ * Deepest nesting of a body. No valid request of our API is so deep. A recursive walk over such a body still fits into
+ * the stack.
  */
 export const deepest = 64
 
-/** The index of the quote that ends the string that begins at `start`. */
+/** Returns the index of the quote that ends a string. `start` is the index where the string begins. */
 const endOfString = (text: string, start: number): number => {
   for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
     let backslash = end
@@ -19,8 +21,8 @@ const endOfString = (text: string, start: number): number => {
 }
 
 /**
- * Returns why a text has too many values or levels; undefined if it has not. The text need not be valid JSON. Values
- * are counted by their commas.
+ * Returns why a text has too many values or levels. Returns undefined if it does not have too many. The text need not
+ * be valid JSON. Values are counted by their commas.
  */
 export const findTooMuch = (text: string, most: number = mostValues): string | undefined => {
   // A text this short cannot have more than `mostValues` values. The parser is fast with short texts of any depth.

@@ -1,4 +1,5 @@
-// Ends connections on which we write the last answer ourselves: after an upgrade, and to clients that do not speak HTTP.
+// Ends connections whose last answer we write to the socket directly: after an upgrade, and to clients that do not
+// speak HTTP.
 import type { Duplex } from 'node:stream'
 
 /** Writes a status line and headers in the form of HTTP/1.1. */
@@ -11,8 +12,8 @@ export const headOf = (status: number, message: string, headers: readonly string
 const lingerMs = 5000
 
 /**
- * Closes a connection after its last answer. Incoming bytes are discarded until the peer closes too, at most `withinMs`.
- * A connection that is closed with unread bytes is reset, and the answer would be lost.
+ * Closes a connection after its last answer. Incoming bytes are discarded until the peer closes too, for at most
+ * `withinMs`. If we closed with unread bytes, the connection would be reset and the answer lost.
  */
 export const endSoon = (socket: Duplex, withinMs = lingerMs): void => {
   const timer = setTimeout(() => socket.destroy(), withinMs).unref()

@@ -18,7 +18,10 @@ export const asProblem = (error: unknown): Problem => {
   return new Problem('internal', undefined, { cause: error })
 }
 
-/** The path in the error body. A toolbox leaves out the prefix `/toolbox/{id}`, because its clients know its own paths. */
+/**
+ * The path in the error body. A toolbox leaves out the prefix `/toolbox/{id}`, because its clients know only the path
+ * after it.
+ */
 const pathOf = (url: string, source: string): string => {
   const [path = ''] = url.split('?')
   return (source === 'DAYTONA_DAEMON' ? path.replace(/^\/toolbox\/[^/]+/, '') : path) || '/'

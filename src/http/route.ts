@@ -15,16 +15,22 @@ export type Call<Context, Params, Query, Body> = Context & {
   reply: FastifyReply
 }
 
-/** A row whose `run` has the types of its schemas. `route()` makes it; the server reads it as the wider {@link Route}. */
+/**
+ * A route whose `run` has the types of the route's schemas. `route()` makes it. The server reads it as the wider {@link
+ * Route}.
+ */
 export type RouteRow<Context, Needs extends string, P, Q, B> = {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** The path of the route in Fastify's form: `/sandbox/:sandboxIdOrName/stop`. */
   path: string
   /** Who may call the route. Required, so that `'public'` is always a decision. */
   needs: Needs
-  /** The route grants access or rights that outlive the caller's credential: a credential that expires is refused. */
+  /**
+   * True if the route grants access or rights that outlive the caller's credential. Such a route refuses a credential
+   * that expires.
+   */
   givesAccess?: boolean
-  /** The line about the route on the reference page. */
+  /** The text about the route on the reference page. */
   summary: string
   params?: P
   query?: Q
@@ -33,14 +39,19 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   bodyOptional?: boolean
   /** Largest body in bytes. Default: the server's limit. */
   bodyLimit?: number
-  /** The server does not read the body: `run` reads `request.raw`, without destroying it. Cannot be used with `body`. */
+  /**
+   * True if `run` reads `request.raw` itself, without destroying it, and the server does not read the body. Cannot be
+   * used with `body`.
+   */
   streamsBody?: boolean
   /** Schema per success status. A value that `run` returns is sent with the first status. `null`: an empty body. */
   replies: Record<number, TSchema | null>
   run: (call: Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>) => unknown
   /** Runs instead of `run` if a GET is upgraded to a WebSocket, after the same guard and validation. */
   socket?: (socket: WebSocket, call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => void
-  /** Asynchronous checks before the upgrade to `socket`. An error that `admit` throws is answered as plain HTTP. */
+  /**
+   * Asynchronous checks before the upgrade to `socket`. An error that `admit` throws is sent as a plain HTTP answer.
+   */
   admit?: (call: Omit<Call<Context, Shape<P>, Shape<Q>, BodyOf<B>>, 'reply'>) => Promise<void>
   /**
    * The subprotocol of `socket` that is selected if the caller offers it. Otherwise the first offered one is selected.
@@ -48,7 +59,7 @@ export type RouteRow<Context, Needs extends string, P, Q, B> = {
   subprotocol?: string
 }
 
-/** A row as the server sees it, without the types of its schemas. Only `route()` makes one. */
+/** A route as the server sees it, without the types of its schemas. Only `route()` makes one. */
 export type Route<Context = unknown, Needs extends string = string> = Omit<
   RouteRow<Context, Needs, undefined, undefined, undefined>,
   'params' | 'query' | 'body' | 'run' | 'socket' | 'admit'
@@ -61,7 +72,7 @@ export type Route<Context = unknown, Needs extends string = string> = Omit<
   admit?: (call: Omit<Call<Context, unknown, unknown, unknown>, 'reply'>) => Promise<void>
 }
 
-/** Makes a `route()` for the context type of one program and its allowed values of `needs`. */
+/** Returns a `route()` function for one program: for its context type and its allowed values of `needs`. */
 export const routesOf =
   <Context, Needs extends string>() =>
   <
@@ -71,5 +82,5 @@ export const routesOf =
   >(
     row: RouteRow<Context, Needs, P, Q, B>,
   ): Route<Context, Needs> =>
-    // The server validates each part by the row's own schemas before it calls `run`.
+    // The cast is safe: the server validates each part by the route's own schemas before it calls `run`.
     row as unknown as Route<Context, Needs>

@@ -94,7 +94,7 @@ suite('content types', () => {
 })
 
 suite('a body that never ends', () => {
-  test('a body that never ends is refused with our own sentence', async () => {
+  test('408 with our own text for a body that never ends', async () => {
     await using started = await start()
     const { server } = started
     boundIncoming(server, { ownerOf: () => '', slow: { spanMs: 100 }, lookMs: 20 })
@@ -114,7 +114,7 @@ suite('a body that never ends', () => {
 })
 
 suite('a body that is not JSON', () => {
-  test('400 leaves the connection open once the body is read: closing it could lose the answer', async () => {
+  test('400 for an invalid body leaves the connection open, because closing it could lose the answer', async () => {
     await using started = await start()
     const { server } = started
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -165,7 +165,7 @@ suite('a route that reads its own body', () => {
     return { post, [Symbol.asyncDispose]: dispose }
   }
 
-  test('200 for any content type and length, also for JSON that is not valid', async () => {
+  test('200 for a streamed body with any content type and length, even for invalid JSON', async () => {
     await using server = await listen()
     for (const type of [
       'application/json',
@@ -179,7 +179,7 @@ suite('a route that reads its own body', () => {
     assert.deepEqual(await (await server.post('/measure', null, {})).json(), { bytes: 0 })
   })
 
-  test('a caller who sends more than the route reads gets the refusal; other routes keep their limits', async () => {
+  test('a caller who sends more than a route reads gets the refusal; other routes keep their own limits', async () => {
     await using server = await listen()
     const refused = await server.post('/measure?refuse=true', 'x'.repeat(8_000_000), {})
     assert.equal(refused.status, 409)

@@ -40,11 +40,14 @@ type ServerParts<Context extends object, Needs extends string> = {
   connections?: Connections
   /** Largest body in bytes. Default: 1 MiB. */
   bodyLimit?: number
-  /** Number of reverse proxies in front; each adds to `X-Forwarded-For`. Default: 0, the header is ignored. */
+  /**
+   * Number of reverse proxies in front of the server. Each adds an address to `X-Forwarded-For`. Default: 0, which
+   * ignores the header.
+   */
   trustedProxies?: number
   /**
-   * The owner that the memory of a call counts for (incoming-bodies.ts, unread-answers.ts). Default, and for refused
-   * callers: the caller's address.
+   * The owner that the memory of a call counts for (incoming-bodies.ts, unread-answers.ts). For refused callers, and by
+   * default, this is the caller's address.
    */
   ownerOf?: (context: Context) => string | undefined
   /** Attributes of a call for telemetry, besides its route. Never a credential. `context` is absent if the call was refused. */
@@ -53,7 +56,7 @@ type ServerParts<Context extends object, Needs extends string> = {
 
 const refusals = new WeakMap<FastifyRequest, Problem>()
 
-/** The problem with which a request was refused, if it was. */
+/** Returns the problem with which a request was refused, or undefined. */
 export const problemOf = (request: FastifyRequest): Problem | undefined => refusals.get(request)
 
 const contexts = new WeakMap<FastifyRequest, object>()
@@ -65,15 +68,15 @@ const socketMessageBytes = 4 * 1024 * 1024
 const messageBytes = new WeakMap<IncomingMessage, number>()
 
 /**
- * Sets the largest message of an upgrade: the socket is closed with 1009 as soon as a message is longer than `bytes`.
- * Call before the upgrade.
+ * Sets the largest message for the socket of an upgrade. The socket is closed with 1009 as soon as a message is longer
+ * than `bytes`. Call this before the upgrade.
  */
 export const boundMessages = (request: FastifyRequest, bytes: number): void => void messageBytes.set(request.raw, bytes)
 
 const refusalsLeft = new WeakMap<IncomingMessage, (problem: Problem) => void>()
 
 /**
- * Leaves the refusal of an upgrade to the caller: it is not sent as an answer but given to `onRefusal`, whose code then
+ * Passes the refusal of an upgrade to `onRefusal` instead of sending it as an answer. The code of `onRefusal` then
  * handles the socket.
  */
 export const leaveRefusal = (request: IncomingMessage, onRefusal: (problem: Problem) => void): void =>
@@ -89,7 +92,7 @@ const leaves = (problem: Problem, request: FastifyRequest, reply: FastifyReply):
 
 const firstStatus = (route: Pick<Route, 'replies'>) => Number(Object.keys(route.replies)[0])
 
-/** Builds the server; the caller adds plugins of its own (CORS, sockets) and listens. */
+/** Builds the server. The caller then adds its own plugins (CORS, sockets) and starts listening. */
 export const createServer = async <Context extends object, Needs extends string>({
   routes,
   prefixes,
@@ -107,12 +110,14 @@ export const createServer = async <Context extends object, Needs extends string>
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit,
     trustProxy: (_address, hop) => hop < trustedProxies,
-    // Milliseconds. Longer than the keep-alive of any client, so that no client reuses a connection while we close it.
+    // Keep-alive time in milliseconds. It is longer than that of any client, so that no client reuses a connection
+    // while we close it.
     keepAliveTimeout: 90_000,
     http: { ServerResponse: answersWithin() as never, ...headTimes },
     clientErrorHandler: refuseBadHttp,
     genReqId: () => randomUUID(),
-    // No child logger per call: it would cost more than the guard. Log lines name the call by `reqId` instead.
+    // Returns the server's own logger instead of a child logger per call, which would cost more than the guard. Log
+    // lines name the call by `reqId`.
     childLoggerFactory: (logger) => logger,
     routerOptions: { maxParamLength: longestInPath, ignoreTrailingSlash: true },
   })
@@ -145,7 +150,7 @@ export const createServer = async <Context extends object, Needs extends string>
     },
   })
 
-  // Must come after the hook of the WebSocket plugin: without that hook, a refusal of an upgrade is never sent.
+  // This hook must come after the hook of the WebSocket plugin. Otherwise a refusal of an upgrade would never be sent.
   server.addHook('onRequest', (request, _reply, done) => {
     const complaint = findBadHead(request.raw)
     done(complaint === undefined ? undefined : new Problem('bad_request', complaint))
@@ -160,7 +165,7 @@ export const createServer = async <Context extends object, Needs extends string>
 
   // Fastify's parser for plain text would accept JSON that is sent without a content type, as a string.
   server.removeAllContentTypeParsers()
-  // An empty JSON body is "no body": clients send the content type on a POST without one.
+  // An empty JSON body counts as no body, because clients send the content type on a POST without a body.
   server.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, text, done) => {
     if (text === '') return done(null, undefined)
     const tooMuch = findTooMuch(text as string)
@@ -171,7 +176,8 @@ export const createServer = async <Context extends object, Needs extends string>
       done(new Problem('invalid_body', undefined, { cause: error }), undefined)
     }
   })
-  // Some clients send a form's content type on a POST without a body. The type is refused only if there is a body.
+  // Some clients send the content type of a form on a POST without a body. The content type is refused only if there is
+  // a body.
   server.addContentTypeParser('*', { parseAs: 'buffer' }, ({ is404, routeOptions }, bytes, done) => {
     const sentence = routeOptions.config.takesJson
       ? 'Send JSON, with the header Content-Type: application/json.'
@@ -185,7 +191,7 @@ export const createServer = async <Context extends object, Needs extends string>
   }
   boundIncoming(server, { ownerOf: ownerOfCall })
   boundUnread(server, { ownerOf: ownerOfCall })
-  // Not async on purpose: a promise would delay each answer by one round of the event loop.
+  // This hook is not async on purpose: a promise would delay each answer by one round of the event loop.
   server.addHook('onSend', (request, reply, payload, done) => {
     reply.header('x-request-id', request.id)
     done(null, payload)
@@ -249,7 +255,7 @@ export const createServer = async <Context extends object, Needs extends string>
         ...(socket === undefined
           ? {}
           : {
-              // An error that is thrown here comes before the upgrade, so it is answered as plain HTTP.
+              // An error that is thrown here comes before the upgrade, so the answer is plain HTTP.
               preValidation: async (request: FastifyRequest) => {
                 if (!request.ws) return
                 const call = readCall(route, request)
@@ -264,7 +270,7 @@ export const createServer = async <Context extends object, Needs extends string>
     }
   }
   for (const route of routes.filter(({ streamsBody }) => !streamsBody)) serve(server, route)
-  // Content parsers belong to a Fastify scope, so the routes that read their own body are in a separate scope.
+  // In Fastify, content parsers belong to a scope. So the routes that read their own body are in a separate scope.
   await server.register(async (scope) => {
     scope.removeAllContentTypeParsers()
     scope.addContentTypeParser('*', (_request, _body, done) => done(null, undefined))

@@ -1,8 +1,8 @@
-// Bytes held in memory, by owner. When the memory is full, the owner who holds the most bytes loses some, and no other
-// owner does.
+// Counts bytes that are held in memory, by owner. When the memory is full, only the owner who holds the most bytes
+// loses some.
 
 export class Shares<Key> {
-  /** What owners hold, oldest entry first. */
+  /** The entries that owners hold, oldest first. */
   readonly #held = new Map<Key, { owner: string; bytes: number }>()
   readonly #mostBytes: number
   #total = 0
@@ -11,7 +11,7 @@ export class Shares<Key> {
     this.#mostBytes = mostBytes
   }
 
-  /** Sets the bytes that an owner holds for a key. The number may be larger or smaller than before. */
+  /** Sets the number of bytes that an owner holds for a key. The number may be larger or smaller than before. */
   put(key: Key, owner: string, bytes: number): void {
     this.#total += bytes - (this.#held.get(key)?.bytes ?? 0)
     this.#held.set(key, { owner, bytes })
@@ -22,7 +22,7 @@ export class Shares<Key> {
     this.#held.delete(key)
   }
 
-  /** Evicts entries until the rest fits into the limit. The entry `except` is counted but never evicted. */
+  /** Evicts entries until all remaining entries fit into the limit. The entry `except` is counted but never evicted. */
   fit(cutOff: (key: Key) => void, except?: Key): void {
     while (this.#total > this.#mostBytes) {
       const giving = this.#oldestOfLargest(except)

@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 import { SlowBodies } from './slow-bodies.ts'
 
 suite('slow bodies', () => {
-  test('a request that failed while it was read has lost its socket and is no longer watched', async () => {
+  test('a request that failed while it was read has lost its socket; its body is no longer checked', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
@@ -20,7 +20,7 @@ suite('slow bodies', () => {
       })()
       await assert.rejects(reading, /failed/)
       assert.equal(request.socket, null)
-      // Waits for several checks.
+      // Waits until the body would have been checked several times.
       await new Promise((resolve) => setTimeout(resolve, 60))
       assert.equal(slow, 0)
     } finally {

@@ -1,5 +1,5 @@
-// Ends request bodies that arrive too slowly. A connection with a credential stays open for as long as its call takes, so
-// its body must keep coming. Even a slow line is far above the minimum speed, whatever the size of the body.
+// Ends request bodies that arrive too slowly. A connection with a credential stays open for as long as its call takes,
+// so its body must not stop. Even a slow network line is far above the minimum speed, whatever the size of the body.
 import type { IncomingMessage } from 'node:http'
 
 export type SlowBodiesBounds = {

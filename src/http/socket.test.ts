@@ -47,7 +47,7 @@ const connect = async () => {
 }
 
 suite('pings from clients', () => {
-  test('each ping is answered with its own payload', async () => {
+  test('each ping of a client is answered with its own payload', async () => {
     await using pair = await connect()
     for (const said of ['one', 'two']) {
       pair.client.ping(said)
@@ -55,7 +55,7 @@ suite('pings from clients', () => {
     }
   })
 
-  test('for a client that reads nothing pongs do not pile up; later only the latest ping is answered', async () => {
+  test('pongs to a client that reads nothing do not pile up; only the latest ping is answered later', async () => {
     await using pair = await connect()
     let heard = 0
     pair.held.on('ping', () => {

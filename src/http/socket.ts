@@ -3,10 +3,10 @@ import type { RawData, WebSocket } from 'ws'
 
 /** Milliseconds between pings. Proxies close a connection that is silent for a minute, and one ping may be lost. */
 const pingMs = 25_000
-/** Number of unanswered pings after which the peer counts as gone. */
+/** Number of unanswered pings after which the connection counts as lost. */
 const missedPings = 3
 
-/** Sends pings until the socket closes, and closes it if the peer does not answer. */
+/** Sends pings until the socket closes. Closes the socket if the peer does not answer them. */
 export const keepAlive = (socket: WebSocket): void => {
   let unanswered = 0
   const timer = setInterval(() => {
@@ -22,8 +22,8 @@ export const keepAlive = (socket: WebSocket): void => {
 }
 
 /**
- * Answers pings one at a time, and only the latest that is waiting (RFC 6455 §5.5.3). `ws` itself would answer each at once,
- * and the pongs to a client that reads nothing would fill our memory.
+ * Answers pings one at a time. Of several waiting pings, only the latest is answered (RFC 6455 §5.5.3). `ws` itself
+ * would answer each ping at once, and the pongs to a client that reads nothing would fill our memory.
  */
 export const answerPings = (socket: WebSocket): void => {
   let latest: Buffer | undefined
@@ -40,7 +40,10 @@ export const answerPings = (socket: WebSocket): void => {
   })
 }
 
-/** Resolves when the kernel has taken the data or the socket is gone. A sender that awaits it queues only one piece. */
+/**
+ * Sends data. Resolves when the kernel has taken the data or the socket is closed. A sender that awaits each call
+ * queues only one piece.
+ */
 export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise<void> =>
   new Promise((resolve) => {
     if (socket.readyState === socket.OPEN) socket.send(data, () => resolve())
@@ -48,8 +51,8 @@ export const sendWhole = (socket: WebSocket, data: string | Uint8Array): Promise
   })
 
 /**
- * Sends bytes from memory that will be overwritten. Returns true if they were sent at once. False: the caller must wait
- * for `done`.
+ * Sends bytes from memory that will be overwritten. Returns true if the memory may be overwritten at once. If false,
+ * the caller must wait for `done`.
  */
 export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => void): boolean => {
   if (socket.readyState !== socket.OPEN) return true
@@ -63,7 +66,7 @@ export const sendThrough = (socket: WebSocket, data: Uint8Array, done: () => voi
 
 const reasonBytes = 123
 
-/** The longest beginning of a text that fits into a close reason, without half a character at its end. */
+/** Returns the longest beginning of a text that fits into a close reason, without half a character at its end. */
 const fit = (text: string): string => {
   const { read } = new TextEncoder().encodeInto(text, new Uint8Array(reasonBytes))
   return text.slice(0, read)

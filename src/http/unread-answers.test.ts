@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import fastify from 'fastify'
 import { boundUnread, cutOffIdle } from './unread-answers.ts'
 
-// Size of an answer that exceeds what the kernel buffers for a reader that reads nothing.
+// Size of an answer that is larger than what the kernel buffers for a client that reads nothing.
 const answerBytes = 24 * 1024 ** 2
 
 const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'>) => {
@@ -23,7 +23,7 @@ const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'
   const { port } = server.server.address() as AddressInfo
   const sockets: Socket[] = []
   return {
-    /** Sends a request and leaves the answer unread. */
+    /** Sends a request and does not read the answer. */
     ask: async (path: string) => {
       const socket = connect(port, '127.0.0.1').pause()
       socket.on('error', () => {})
@@ -40,7 +40,10 @@ const serving = async (bounds: Omit<Parameters<typeof boundUnread>[1], 'ownerOf'
   }
 }
 
-/** Counts the bytes until the answer or the connection ends. Pauses for `pauseMs` after each 1.5 MiB, sixteen times. */
+/**
+ * Counts the bytes until the answer or the connection ends. After each 1.5 MiB it pauses for `pauseMs`, at most sixteen
+ * times.
+ */
 const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
   let bytes = 0
   let untilPause = answerBytes / 16
@@ -53,29 +56,29 @@ const read = async (socket: Socket, pauseMs = 0): Promise<number> => {
       await pause(pauseMs)
     }
   } catch {
-    // A connection that the server closes ends the loop.
+    // An error here means that the server closed the connection. It ends the loop.
   }
   return bytes
 }
 
 suite('answers that are read slowly or not at all', () => {
-  test('an answer that nobody reads is ended; an answer that is read slowly is not', async () => {
+  test('an answer that nobody reads is cut off; an answer that is read slowly is not', async () => {
     await using server = await serving({ idleMs: 2500 })
     const slow = await server.ask('/a/large')
     const idle = await server.ask('/a/large')
-    // Node checks once per `idleMs` whether bytes were read, so an idle answer ends within two of them. This reader takes
-    // longer in total, but its pauses are far shorter.
+    // Node checks once per `idleMs` whether bytes were read, so an idle answer is cut off after at most two checks.
+    // This reader takes longer in total, but its pauses are far shorter.
     assert.ok((await read(slow, 350)) > answerBytes)
     await pause(1000)
     assert.ok((await read(idle)) < answerBytes)
   })
 
-  test('an answer that has no bytes to send for a while is not ended', async () => {
+  test('an answer that has no bytes to send for a while is not cut off', async () => {
     await using server = await serving({ idleMs: 400 })
     assert.ok((await read(await server.ask('/silent-at-first'))) > answerBytes)
   })
 
-  test('if all answers together are too large, the owner with the most bytes loses the oldest', async () => {
+  test('if all answers together exceed the limit, the owner with the most bytes loses its oldest answer', async () => {
     await using server = await serving({ mostBytes: 3.5 * answerBytes })
     const frugal = await server.ask('/a/large')
     const first = await server.ask('/b/large')
@@ -87,7 +90,7 @@ suite('answers that are read slowly or not at all', () => {
     for (const whole of [frugal, newcomer, third]) assert.ok((await read(whole)) > answerBytes)
   })
 
-  test('bytes that were read no longer count', async () => {
+  test('bytes of an answer that were read no longer count for the limit', async () => {
     await using server = await serving({ mostBytes: 2.5 * answerBytes })
     for (let round = 0; round < 2; round++) {
       const [first, second] = [await server.ask('/a/large'), await server.ask('/a/large')]

@@ -1,5 +1,5 @@
-// Bounds large answers. An answer stays in our memory until its reader has taken it, and a reader may never take it.
-// Each large answer has a time limit; all of them together have a memory limit.
+// Limits large answers. An answer stays in our memory until its reader has taken it, and a reader may never take it.
+// Each large answer has a time limit, and all of them together have a memory limit.
 import type { ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Shares } from './shares.ts'
@@ -8,12 +8,15 @@ import { Shares } from './shares.ts'
 const largeBytes = 64 * 1024
 
 /**
- * Longest time without a read, in milliseconds. Long, because a socket shows the progress of a slow reader only in
- * steps of a megabyte or more.
+ * Longest time without a read, in milliseconds. The time is long, because a socket shows the progress of a slow reader
+ * only in steps of a megabyte or more.
  */
 const longestIdleMs = 300_000
 
-/** Ends an answer if its reader takes no byte for `idleMs` (at most twice that) although bytes are waiting. */
+/**
+ * Cuts off an answer whose reader takes no byte for `idleMs`, although bytes are waiting. The cut may come up to
+ * `idleMs` later.
+ */
 export const cutOffIdle = (answer: ServerResponse, idleMs = longestIdleMs): void => {
   answer.setTimeout(idleMs, () => {
     if (answer.writableLength > 0) answer.destroy()
@@ -21,14 +24,16 @@ export const cutOffIdle = (answer: ServerResponse, idleMs = longestIdleMs): void
 }
 
 type Bounds = {
-  /** The owner that the bytes of an answer count for. */
+  /** Returns the owner that the bytes of an answer count for. */
   ownerOf: (request: FastifyRequest) => string
-  /** Most bytes of all large answers together. Above this, the owner with the most bytes loses the oldest answer. */
+  /**
+   * Most bytes of all large answers together. Above this limit, the owner with the most bytes loses its oldest answer.
+   */
   mostBytes?: number
   idleMs?: number
 }
 
-/** Bounds answers that wait for their readers. Streams need no bound: they pause until their reader goes on. */
+/** Limits answers that wait for their readers. A stream needs no limit: it pauses until its reader takes the bytes. */
 export const boundUnread = (server: FastifyInstance, { ownerOf, mostBytes, idleMs }: Bounds): void => {
   const unread = new Shares<ServerResponse>(mostBytes)
 

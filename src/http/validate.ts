@@ -1,4 +1,4 @@
-// Converts request data to the schema of a route, or says in one sentence why it does not match.
+// Converts request data to the schema of a route. If the data does not match the schema, says why in one sentence.
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import Value from 'typebox/value'
@@ -8,7 +8,10 @@ import { deepest, mostValues } from './json-text.ts'
 type Part = 'params' | 'query' | 'body'
 
 type Check = ReturnType<typeof Compile>
-/** `exact` accepts only values without missing or unknown fields. Absent if the schema has defaults to fill in. */
+/**
+ * The compiled checks of a schema. `exact` accepts only values without missing or unknown fields. It is absent if the
+ * schema has defaults to fill in.
+ */
 type Validator = { check: Check; exact: Check | undefined }
 
 const validators = new WeakMap<TSchema, Validator>()
@@ -34,9 +37,9 @@ const validatorOf = (schema: TSchema): Validator => {
 const countIn = (value: object): number => (Array.isArray(value) ? value.length : Object.keys(value).length)
 
 /**
- * Finds values that no schema may accept:
- * a NUL, because neither PostgreSQL's text nor a path can hold it; half a surrogate pair, because UTF-8 cannot;
- * and unbounded depth or number of values, because later code walks a value recursively.
+ * Finds values that no schema may accept. For example, neither PostgreSQL's text nor a path can hold a NUL, and UTF-8
+ * cannot hold half a surrogate pair. Depth and number of values are limited, because later code walks a value
+ * recursively.
  */
 const findUnusable = (value: unknown, path: string, depth = 0, seen = { count: 0 }): string | undefined => {
   if (typeof value === 'string') {
@@ -62,10 +65,13 @@ type Bounded = TSchema & {
   properties?: Record<string, Bounded>
 }
 
-/** Most fields, known and unknown, of an object whose schema names its fields. Removing each unknown field takes time. */
+/**
+ * Most fields, known and unknown, of an object whose schema names its fields. The limit exists because removing each
+ * unknown field takes time.
+ */
 const mostFields = 1000
 
-/** Checks only the lengths of lists and maps. This runs before their values are checked one by one. */
+/** Checks only the lengths of lists and maps. This check runs before their values are checked one by one. */
 const findTooLong = (schema: Bounded, value: unknown, path: string): string | undefined => {
   if (typeof value !== 'object' || value === null) return undefined
   const { anyOf = [], items, maxItems = Infinity, maxProperties = mostFields, properties = {} } = schema
@@ -94,7 +100,7 @@ const findTooLong = (schema: Bounded, value: unknown, path: string): string | un
 
 type Properties = Record<string, TSchema & { type?: string; format?: string }>
 
-/** Reads lists of a query, which may come as repeated keys, as one comma list or as a single value. */
+/** Reads the lists in a query. A list may be repeated keys, one text with commas, or a single value. */
 const spreadLists = (schema: TSchema, value: Record<string, unknown>) => {
   const properties = (schema as { properties?: Properties }).properties ?? {}
   for (const [name, property] of Object.entries(properties)) {
@@ -110,14 +116,20 @@ const numeric = /^-?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?$/i
 /** The loose form of a time: a day, or a day and a time. The time may have an offset without a colon, or no offset. */
 const loose = /^(\d{4}-\d\d-\d\d)(?:[tT ](\d\d:\d\d:\d\d(?:\.\d+)?)([+-]\d{4})?)?$/
 
-/** Completes a time to the form of RFC 3339. Clients in other languages leave parts out; no offset means UTC. */
+/**
+ * Completes a time to the form of RFC 3339. Clients in other languages leave parts out. A time without an offset is
+ * UTC.
+ */
 const inFull = (text: string): string => {
   const [, day, time = '00:00:00', offset] = loose.exec(text) ?? []
   if (day === undefined) return text
   return `${day}T${time}${offset === undefined ? 'Z' : `${offset.slice(0, 3)}:${offset.slice(3)}`}`
 }
 
-/** Converts `"5"` to 5, `"true"` to true and incomplete times, each only where the schema asks for that type. */
+/**
+ * Converts texts of a query where the schema asks for another type: `"5"` becomes 5, `"true"` becomes true. Completes
+ * incomplete times.
+ */
 const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
   const properties = (schema as { properties?: Properties }).properties ?? {}
   for (const [name, property] of Object.entries(properties)) {
@@ -132,7 +144,7 @@ const convertTexts = (schema: TSchema, value: Record<string, unknown>) => {
 
 /** Removes unknown fields and fills in defaults. Walking the schema takes milliseconds, so exact bodies skip it. */
 const cleaned = (schema: TSchema, part: Part, given: unknown, exact: Check | undefined): unknown => {
-  // Only own properties are fields of the body. An inherited property is not a field.
+  // Only own properties are fields of the body. Inherited properties are not.
   const isOwn = Object.getPrototypeOf(given) === Object.prototype
   if (part === 'body' && isOwn && exact?.Check(given)) return given
   const copy = structuredClone(given)
@@ -147,7 +159,9 @@ type Complaint = ReturnType<Check['Errors']>[number]
 /** Most allowed values that one refusal lists. */
 const mostNamed = 30
 
-/** Says which values would be allowed. For a pattern, the schema says it in its `description`. */
+/**
+ * Returns the words that say which values would be allowed. For a pattern, they come from the schema's `description`.
+ */
 const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Complaint): string => {
   const { allowedValues: values, format } = params as { allowedValues?: unknown[]; format?: string }
   if (keyword === 'enum' && values !== undefined) {
@@ -164,8 +178,8 @@ const allowedBy = (schema: TSchema, { keyword, params, schemaPath, message }: Co
 }
 
 /**
- * Drops complaints that do not help the caller. A union complains once per branch and once for itself, and "must be null"
- * does not help a caller who sent a value. A bad key of a map complains twice, once as if its value were bad.
+ * Drops complaints that do not help the caller. A union complains once per branch and once for itself. "must be null"
+ * does not help a caller who sent a value. A bad key of a map complains twice, as a key and as a value.
  */
 const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
   const isOfName = ({ keyword, schemaPath }: Complaint) =>
@@ -180,7 +194,7 @@ const findTelling = (complaints: readonly Complaint[]): Complaint[] => {
 
 /**
  * Checks one part of a request. Returns the value, or a copy of it, without unknown fields and with defaults filled in.
- * Throws `bad_request` with a sentence that joins every complaint, because the public SDK shows `message` as one
+ * Throws `bad_request` with one sentence that joins all complaints, because the public SDK shows `message` as one
  * string.
  */
 export const readPart = (schema: TSchema, part: Part, given: unknown): unknown => {

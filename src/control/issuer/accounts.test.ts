@@ -30,7 +30,7 @@ suite('POST /admin/users', () => {
     assert.equal(await findByPassword(sql, 'ada@example.com', own.password), made.body.id)
   })
 
-  test('400 for an invalid address or password, 409 for an address in use, 404 for an unknown user, 403 to others', async () => {
+  test('400 for an invalid address or password, 409 if in use, 404 for an unknown user, 403 to others', async () => {
     await using app = await start()
     const admin = app.as('admin')
     for (const email of ['', 'ada', 'a b@example.com', 'a\u0000@example.com', `${'a'.repeat(300)}@example.com`]) {

@@ -92,7 +92,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok(keys.keys.length > 0 && keys.keys.every((key) => key['d'] === undefined && key['p'] === undefined))
   })
 
-  test('a code with PKCE gives a JWT, signed with RS256 for our audience, that authenticates the user’s calls', async () => {
+  test('a code with PKCE gives a JWT signed with RS256 for our audience, that authenticates the user’s calls', async () => {
     const { verifier, challenge } = startPkce()
     const params = await getCode(openBrowser(base), challenge)
     assert.equal(params.get('state'), 'state-1')
@@ -284,7 +284,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok(!/"d":|"kty"/.test(text))
   })
 
-  test('signing keys may change: tokens of the old key stay valid until they expire, new ones use the new key', async () => {
+  test('signing keys may change: tokens of the old key are valid until they expire, new ones have the new key', async () => {
     const { verifier, challenge } = startPkce()
     const before = await exchange((await getCode(openBrowser(base), challenge)).get('code')!, verifier)
     await app.database.sql`update issuer_keys set created_at = created_at - interval '31 days' where kind = 'signing'`

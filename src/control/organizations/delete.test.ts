@@ -31,7 +31,7 @@ const untilForgotten = async (app: TestControl) => {
 }
 
 suite('DELETE /organizations/{organizationId}', () => {
-  test('204 ends every credential at once, destroys the sandboxes on their runner, and later deletes their rows', async () => {
+  test('204 ends every credential at once, destroys the sandboxes on their runner, then deletes the rows', async () => {
     await using app = await startControl(patient)
     await using runner = await connectRunner(app)
     const { sql } = app.database

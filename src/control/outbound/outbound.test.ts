@@ -250,7 +250,7 @@ suite('the limits of an outbound call', () => {
     await new Promise((resolve) => server.close(resolve))
   })
 
-  test('a call above the limit of concurrent calls fails at once; later calls succeed after others have ended', async () => {
+  test('a call above the limit of concurrent calls fails at once; later calls succeed when others end', async () => {
     const { send } = createOutbound({ allowed: loopback, resolve: () => new Promise(() => {}) })
     const request: OutboundRequest = { method: 'GET', url: 'https://lost.test/', timeoutMilliseconds: 50 }
     const waiting = Array.from({ length: 64 }, () => reasonOf(send(request)))

@@ -1,5 +1,5 @@
-// Checks every answer that a test gets against the schema of its route, so that the printed reference and the generated
-// clients are true. The validator is not the one that the server uses.
+// Checks every answer that a test gets against the schema of its route. So the generated reference and the generated
+// clients are correct. This validator is another one than the server's.
 import assert from 'node:assert/strict'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
@@ -13,7 +13,10 @@ addFormats.default(ajv)
 
 const validators = new WeakMap<TSchema, ReturnType<typeof ajv.compile>>()
 
-/** The schema with `additionalProperties: false` in each object that names its fields: an answer has no undeclared fields. */
+/**
+ * Returns the schema with `additionalProperties: false` in each object that names its fields, because an answer has no
+ * undeclared fields.
+ */
 const closed = (schema: unknown): unknown => {
   if (typeof schema !== 'object' || schema === null) return schema
   if (Array.isArray(schema)) return schema.map(closed)
@@ -32,7 +35,7 @@ const validatorOf = (schema: TSchema) => {
 const patternOf = ({ path }: Described) => new RegExp(`^${path.replaceAll(/:\w+/g, '[^/]+')}$`)
 const parametersIn = ({ path }: Described) => path.split(':').length
 
-/** Finds the route of a call as the router does: fixed segments go before parameters. */
+/** Finds the route of a call as the router does: fixed segments have priority over parameters. */
 const findRoute = (routes: readonly Described[], method: string, path: string): Described | undefined =>
   routes
     .filter((route) => route.method === method && patternOf(route).test(path))
@@ -54,7 +57,7 @@ export const checkAnswer = (
     return
   }
   const isValid = validatorOf(schema)
-  // A log is sent as plain text, which may be empty.
+  // The answer may be a log, which is plain text and may be empty.
   const value = body ?? text
   assert.ok(isValid(value), `${title} is not as its schema says: ${ajv.errorsText(isValid.errors)} in ${text}`)
 }

@@ -13,14 +13,14 @@ const run = promisify(execFile)
 type Post = { url: string; headers: Record<string, string>; bytes: number }
 
 /**
- * Sends each body twice over a connection of its own. Returns both statuses of each body. Throws if a call fails or is
- * not answered.
+ * Sends each body twice over one connection. Each body has its own connection. Returns both statuses of each body.
+ * Throws if a call fails or is not answered.
  */
 type PostTwice = (posts: readonly Post[]) => Promise<number[][]>
 
 /**
- * Runs a Python program that defines `twice(url, headers, size)`. One process makes all calls, because it takes long to
- * load its library.
+ * Runs a Python program that defines `twice(url, headers, size)`. One process makes all calls, because loading its
+ * library takes long.
  */
 const python = (program: string): PostTwice => {
   const all = `import sys, json\n${program}

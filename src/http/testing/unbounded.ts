@@ -28,7 +28,8 @@ const findIn = (shape: Shape, path: string): string[] => {
   const isUnbounded =
     (shape.type === 'string' && shape.maxLength === undefined) ||
     (shape.type === 'array' && shape.maxItems === undefined) ||
-    // An object that names its fields is bounded: it may have at most 1,000 (validate.ts), and keeps only the named ones.
+    // An object that names its fields is bounded: it may have at most 1,000 fields (validate.ts), and only the named
+    // fields are kept.
     (patternProperties !== undefined &&
       (shape.maxProperties === undefined || shape.propertyNames?.maxLength === undefined)) ||
     // An empty schema accepts anything.
@@ -38,7 +39,7 @@ const findIn = (shape: Shape, path: string): string[] => {
 
 export const findUnboundedIn = (shape: TSchema): string[] => findIn(shape as Shape, '')
 
-/** Returns `METHOD /path part.field` for each unbounded part. */
+/** Lists the unbounded parts, each in the form `METHOD /path part.field`. */
 export const findUnbounded = (
   routes: readonly Pick<Route, 'method' | 'path' | 'params' | 'query' | 'body'>[],
 ): string[] =>
