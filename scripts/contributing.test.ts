@@ -6,7 +6,7 @@ import { suite, test } from 'node:test'
 const root = resolve(import.meta.dirname, '..')
 const text = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8')
 
-/** The paths that the text names in code quotes, and the targets of its links. */
+/** The paths that CONTRIBUTING.md names in code quotes, and the targets of its links. */
 const named = [
   ...text.matchAll(/`((?:agent|bench|bin|docs|native|scripts|src|test)\/[^\s`…]*)`/g),
   ...text.matchAll(/\]\((?!https?:)([^)#]+)\)/g),

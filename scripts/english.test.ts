@@ -1,4 +1,5 @@
-// The countable part of STYLE's plain English: how comments begin, how long titles, settings and commit subjects are.
+// Checks the countable rules of STYLE.md's plain English: how comments begin, and how long titles, settings and commit
+// subjects are.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
@@ -10,7 +11,7 @@ const sources = globSync(['{bin,src,scripts,bench,test}/**/*.ts', '{agent,native
   exclude: ['**/build/**'],
 })
 
-/** First lines of comments that hide their subject, with file and line. */
+/** Lists the first lines of comments that hide their subject, with file and line. */
 const hiddenSubjects = (file: string): string[] => {
   const lines = readFileSync(file, 'utf8').split('\n')
   return lines.flatMap((line, index) => {
@@ -26,7 +27,7 @@ const hiddenSubjects = (file: string): string[] => {
 const wordsIn = (text: string) => text.split(/\s+/).filter((word) => /\w/.test(word)).length
 
 suite('plain English', () => {
-  test('no comment begins with Of, The same, Also, As, Those, One, Its or So: its subject stands in it', () => {
+  test('no comment begins with Of, The same, Also, As, Those, One, Its or So, which hide the subject', () => {
     assert.ok(sources.length > 1000)
     assert.deepEqual(sources.flatMap(hiddenSubjects), [])
   })
@@ -65,7 +66,7 @@ suite('plain English', () => {
     )
   })
 
-  test('no subject of a commit since this rule has more than 72 characters', () => {
+  test('no commit subject since this rule exists has more than 72 characters', () => {
     const log = execFileSync('git', ['log', '--format=%cI %s', '--since=2026-11-26T00:00:00Z'], { encoding: 'utf8' })
     const subjects = log.split('\n').map((line) => line.slice(line.indexOf(' ') + 1))
     assert.deepEqual(

@@ -1,5 +1,5 @@
-// `./alcove test --faults`: runs only the fault ring. The same seed kills in the same order again.
-//   node scripts/faults.ts --seed 7 --count 500
+// `./alcove test --faults`: runs only the tests that kill programs at random. Runs with the same seed kill in the same
+// order. Example: node scripts/faults.ts --seed 7 --count 500
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'

@@ -1,6 +1,6 @@
-// Mutation testing of one folder: makes N random single changes, one after the other, runs the nearest tests each time, and
-// prints the changes that made no test fail: `node scripts/mutate.ts src/control/webhooks --count 25 --seed 1`. It works in
-// a copy of the checkout.
+// Mutation testing of one folder: makes N random single changes, one after the other, and runs the nearest tests for
+// each. Prints the changes for which no test failed. Example: `node scripts/mutate.ts src/control/webhooks --count 25
+// --seed 1`. The script works in a copy of the checkout.
 import { execFileSync } from 'node:child_process'
 import { cpSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
@@ -18,11 +18,14 @@ const { values, positionals } = parseArgs({
   options: {
     count: { type: 'string', default: '25' },
     seed: { type: 'string', default: '1' },
-    /** Whether to run only tests of pure code, and mutate only the source files they import: seconds instead of minutes. */
+    /**
+     * True: runs only tests of pure code, and mutates only the source files that these tests import. This takes seconds
+     * instead of minutes.
+     */
     pure: { type: 'boolean', default: false },
     /** Time limit of one test file, in seconds. */
     seconds: { type: 'string', default: '120' },
-    /** Maximum of test files that run for each change. */
+    /** Most test files that run for each change. */
     files: { type: 'string', default: '6' },
   },
 })
@@ -36,7 +39,10 @@ if (!existsSync(room) || ![count, seed, seconds, mostFiles].every(Number.isSafeI
 const tests = globSync('{src,test}/**/*.test.ts')
   .filter((path) => !values.pure || needsOf(path).size === 0)
   .sort()
-/** Tests for a source file, nearest first: of the file's name, in its folder, tests that import it, in the folders above. */
+/**
+ * Lists the tests for a source file, nearest first: tests of the file's name, tests in its folder, tests that import
+ * it, tests in the folders above.
+ */
 const nearestTests = (source: string): string[] => {
   const [folder, name] = [dirname(source), basename(source, '.ts')]
   const beside = tests.filter((path) => dirname(path) === folder)
@@ -68,7 +74,10 @@ const choose = (): Change[] => {
   return chosen
 }
 
-/** Copies the checkout, because confined programs see only the checkout they are started from. Unchanged files are hard links. */
+/**
+ * Copies the checkout, because confined programs see only the checkout from which they are started. Unchanged files are
+ * hard links.
+ */
 const copyCheckout = (): string => {
   mkdirSync('.alcove', { recursive: true })
   const copy = mkdtempSync(join(root, '.alcove/mutants-'))
@@ -89,7 +98,7 @@ const where = ({ source, mutation }: Change): string => {
 
 const copy = copyCheckout()
 const remove = () => rmSync(copy, { recursive: true, force: true })
-/** Kills the running tests, which may never end after a mutation. Each test leads its own process group. */
+/** Kills the running tests, which may never end after a mutation. Each test leads a process group. */
 const endTests = () => {
   const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').split(' ').filter(Boolean)
   for (const pid of children) {
@@ -121,7 +130,7 @@ try {
   const env = { ...process.env, NODE_COMPILE_CACHE: join(scratch, 'compiled'), ALCOVE_TEST_DATABASE_URL: database?.url }
   const isRed = async (test: string): Promise<boolean> =>
     hasFailed(await runTestFile(test, { scratch, env, timeoutSeconds: seconds! }))
-  /** Whether a test file fails even without a change. Then its failures prove nothing. */
+  /** The result of each test file without a change. If a file fails without a change, its failures prove nothing. */
   const redAnyway = new Map<string, boolean>()
 
   const survivors: string[] = []

@@ -6,11 +6,14 @@ export type Mutation = { start: number; end: number; text: string; what: string 
 
 const blank = (text: string) => text.replace(/[^\n]/g, ' ')
 
-/** Matches comments, quoted strings, regular expressions, and the borders of templates and their `${…}` parts. */
+/**
+ * Matches comments, quoted strings, regular expressions, and the borders of template literals and of their `${…}`
+ * parts.
+ */
 const token =
   /\/\/[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"|(?<=[(,=:[!&|?{};\n]\s*|return )\/(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/\w*|`|\$\{|[{}]/g
 
-/** Returns the code with blanked strings, and the positions of the texts in templates. */
+/** Returns the code with blanked strings, and the positions of the texts in template literals. */
 const split = (source: string): { code: string; templates: [start: number, end: number][] } => {
   const code: string[] = []
   const templates: [number, number][] = []
@@ -81,7 +84,7 @@ export const mutationsOf = (source: string): Mutation[] => {
       return { start: index, end: index + found.length, text, what }
     }),
   )
-  /** Search a query from its first text to its last, because a condition may contain `${…}` parts. */
+  /** The search covers a whole query, from its first text to its last, because a condition may contain `${…}` parts. */
   const queries = templates.filter(([start, end]) => isQuery(source.slice(start, end)))
   const inQueries = queries.flatMap(([start]) => {
     const end = source.indexOf('`', start)

@@ -1,5 +1,6 @@
-// Generates docs/reference/ from the tables of the code: `node scripts/print-reference.ts`. `--check` only lists the pages
-// that are out of date. These pages must not be edited by hand; scripts/reference/ has a file for each page.
+// Generates docs/reference/ from the tables of the code: `node scripts/print-reference.ts`. With `--check`, it only
+// lists the pages that are out of date. These pages must not be edited by hand. scripts/reference/ has a file for each
+// page.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { openDatabase, type Sql } from '#src/control/storage/database.ts'
@@ -46,7 +47,7 @@ const readPage = (name: string) => {
   }
 }
 
-/** Names of the pages in docs/reference that differ from newly generated pages. */
+/** Lists the names of the pages in docs/reference that differ from newly generated pages. */
 export const findStalePages = async (sql: Sql): Promise<string[]> =>
   Object.entries(await printPages(sql))
     .filter(([name, text]) => readPage(name) !== text)

@@ -10,8 +10,8 @@ import { needsOf } from './test-needs.ts'
 export type Batch = readonly string[]
 
 /**
- * Marks of a test that affects its process. A mock or a change of `process` affects all files of the process, and measurements of
- * the process include all files.
+ * Matches the text of a test that affects its process. A mock or a change of `process` affects all files of the
+ * process, and measurements of the process include all files.
  */
 const concernsProcess = /\bmock\b|\bprocess\.|syncBuiltinESMExports/
 
@@ -20,7 +20,7 @@ const mayShare = (file: string): boolean => {
   return (needs.has('database') || !needs.has('programs')) && !concernsProcess.test(readFileSync(file, 'utf8'))
 }
 
-/** Maximum of files in one process. With more files, one lane would still be busy when the others have finished. */
+/** Most files in one process. With more files, one lane would still be busy when all other lanes have finished. */
 const mostFiles = 8
 
 export const eachAlone = (files: readonly string[]): Batch[] => files.map((file) => [file])

@@ -13,7 +13,7 @@ suite('running one test file', () => {
   const run = async (code: string, timeoutSeconds = 60, name?: string) => {
     const file = join(scratch, 'sample.test.mjs')
     writeFileSync(file, `import { after, suite, test } from 'node:test'\n${code}`)
-    // With this variable, the inner test runner would report to the outer one.
+    // If this variable were set, the inner test runner would report to the outer one.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     return runTestFile(file, { scratch, env, timeoutSeconds, name })
   }
@@ -76,7 +76,7 @@ suite('running one test file', () => {
     assert.deepEqual(results, [{ name: '(file)', outcome: 'failed', detail: 'has no tests' }])
   })
 
-  test('a name runs only the tests that contain it as plain text; a name without tests fails', async () => {
+  test('a given name runs only the tests that contain it as plain text; a name without tests fails', async () => {
     const code = `suite('s', () => { test('a.b (c)', () => {}); test('axb c', () => { throw new Error('ran') }) })`
     const { results } = await run(code, 60, 'a.b (c)')
     assert.deepEqual(results, [{ name: 's › a.b (c)', outcome: 'passed' }])
@@ -129,7 +129,7 @@ suite('running several test files in one process', () => {
 
   const passes = `suite('s', () => test('passes', () => {}))`
 
-  test('files of one process share it, and each result belongs to its file', async () => {
+  test('files that share a process each get their own results', async () => {
     const outcomes = await run({
       first: `globalThis.wasHere = true; ${passes}`,
       second: `test('sees the first', () => { if (!globalThis.wasHere) throw new Error() })`,
@@ -142,7 +142,7 @@ suite('running several test files in one process', () => {
     ])
   })
 
-  test('a file that ends the process fails by itself, and the others pass', async () => {
+  test('a file that ends its process fails alone, and the other files pass', async () => {
     const outcomes = await run({ first: passes, second: `test('ends', () => process.exit(3))`, third: passes })
     assert.deepEqual(outcomes, [
       ['first', ['s › passes passed']],
@@ -151,7 +151,7 @@ suite('running several test files in one process', () => {
     ])
   })
 
-  test('a file that does not end fails by itself, and the others pass', async () => {
+  test('a file that does not end fails alone, and the other files pass', async () => {
     const outcomes = await run({ first: passes, second: `${passes}; setInterval(() => {}, 1000)` }, 3)
     assert.deepEqual(outcomes, [
       ['first', ['s › passes passed']],
@@ -159,7 +159,7 @@ suite('running several test files in one process', () => {
     ])
   })
 
-  test('a file that cannot be loaded and a file without tests fail, and the others pass', async () => {
+  test('a file that cannot be loaded and a file without tests fail, and the other files pass', async () => {
     const outcomes = await run({ first: passes, second: `throw new Error('at load')`, third: '' })
     assert.deepEqual(
       outcomes.map(([file, results]) => [file, (results as string[]).map((result) => result.split(' ').at(-1))]),

@@ -27,7 +27,9 @@ type Settings = {
 }
 
 const reporter = resolve(import.meta.dirname, 'test-reporter.ts')
-/** Maximum of stored output in bytes. Of a longer output the end is stored, because it is the most useful part. */
+/**
+ * Most bytes of output that are stored. Of a longer output the end is stored, because the end is the most useful part.
+ */
 const maxOutput = 256 * 1024
 
 let nextReport = 0
@@ -35,7 +37,10 @@ let nextReport = 0
 /** The kernel counts times in /proc in hundredths of a second on every machine. */
 const ticksPerSecond = 100
 
-/** Processor seconds of all child processes that have ended so far. It grows when the end of a child is noticed. */
+/**
+ * Returns the processor seconds of all child processes that have ended so far. The number grows when the end of a child
+ * is noticed.
+ */
 const childrenSeconds = (): number => {
   const stat = readFileSync('/proc/self/stat', 'utf8')
   // The name of the program is in parentheses and may hold spaces. These are the fields cutime and cstime, after the parentheses.
@@ -45,7 +50,10 @@ const childrenSeconds = (): number => {
 
 let counted = childrenSeconds()
 
-/** Processor seconds since the last call. If it is called at each exit of a child, it returns what that child has used. */
+/**
+ * Returns the processor seconds since the last call. A caller that calls this at each exit of a child gets what that
+ * child has used.
+ */
 const secondsOfEnded = (): number => {
   const before = counted
   counted = childrenSeconds()
@@ -67,7 +75,7 @@ type ProcessEnd = {
   output: string
   seconds: number
   processorSeconds: number
-  /** The reason why the process as a whole failed, even if no test did. */
+  /** Why the process as a whole failed, even if every test passed. */
   trouble: string | undefined
 }
 
@@ -89,7 +97,7 @@ const runProcess = async (
       ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
       ...args,
     ],
-    // A separate process group, so that its child processes can be killed with it.
+    // `detached` makes a separate process group, so that the child processes of the test can be killed with it.
     { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
   )
   let output = ''
@@ -102,7 +110,7 @@ const runProcess = async (
     try {
       process.kill(-(child.pid as number), 'SIGKILL')
     } catch {
-      // The process group is empty.
+      // An error here means that the process group is empty.
     }
   }
   let isLate = false
@@ -118,7 +126,7 @@ const runProcess = async (
   const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
   clearTimeout(timer)
   stopping?.removeEventListener('abort', killGroup)
-  // Kills processes that the tests left behind. A process that left the group may still hold the pipes.
+  // Kills processes that the tests left behind. A process that left the group may still hold the output pipes open.
   killGroup()
   child.stdout.destroy()
   child.stderr.destroy()

@@ -1,5 +1,5 @@
-// Runs batches of test files in parallel lanes. A lane runs one batch at a time, and takes the next batch from its first queue
-// that is not empty. Files of a queue that only one lane has never run at the same time.
+// Runs batches of test files in parallel lanes. A lane runs one batch at a time. It takes its next batch from the first
+// of its queues that is not empty. Files of a queue that belongs to only one lane never run at the same time.
 import type { Batch } from './test-batches.ts'
 
 export type Queue = Batch[]

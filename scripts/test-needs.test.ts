@@ -6,7 +6,7 @@ import { needsOf, reachableFrom } from './test-needs.ts'
 
 const root = resolve(import.meta.dirname, '..')
 
-/** Lists our source files that Node really loads for a file. */
+/** Lists our source files that Node really loads when it runs a file. */
 const loadedBy = (file: string): string[] => {
   const script = `
     import { registerHooks } from 'node:module'

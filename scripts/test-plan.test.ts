@@ -19,7 +19,7 @@ suite('the plan of a test run', () => {
     assert.deepEqual(planOf(few, { processors: 1, sharesProcesses: true }).flatMap(filesOf).sort(), few.toReversed())
   })
 
-  test('a file that measures the host’s memory or checks a time runs beside nothing', () => {
+  test('a file that measures the host’s memory or checks a time runs while no other file runs', () => {
     const [, alone = []] = plan
     assert.equal(alone.length, 1)
     assert.deepEqual(filesOf(alone), [inServers('busy'), inServers('kernel-memory')])

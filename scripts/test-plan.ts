@@ -13,7 +13,7 @@ export const needsServer = (file: string): boolean => file.startsWith(sandboxTes
 
 const includes = (file: string, pattern: RegExp) => pattern.test(readFileSync(file, 'utf8'))
 
-/** Whether a file uses the shared server, by the call `platform()`. Other files start their own. */
+/** Whether a file uses the shared server, by calling `platform()`. Other files with a server start their own. */
 export const sharesServer = (file: string): boolean => needsServer(file) && includes(file, /\bplatform\(\)/)
 
 const named = (...names: string[]) => {

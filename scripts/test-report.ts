@@ -18,8 +18,8 @@ export const lineOf = ({ file, results, seconds, processorSeconds }: FileOutcome
 }
 
 /**
- * Heading of a failed test. `FAILED AT FIRST`: the test passed in a second run alone, so it has a race. `FAILED`: it ran only
- * once.
+ * Heading of a failed test. `FAILED AT FIRST`: the test passed in a second run alone, so it has a race. `FAILED TWICE`:
+ * it failed again. `FAILED`: it ran only once.
  */
 export type Verdict = 'FAILED' | 'FAILED TWICE' | 'FAILED AT FIRST'
 

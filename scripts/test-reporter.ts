@@ -2,7 +2,7 @@
 import type { TestEvent } from 'node:test/reporters'
 
 export type TestResult = {
-  /** Full name of the test: the names of its suites and its own, joined. */
+  /** Full name of the test: the names of its suites and its own name, joined. */
   name: string
   outcome: 'passed' | 'failed' | 'skipped'
   /** Why the test was skipped, or how it failed. */
@@ -11,7 +11,7 @@ export type TestResult = {
 
 /** A result as the reporter writes it. */
 export type ReportedResult = TestResult & {
-  /** Absolute path of the file that defines the test, or its outermost suite. */
+  /** Absolute path of the file that defines the test. For a test in a suite: the file of its outermost suite. */
   file: string
   seconds: number
 }

@@ -9,7 +9,10 @@ import { freePorts } from '#test/sandboxes/free-ports.ts'
 
 const launcher = resolve(import.meta.dirname, '../alcove')
 
-/** Starts `./alcove up` and resolves when it is ready; `stopping` ends it. Its output goes to our standard error. */
+/**
+ * Starts `./alcove up` and resolves when the server is ready. `stopping` stops the server. Its output goes to our
+ * standard error.
+ */
 export const startSharedPlatform = async (
   data: string,
   stopping: AbortSignal,
@@ -42,7 +45,9 @@ export const startSharedPlatform = async (
   }
 }
 
-/** Removes every server whose data directory is below `directory`. Returns what could not be removed. */
+/**
+ * Removes every server whose data directory is below `directory`. Returns the directories that could not be removed.
+ */
 export const purgeBelow = async (directory: string): Promise<string[]> => {
   if (!existsSync(directory)) return []
   const left: string[] = []

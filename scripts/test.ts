@@ -36,7 +36,10 @@ const isRoot = process.getuid?.() === 0
 const isWhole = filters.length === 0
 const outcomes: FileOutcome[] = []
 
-/** Aborted by the first SIGINT or SIGTERM. Running files are killed then, and servers end. A second signal kills this process. */
+/**
+ * Aborted by the first SIGINT or SIGTERM. The running test files are then killed, and servers are stopped. A second
+ * signal kills this process.
+ */
 const stopping = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.once(signal, () => {
@@ -50,7 +53,7 @@ const compiled = join(root, '.alcove/compiled-tests')
 const tell = (outcome: FileOutcome) => {
   outcomes.push(outcome)
   console.log(lineOf(outcome))
-  // Print the failures at once, although a second run may follow and the final report repeats them.
+  // The failures are printed at once, although a second run may follow and the final report repeats them.
   for (const red of redTests(outcome)) console.log(`     ${redLine(red)}`)
 }
 
@@ -95,7 +98,7 @@ const findFiles = (): string[] => {
   return all.filter((file) => isWhole || filters.some((filter) => file.includes(filter)))
 }
 
-/** Maximum of files that are run a second time. If more fail, the load of the machine cannot be the reason. */
+/** Most files that are run a second time. If more files fail, the load of the machine cannot be the reason. */
 const mostSecondRuns = 3
 const firstRuns = new Map<string, FileOutcome>()
 
@@ -124,7 +127,8 @@ const runTests = async (files: readonly string[], scratch: string, prepared: Pro
     const results: TestResult[] = [{ name: '(file)', outcome: 'skipped', detail: 'real sandboxes need root' }]
     tell({ file, results, output: '', seconds: 0, again: '' })
   }
-  // With a test name, files share no process: most files have no test of that name, so sharing gains nothing.
+  // With a test name, each file has a process of its own: most files have no test of that name, so sharing a process
+  // gains nothing.
   const plan = planOf(runnable, { processors: availableParallelism(), sharesProcesses: values.name === undefined })
   const servers = join(scratch, 'servers')
   mkdirSync(servers)
@@ -205,7 +209,7 @@ const sayRed = (): void => {
 const summarize = (): number => {
   const all = outcomes.flatMap(({ file, results }) => results.map((result) => ({ file, ...result })))
   const skipped = all.filter(({ outcome }) => outcome === 'skipped')
-  // In CI everything must be available, so a test that was skipped because it needs root counts as failed.
+  // In CI everything must be available. So a test that was skipped because it needs root counts as failed there.
   const refused = isCi ? skipped.filter(({ detail }) => /needs? root/i.test(detail ?? '')) : []
   if (skipped.length > 0) console.log(`\nSKIPPED ${skipped.length}:`)
   for (const { file, name, detail } of skipped) console.log(`  ${file}: ${name}: ${detail}`)

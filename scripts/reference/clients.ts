@@ -6,7 +6,10 @@ const packages = resolve(import.meta.dirname, '../../node_modules/@daytona')
 
 export type Operation = { name: string; call: string }
 
-/** Returns method and path with every parameter as `{}`, because two descriptions may name their parameters differently. */
+/**
+ * Returns a method and a path as one text, with every parameter as `{}`. Two descriptions may name their parameters
+ * differently.
+ */
 export const asCall = (method: string, path: string): string => `${method} ${path.replaceAll(/:\w+|\{[^}]+\}/g, '{}')}`
 
 /** Lists the operations of a generated client: one operation for each request that it can make. */
@@ -25,12 +28,15 @@ export const operationsOf = (client: 'api-client' | 'toolbox-api-client'): Opera
     })
 }
 
-/** `calls`: names of operations that the method calls, by itself or by other methods of its class. */
+/**
+ * A method of the SDK. `calls`: names of the operations that the method calls, itself or through other methods of its
+ * class.
+ */
 export type SdkMethod = { owner: string; name: string; calls: ReadonlySet<string>; opensSocket: boolean }
 
 /**
- * The source text of each method, by `Class.method`. The SDK is printed by a compiler, so a class ends where the next begins,
- * and a method at its own indent.
+ * The source text of each method, by `Class.method`. A compiler has formatted the SDK. So a class ends where the next
+ * class begins, and methods are recognized by their indentation.
  */
 const methodTexts = (source: string): Map<string, string> =>
   new Map(

@@ -5,7 +5,10 @@ import { asCall, type Operation, operationsOf, type SdkMethod, sdkMethods } from
 import { listEndpoints } from './list-endpoints.ts'
 import { code, page, table } from './markdown.ts'
 
-/** Reasons why operations are not served, by the beginning of the path. The first row that matches counts. */
+/**
+ * Reasons why operations are not served, by the beginning of their path. The first row that matches an operation is its
+ * reason.
+ */
 const reasons: readonly (readonly [path: string, reason: string])[] = [
   ['/computeruse/', 'Not built yet.'],
   ['/volumes', 'Not built yet.'],

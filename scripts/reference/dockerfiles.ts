@@ -3,7 +3,10 @@ import { planOf } from '#src/runner/images/definition/plan.ts'
 import { definitions } from '#src/runner/images/definition/testing/definitions.ts'
 import { code, page, table } from './markdown.ts'
 
-/** Lists the instructions and flags that a Dockerfile has, each once, in order of appearance; mounts by their type. */
+/**
+ * Lists the instructions and flags that a Dockerfile has, each once, in order of appearance. Mounts are listed by their
+ * type.
+ */
 const featuresOf = (dockerfile: string): string[] => {
   const features = instructionsOf(dockerfile).instructions.flatMap(({ name, flags, documents }) => [
     name,

@@ -4,11 +4,14 @@ import type { SandboxState } from '#src/wire/sandbox-state.ts'
 import { code, page, table } from './markdown.ts'
 import { statesInUse } from './states-in-use.ts'
 
-/** Draws the moves as a diagram, without `delete`, which starts from every state and would hide the others. */
+/**
+ * Draws the moves as a diagram. The verb `delete` is left out: it starts from every state and would hide all other
+ * moves.
+ */
 export const lifecyclePage = () => {
   const drawn = moves.filter(([on]) => on !== 'delete')
-  // Whether a drawn move starts from this state. Then the state gets no arrow to the end of its move, as for a claim or a sandbox
-  // that waits for its image.
+  // Whether a drawn move starts from the state `through`. If so, this state gets no arrow to the end of its move.
+  // Examples are a claim, and a sandbox that waits for its image.
   const isDrawnOn = (through: SandboxState) => drawn.some(([, from]) => from === through)
   const arrows = [
     ...drawn.map(([on, from, through]) => `${from ?? '[*]'} --> ${through}: ${on}`),

@@ -6,7 +6,10 @@ const head = `-- The tables of control as a database has them after every migrat
 
 type Table = { name: string; columns: string[]; constraints: string[]; indexes: string[]; triggers: string[] }
 
-/** PostgreSQL prints the definitions. NOT NULL is shown at its column, so the constraint of newer versions is left out. */
+/**
+ * PostgreSQL prints the definitions. NOT NULL is printed at its column, so the separate constraint that newer versions
+ * of PostgreSQL have is left out.
+ */
 const readTables = (sql: Sql) => sql<Table[]>`
   select relname as name,
     array(

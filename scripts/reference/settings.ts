@@ -25,7 +25,10 @@ const telemetryTable = (): string => {
   )
 }
 
-/** Loads a program's settings from an empty environment. It reads every name and complains with the meaning of each. */
+/**
+ * Loads a program's settings from an empty environment. The loader reads every name, and complains with the meaning of
+ * each.
+ */
 const settingsOf = (load: (environment: NodeJS.ProcessEnv) => unknown): (readonly [string, string])[] => {
   const said = new Map<string, string>()
   const names = namesRead((nothing) => {

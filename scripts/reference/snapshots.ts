@@ -32,7 +32,9 @@ const yes = (is: boolean) => (is ? 'yes' : '')
 const statesInUse = snapshotStates.filter((state) => snapshotMoves.some(([, , to]) => to === state))
 const reservedStates = snapshotStates.filter((state) => !statesInUse.includes(state))
 
-/** Draws the moves as a diagram, without `delete`, which starts from every state, and without moves that keep the state. */
+/**
+ * Draws the moves as a diagram. Left out are `delete`, which starts from every state, and moves that keep the state.
+ */
 const picture = () => {
   const arrows = new Map<string, SnapshotEvent[]>()
   for (const [on, from, to] of snapshotMoves) {

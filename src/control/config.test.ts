@@ -98,7 +98,7 @@ suite('the settings of control', () => {
     for (const wrong of ['0', '-1', '1.5', 'all', '1000000']) assert.throws(() => sizeOf(wrong), /ALCOVE_VOLUME_GIB/)
   })
 
-  test('mail is logged unless server and sender are set; only one of them is an error that hides the password', () => {
+  test('mail is logged unless server and sender are set; one alone is an error that hides the password', () => {
     const { smtp } = loadConfig({ ...good, ALCOVE_SMTP_URL: 'smtps://me:x@mail.test', ALCOVE_MAIL_FROM: 'a@b.c' })
     assert.deepEqual([smtp?.host, smtp?.port, smtp?.from], ['mail.test', 465, 'a@b.c'])
     assert.equal(loadConfig(good).smtp, undefined)

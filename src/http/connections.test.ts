@@ -176,7 +176,7 @@ suite('connections', () => {
     assert.equal(await countSockets(), before)
   })
 
-  test('strangers of all addresses together have a limit, above which the one silent longest is evicted first', async () => {
+  test('strangers of all addresses together have a limit; above it, the one silent longest is evicted first', async () => {
     await using server = await start({ most: 8, mostUnknownOfOne: 4 })
     const sockets: Socket[] = []
     for (let index = 2; index < 10; index++) sockets.push(await server.open(`127.0.0.${index}`))
@@ -231,7 +231,7 @@ suite('connections', () => {
     await gone
   })
 
-  test('an idle connection with a credential is evicted after all strangers, and does not count for its address', async () => {
+  test('an idle connection with a credential is evicted after all strangers; it counts for no address', async () => {
     await using server = await start({ most: 6, mostUnknownOfOne: 2 })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     try {
@@ -272,7 +272,7 @@ suite('connections', () => {
     assert.equal((await call(server, '/mine')).status, 200)
   })
 
-  test('an owner whose calls fill the server loses its longest call to another owner, but not to its own calls', async () => {
+  test('an owner whose calls fill the server loses its longest call to others, but not to its own calls', async () => {
     await using server = await start({ most: 16, mostHeld: 4 })
     const hold = async (owner: string) => {
       const begun = server.nextHeld()

@@ -1,6 +1,8 @@
 // Limits the open connections of a server and decides which one is evicted when there are too many. Anyone can open a
 // connection without a credential. So a new connection is always accepted, and the one that was idle longest is
-// evicted.\nOnly the complete head of a call counts as activity. Single bytes of a head or a body do not count.
+// evicted.
+//
+// Only the complete head of a call counts as activity. Single bytes of a head or a body do not count.
 import type { Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'

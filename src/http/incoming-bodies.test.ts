@@ -137,7 +137,7 @@ suite('incomplete bodies and frames', () => {
     assert.match((await answerTo(socket, 1)) ?? '', /^HTTP\/1.1 408 /)
   })
 
-  test('if all bodies together exceed the limit, the owner with the most bytes loses its oldest: 503 for a body', async () => {
+  test('if all bodies exceed the limit together, the owner with the most bytes loses its oldest: 503', async () => {
     await using server = await serving({ mostBytes: 9 * MiB })
     const frugal = await server.body('a', 3 * MiB)
     frugal.write(Buffer.alloc(2 * MiB))

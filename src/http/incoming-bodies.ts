@@ -1,6 +1,7 @@
 // Limits unfinished request bodies and WebSocket frames. They stay in our memory until their last byte has arrived, and
-// a sender may never send that byte. Each body has a minimum speed, and all of them together have a memory limit.\nA
-// timer reads how many bytes each connection has received, so that no extra work is done for each chunk.
+// a sender may never send that byte. Each body has a minimum speed, and all of them together have a memory limit.
+//
+// A timer reads how many bytes each connection has received, so that no extra work is done for each chunk.
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RequestPayload } from 'fastify'

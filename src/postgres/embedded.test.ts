@@ -34,7 +34,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     await rm(base, { recursive: true, force: true })
   })
 
-  test('the first start makes a cluster, syncs to disk and listens on no network', async () => {
+  test('the first start makes a cluster that syncs to disk and listens on no network', async () => {
     running = await start()
     const [row] = await ask<Record<string, string>>(
       running.url,
@@ -55,14 +55,14 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.deepEqual([mode & 0o777, owner], [0o600, 0])
   })
 
-  test('a wrong password is refused even on the socket', async () => {
+  test('a wrong password is refused even on the unix socket', async () => {
     assert.ok(running)
     const wrong = new URL(running.url)
     wrong.password = 'wrong'
     await assert.rejects(ask(wrong.href, 'select 1'), { code: '28P01' })
   })
 
-  test('stop ends the server and may be called twice, and committed data is still there at the next start', async () => {
+  test('`stop` ends the server and may be called twice; committed data is still there at the next start', async () => {
     assert.ok(running)
     await ask(running.url, 'create table kept (word text); insert into kept values ($$here$$)')
     await Promise.all([running.stop(), running.stop()])
@@ -84,7 +84,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     assert.equal(row?.count, '2')
   })
 
-  test('after kill -9 the server starts even if another process of the same uid has its old pid', async () => {
+  test('after kill -9 the server starts even if another process of its uid now has the old pid', async () => {
     assert.ok(running)
     process.kill(running.pid, 'SIGKILL')
     await running.exited
@@ -100,7 +100,7 @@ suite('embedded PostgreSQL', { concurrency: false }, () => {
     }
   })
 
-  test('a server whose supervisor was killed is ended before the new one starts', async () => {
+  test('a server whose supervisor was killed is ended before the new server starts', async () => {
     assert.ok(running)
     await running.stop()
     const program = `import { startPostgres } from '#src/postgres/embedded.ts'

@@ -1,5 +1,5 @@
-// The embedded PostgreSQL: a real server as our child process. It never runs as root, and only a unix socket reaches it,
-// with a password.
+// The embedded PostgreSQL: a real server that runs as our child process. The server never runs as root. It can be
+// reached only by a unix socket, with a password.
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
@@ -17,11 +17,14 @@ import { installPrograms } from './programs.ts'
 import { connectionFrom } from './url.ts'
 
 type PostgresParts = {
-  /** A directory that only we use, for the programs, the cluster and the password. */
+  /** A directory that only this server uses, for the programs, the cluster and the password. */
   directory: string
   /** Directory of the unix socket. It is created if missing, and owned by `uid`. */
   socketDirectory: string
-  /** The uid that PostgreSQL runs as. Required if we are root, because PostgreSQL refuses to run as root. Otherwise ignored. */
+  /**
+   * The uid that PostgreSQL runs as. Required if we are root, because PostgreSQL refuses to run as root. If we are not
+   * root, it is ignored.
+   */
   uid: number
   gid: number
   log: Logger
@@ -33,7 +36,7 @@ export type Postgres = {
   pid: number
   /** Resolves when the server has ended for any reason. */
   exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
-  /** Stops the server within 10 s: ends sessions and writes a checkpoint. May be called twice. */
+  /** Stops the server within 10 s: ends all sessions and writes a checkpoint. May be called twice. */
   stop: () => Promise<void>
 }
 
@@ -107,7 +110,7 @@ const give = async (path: string, { uid, gid }: Identity) => {
   if (uid !== undefined && gid !== undefined) await lchown(path, uid, gid)
 }
 
-/** A function that returns the command line for one of PostgreSQL's programs. */
+/** A function that returns the command line to run one of PostgreSQL's programs with these arguments. */
 type CommandOf = (program: string, args: readonly string[]) => string[]
 
 type Making = { commandOf: CommandOf; directory: string; cluster: string; identity: Identity; log: Logger }
@@ -123,7 +126,7 @@ const makeCluster = async ({ commandOf, directory, cluster, identity, log }: Mak
   await run(commandOf('initdb', initdbArguments(unfinished, passwordFile)), log)
   if (identity.uid !== undefined) await chown(passwordFile, 0, 0)
   await syncPath(passwordFile)
-  // From here on the cluster is complete. If the start failed before, the next start makes the cluster again.
+  // The cluster is complete now. If the start had failed before this line, the next start would make the cluster again.
   await rename(unfinished, cluster)
   await syncPath(directory)
 }
@@ -141,11 +144,11 @@ const initdbArguments = (cluster: string, passwordFile: string) => [
   '--no-instructions',
 ]
 
-// The environment of PostgreSQL's programs. Ours is not passed on: it may hold secrets, and PG* variables would change their
-// behaviour.
+// The environment of PostgreSQL's programs. Our own environment is not passed on: it may hold secrets, and PG*
+// variables would change their behaviour.
 const environment = { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }
 
-/** Writes a child's output to the log, and remembers its last lines for a possible error. */
+/** Writes a child's output to the log, and remembers its last lines for an error message. */
 const tellLines = (stream: Readable, log: Logger) => {
   const said: string[] = []
   createInterface({ input: stream }).on('line', (line) => {
@@ -180,7 +183,8 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
     cwd: '/',
     env: environment,
     stdio: ['ignore', 'ignore', 'pipe'],
-    // Starts a separate session: Ctrl-C in a terminal reaches only `up`, which then stops the programs in order.
+    // The programs run in a separate session: Ctrl-C in a terminal reaches only `up`, which then stops all programs in
+    // order.
     detached: true,
   })
   const said = tellLines(child.stderr, log)
@@ -194,7 +198,8 @@ const launch = async ({ commandOf, cluster, socketDirectory, url, log }: Launchi
     () => (isRunning = false),
   )
   const stop = async () => {
-    // SIGINT: end every session, write a checkpoint, exit. SIGQUIT: exit at once; the next start replays the log.
+    // SIGINT: PostgreSQL ends every session, writes a checkpoint and exits. SIGQUIT: it exits at once, and the next
+    // start replays its log.
     for (const [name, seconds] of [['SIGINT', 6] as const, ['SIGQUIT', 2] as const, ['SIGKILL', 2] as const]) {
       if (!isRunning) return
       child.kill(name)

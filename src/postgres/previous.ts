@@ -1,12 +1,16 @@
-// Ends the remains of an earlier postmaster. If its supervisor was killed, the postmaster still runs. If the postmaster was
-// killed, its children may live a moment longer. Two servers on one cluster destroy it, so no old process may be left. A process
-// is recognized by its name and working directory, never by a pid alone, because pids are reused.
+// Ends the PostgreSQL processes of an earlier run. If its supervisor was killed, the postmaster still runs. If the
+// postmaster was killed, its children may live a moment longer. Two servers on one cluster destroy the cluster, so no
+// old process may be left.
+//
+// A process is recognized by its name and working directory, never by a pid alone, because pids are reused.
 import { readdir, readFile, readlink, realpath, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from '#src/kit/log.ts'
 
-/** Returns the path of the socket. Beside the socket, PostgreSQL has a lock file with the pid of the process that listens. */
+/**
+ * Returns the path of the socket. PostgreSQL's lock file beside the socket holds the pid of the process that listens.
+ */
 export const socketPath = (socketDirectory: string): string => join(socketDirectory, '.s.PGSQL.5432')
 
 const readPid = async (cluster: string) => {
@@ -47,7 +51,7 @@ const isCleared = async (cluster: string, seconds: number) => {
   return false
 }
 
-/** Ends all processes of the cluster with ever stronger signals. PostgreSQL recovers from each of them. */
+/** Ends all processes of the cluster with ever stronger signals. PostgreSQL can recover from each of these signals. */
 export const endPrevious = async (cluster: string, socketDirectory: string, log: Logger): Promise<void> => {
   const running = await listServerProcesses(cluster)
   if (running.length > 0) {
@@ -62,7 +66,8 @@ export const endPrevious = async (cluster: string, socketDirectory: string, log:
       if (!(await isCleared(cluster, 5))) throw new Error(`PostgreSQL processes in ${cluster} do not end.`)
     }
   }
-  // Remove the pid files: the pid in them may belong to another process by now, which PostgreSQL would take for a running server.
+  // Removes the pid files. Another process may have the pid in them by now, and PostgreSQL would take it for a running
+  // server.
   for (const note of [join(cluster, 'postmaster.pid'), `${socketPath(socketDirectory)}.lock`]) {
     await rm(note, { force: true })
   }

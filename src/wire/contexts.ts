@@ -14,11 +14,11 @@ export const mostParts = 1000
 export type UploadQuestion = { accessKey: string; sessionToken: string }
 
 /**
- * The body of a 200: the credentials are valid. A 410 means that they have expired; a 401 that they are unknown or
- * revoked.
+ * The body of a 200: the credentials are valid. A 410 means that they have expired. A 401 means that they are unknown
+ * or revoked.
  */
 export type UploadAccess = {
-  /** The organization whose contexts the credentials may read and write, and no others. */
+  /** The only organization whose contexts the credentials may read and write. */
   organizationId: string
   /** The secret with which calls of the upload must be signed. */
   secret: string
@@ -29,7 +29,7 @@ export type UploadAccess = {
 /** A completely uploaded context, as a runner lists it. */
 export type StoredContext = { hash: string; bytes: number; etag: string; storedAt: string }
 
-/** The contexts that images are still made from. A runner may remove all others. */
+/** The contexts that images are still made from. A runner may remove every other context. */
 export type ContextsInUse = {
   /** The organization whose contexts these are. Absent: the contexts of all organizations. */
   organizationId?: string

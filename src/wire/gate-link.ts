@@ -1,11 +1,12 @@
-// Messages between a gate and a runner of the same host, on a unix socket that root and the gate's group can open. Each
-// connection carries one request: a JSON message, for some requests a body in frames that ends with an empty frame, and
-// then the answer (kit/length-frames.ts). Only `watch` never ends: the runner sends all sandboxes, then every change.
+// Messages between a gate and a runner of the same host, on a unix socket that only root and the gate's group can open.
+// Each connection carries one request and its answer (kit/length-frames.ts). A request is a JSON message. Some requests
+// then have a body in frames, which ends with an empty frame. Only the answer to `watch` never ends: the runner sends
+// all sandboxes, and then every change.
 import { type Static, Type } from 'typebox'
 import { contextHash, mostParts } from './contexts.ts'
 import type { Assignment } from './runner-link.ts'
 
-/** Everything that a gate knows of the assignment of a sandbox. */
+/** The parts of a sandbox's assignment that a gate knows. */
 export type KnownAssignment = Pick<
   Assignment,
   'sandboxId' | 'organizationId' | 'regionId' | 'generation' | 'snapshot' | 'user' | 'env' | 'language' | 'memoryGiB'
@@ -25,7 +26,7 @@ export type SandboxHere = {
 export type GateNews =
   | { type: 'here'; sandbox: SandboxHere }
   | { type: 'gone'; sandboxId: string }
-  /** Says that the runner has sent all sandboxes. From now on only changes follow. */
+  /** Says that the runner has sent all sandboxes. All later messages are changes. */
   | { type: 'whole' }
 
 const Word = Type.String({ maxLength: 4096 })
@@ -33,7 +34,7 @@ const Words = Type.Record(Type.String(), Type.String())
 const Whole = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
 /**
- * The messages from a runner, with only the fields that a gate reads. Unknown fields are allowed, because a runner can
+ * The messages from a runner, with only the fields that a gate reads. Unknown fields are allowed, because a runner may
  * be newer than its gate.
  */
 export const GateNewsSchema = Type.Union([
@@ -66,7 +67,7 @@ export const GateNewsSchema = Type.Union([
 /** How many processes of a sandbox the kernel has killed for lack of memory, and the possible times of these kills. */
 export type MemoryKillsHere = { count: number; spans: readonly { after: number; until: number }[] }
 
-/** The output of the compiler after it has ended. */
+/** The result of the compiler, and what it printed. */
 export type Compiled = { code: number | null; javascript: string; errors: string }
 
 const Id = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$', maxLength: 64 })
@@ -81,7 +82,7 @@ export const GateRequest = Type.Union([
   Type.Object({ ask: Type.Literal('watch') }, exactly),
   Type.Object({ ask: Type.Literal('measure'), sandboxId: Id }, exactly),
   Type.Object({ ask: Type.Literal('memory-kills'), sandboxId: Id }, exactly),
-  /** Compiles the body, which is TypeScript. */
+  /** Compiles the request's body, which is TypeScript. */
   Type.Object(
     {
       ask: Type.Literal('compile'),
@@ -98,10 +99,10 @@ export const GateRequest = Type.Union([
     },
     exactly,
   ),
-  /** Stores the body, which is a tar. */
+  /** Stores the request's body, which is a tar. */
   Type.Object({ ask: Type.Literal('put-context'), ...context }, exactly),
   Type.Object({ ask: Type.Literal('begin-upload'), ...context }, exactly),
-  /** Stores the body, which is a part of a tar. */
+  /** Stores the request's body, which is a part of a tar. */
   Type.Object({ ask: Type.Literal('put-part'), ...context, uploadId: UploadId, part: PartNumber }, exactly),
   Type.Object(
     {
@@ -121,7 +122,10 @@ export type GateRequest = Static<typeof GateRequest>
 /** `refused`: a problem code with a sentence for the caller. */
 export type GateAnswer = { value: unknown } | { refused: { code: string; message: string } }
 
-/** Most bytes of a request and of each frame of a body. A runner holds as many for each connection of its gates. */
+/**
+ * Most bytes of a request and of each frame of a body. A runner may hold this many bytes for each connection of its
+ * gates.
+ */
 export const requestBytes = 256 * 1024
 /** Most bytes of an answer. The longest answer is the output of the compiler. */
 export const answerBytes = 160 * 1024 * 1024

@@ -3,7 +3,7 @@
 /** Use and limits of one sandbox at one moment. Memory and disk are in bytes. */
 export type MeterReading = {
   cpuCount: number
-  /** Percent of the processors that the sandbox may use: 100 is all of them. */
+  /** Percentage of the processors that the sandbox may use: 100 means all of them. */
   cpuUsedPct: number
   memTotal: number
   /** Memory that the kernel could not reclaim. */

@@ -1,8 +1,9 @@
 // Messages between control and a runner.
 //
-// The protocol is level-triggered: `GET /sandbox/for-runner` lists every sandbox of the runner with its desired state, and
-// `PUT /sandbox/{id}/state` reports its state. The link, a WebSocket that the runner opens at `/runners/link`, carries the
-// same messages sooner; losing it costs only time. Each message may arrive twice or late: `generation` decides.
+// The protocol is level-triggered: `GET /sandbox/for-runner` lists every sandbox of the runner with its desired state,
+// and `PUT /sandbox/{id}/state` reports a sandbox's state. The link is a WebSocket that the runner opens at
+// `/runners/link`. It carries the same messages sooner; losing it costs only time. Each message may arrive twice or
+// late: `generation` decides.
 import type { ImageStorage } from './image-storage.ts'
 import type { MeterSample } from './meter-reading.ts'
 import type { SandboxState } from './sandbox-state.ts'
@@ -15,8 +16,8 @@ export type NetworkPolicy = {
   /** Allowed IPv4 CIDRs. `null`: no list, so everything public is allowed. */
   allowList: readonly string[] | null
   /**
-   * Domain names whose addresses are allowed in addition to the CIDRs, in lower-case ASCII. `*.` in front means all names
-   * below. Absent or `null`: no list.
+   * Domain names in lower-case ASCII. Their addresses are allowed in addition to the CIDRs. `*.` at the beginning means
+   * all names below the domain. Absent or `null`: no list.
    */
   domains?: readonly string[] | null
 }
@@ -26,7 +27,7 @@ export const volumeDrivers = ['disk', 'directory'] as const
 
 export type VolumeDriver = (typeof volumeDrivers)[number]
 
-/** A volume that a sandbox mounts, or a directory of it. */
+/** A mount of a volume in a sandbox. `subpath`: only this directory of the volume is mounted. */
 export type VolumeMount = { volumeId: string; mountPath: string; subpath?: string }
 
 /** Most volumes of one sandbox. */
@@ -36,7 +37,10 @@ export type AssignedVolume = VolumeMount & {
   driver: VolumeDriver
   /** Limit of the volume. Only the driver `disk` enforces it. */
   sizeGiB: number
-  /** True if no sandbox with this volume has run. Only then may the runner make it: one that is missing later was lost. */
+  /**
+   * True if no sandbox with this volume has run. Only then may the runner make the volume's files: if they are missing
+   * later, they were lost.
+   */
   isNew?: boolean
 }
 
@@ -56,11 +60,14 @@ export type Assignment = {
   snapshot: string
   user: string
   env: Record<string, string>
-  /** Names of variables of the image, or of the server, that processes do not get. None of them is in `env`. Absent: none. */
+  /**
+   * Names of variables of the image, or of the server, that processes do not get. None of these names is in `env`.
+   * Absent: none.
+   */
   unsetEnv?: readonly string[]
-  /** Command that is run at each start of the sandbox. Absent or empty: none. */
+  /** Command that runs at each start of the sandbox. Absent or empty: no command. */
   entrypoint?: readonly string[]
-  /** Language of a call to `code-run` that names no language. */
+  /** Language of a `code-run` call that names no language. */
   language: string
   cpu: number
   memoryGiB: number
@@ -68,20 +75,23 @@ export type Assignment = {
   network: NetworkPolicy
   /** Endpoint to which programs in the sandbox may send telemetry. */
   otelEndpoint?: string
-  /** True if the sandbox has never run. Only then may the runner make a disk: a disk that is missing later was lost. */
+  /**
+   * True if the sandbox has never run. Only then may the runner make its disk: if the disk is missing later, it was
+   * lost.
+   */
   isNew?: boolean
   /**
-   * True if the sandbox runs, as far as control knows. If it has ended by itself since, the runner must not start it
-   * again.
+   * True if the sandbox runs, as far as control knows. If the sandbox has ended by itself since then, the runner must
+   * not start it again.
    */
   isRunning?: true
   /** True if the sandbox has no owner yet: it waits in a warm pool to be claimed. */
   isWarm?: true
-  /** True if the sandbox runs the steps of a definition. Only a runner itself sets this. */
+  /** True if the sandbox runs the steps of a definition. Only a runner itself sets this field. */
   isBuild?: true
   /** The volumes that the sandbox mounts. Absent: none. */
   volumes?: readonly AssignedVolume[]
-  /** Id of a sandbox on the same runner. Its current disk is copied for this new sandbox. */
+  /** Id of a sandbox on the same runner. The new sandbox gets a copy of that sandbox's current disk. */
   forkOf?: string
   /** Archive to which the target `archived` writes the disk, and from which a runner without the disk restores it. */
   archive?: ArchiveRef
@@ -90,11 +100,11 @@ export type Assignment = {
 export type ArchiveRef = {
   /** Id of the archive, chosen by control, so that a retry writes the same archive. */
   id: string
-  /** SHA-256 of the manifest in lower-case hex, once it is written. A restore accepts no other manifest. */
+  /** SHA-256 of the archive's manifest in lower-case hex, once it is written. A restore accepts no other manifest. */
   sha256?: string
 }
 
-/** Why a sandbox is in its state, in parts that a timeline can show. */
+/** Why a sandbox is in its state, in separate fields that a timeline can show. */
 export type Cause = {
   exitCode?: number
   signal?: string
@@ -110,13 +120,13 @@ export type Report = {
   errorReason?: string
   recoverable?: boolean
   cause?: Cause
-  /** Why the runner did not make the change of this generation. The sandbox is unchanged and works. */
+  /** Why the runner did not make the change of this generation. The sandbox is unchanged and still works. */
   refused?: string
-  /** The archive that was written. Only with the state `archived`. */
+  /** The archive that was written. Present only with the state `archived`. */
   archive?: Required<ArchiveRef> & { bytes: number; storedBytes: number }
 }
 
-/** Progress of a long operation. Best effort: nothing depends on it. */
+/** Progress of a long operation. Best effort: nothing depends on this message. */
 export type Progress = { step: string; percent: number }
 
 /** A Dockerfile and the files that its COPY and ADD refer to. */
@@ -125,7 +135,7 @@ export type Definition = {
   dockerfile: string
   /** Contexts in order; a later context overwrites files of an earlier one. Absent: the definition has no files. */
   contexts?: { organizationId: string; hashes: readonly string[] }
-  /** Images of the snapshots that FROM and `--from` name. Absent: no name is a snapshot. */
+  /** For each name of a snapshot in FROM and `--from`, the snapshot's image. Absent: no name there is a snapshot. */
   snapshots?: Readonly<Record<string, string>>
 }
 
@@ -137,7 +147,8 @@ export type ImageSource =
   | { kind: 'file'; path: string }
   | Definition
   /**
-   * Copy the current disk of a sandbox of this runner. `isMade`: the copy was already made, so a missing copy is lost.
+   * Copy the current disk of a sandbox of this runner. `isMade`: the copy was made before. If it is missing now, it was
+   * lost.
    */
   | { kind: 'sandbox'; sandboxId: string; isMade?: boolean }
 
@@ -145,7 +156,7 @@ export type ImageSource =
 export type RegistryLogin = {
   /** Host, and port if there is one. Docker Hub is `docker.io`. */
   host: string
-  /** Beginning of the names of the account's repositories. Empty: any. */
+  /** Beginning of the names of the repositories that the account is for. Empty: all repositories. */
   project: string
   username: string
   password: string
@@ -153,19 +164,22 @@ export type RegistryLogin = {
 
 /** The desired state of one image on this runner. Level-triggered like an assignment; `GET /runners/images` lists them. */
 export type ImageAssignment = {
-  /** Name of the image below the runner's pool. A name is never reused, so an image never changes. */
+  /** Name of the image below the runner's pool. A name is never used for a second image. */
   image: string
   target: 'present' | 'absent'
-  /** Source of the image. Absent: control knows that the image is present, or wants it removed. */
+  /** Source of the image. Absent: control knows that the runner has the image, or wants it removed. */
   source?: ImageSource
   /** Largest unpacked size in GiB. Larger images are refused. */
   maxGiB: number
   /**
-   * The organization that owns the image. Only a limited number of its images is made at once. Absent: the image has no
-   * single owner.
+   * The organization that owns the image. The runner makes only a limited number of its images at once. Absent: the
+   * image has no single owner.
    */
   organizationId?: string
-  /** Accounts of the organization for pulling this image, or what its definition names. Only with a source. */
+  /**
+   * Accounts of the organization for pulling this image, or the images that its definition names. Present only with a
+   * source.
+   */
   logins?: readonly RegistryLogin[]
 }
 
@@ -177,7 +191,10 @@ export type ImageConfig = {
   workdir: string
 }
 
-/** Limits of an image's settings, which are untrusted. A runner refuses an image above them; neither side reads more. */
+/**
+ * Limits of an image's settings, which are untrusted. A runner refuses an image above these limits. Neither control nor
+ * the runner reads more.
+ */
 export const imageConfigBounds = {
   words: 1000,
   /** Longest word, and longest variable: the kernel's limit (MAX_ARG_STRLEN, linux/binfmts.h). */
@@ -197,7 +214,9 @@ export type ImageReport = {
   /** Digest of a pulled image: `sha256:…`. */
   digest?: string
   sizeBytes?: number
-  /** Least disk size for a sandbox of this image: the bytes that the image itself puts there. Absent: unknown. */
+  /**
+   * Least disk size for a sandbox of this image: the bytes that the image itself needs on that disk. Absent: unknown.
+   */
   leastDiskBytes?: number
   config?: ImageConfig
 }
@@ -223,13 +242,13 @@ export type RunnerCapabilities = {
 }
 
 /**
- * The sender's place in a trace (W3C Trace Context), so that the telemetry of both programs is connected. No other
- * effect.
+ * The sender's place in a trace (W3C Trace Context). It connects the telemetry of control and the runner, and has no
+ * other effect.
  */
 type Traced = { traceparent?: string; tracestate?: string }
 
 /**
- * Messages from a runner to control. `hello` is the first message, and is sent again whenever the runner's images
+ * Messages from a runner to control. `hello` is the first message. It is sent again whenever the runner's images
  * change.
  */
 export type FromRunner =
@@ -239,16 +258,16 @@ export type FromRunner =
   | { type: 'volume'; report: VolumeReport }
   | ({ type: 'progress'; sandboxId: string; generation: number } & Progress)
   | ({ type: 'image-progress'; image: string } & Progress)
-  /** Output while the image is made, at most 64 Ki characters per message. Best effort: only people read it. */
+  /** Output of making the image, at most 64 Ki characters per message. Best effort: only people read it. */
   | { type: 'image-log'; image: string; text: string }
-  /** A process was killed in a sandbox that lives on. Best effort: only for its timeline. */
+  /** A process was killed in a sandbox that lives on. Best effort: only the sandbox's timeline shows it. */
   | { type: 'mishap'; sandboxId: string; cause: Cause }
   /** Current resource use of at most 500 sandboxes. Best effort: only people read it. */
   | { type: 'meters'; samples: readonly MeterSample[] }
   /** Heartbeat of the runner. `imageStorage` is absent from older runners. */
   | { type: 'alive'; imageStorage?: ImageStorage }
 
-/** Messages from control to a runner. `list` asks the runner to fetch the whole list again. */
+/** Messages from control to a runner. `list` tells the runner to fetch the whole list again. */
 export type ToRunner =
   | {
       type: 'welcome'

@@ -1,4 +1,4 @@
-// The states of a sandbox, as messages and the API have them. The transitions between them are defined only in
+// The states of a sandbox in messages and in the API. The transitions between states are defined only in
 // control/sandboxes/record/lifecycle.ts.
 
 export const sandboxStates = [

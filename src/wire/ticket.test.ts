@@ -64,7 +64,7 @@ suite('a ticket', () => {
     assert.equal(readTicket(text.replace('key-1', 'key-2'), publicKey), undefined)
   })
 
-  test('a ticket with a valid signature is refused if its payload has another shape or a field out of bounds', () => {
+  test('a ticket with a valid signature is refused if its payload has another form or a field out of range', () => {
     const good = ticketOf({})
     assert.deepEqual(readTicket(signed(JSON.stringify(good)), publicKey), good)
     for (const payload of [
@@ -85,7 +85,7 @@ suite('a ticket', () => {
     }
   })
 
-  test('any text and any bytes are refused without an exception, however long', () => {
+  test('texts and bytes that are no ticket are refused without an exception, however long they are', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.string({ unit: 'binary' })), (text) => {
         assert.equal(readTicket(text, publicKey), undefined)

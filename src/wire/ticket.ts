@@ -1,7 +1,8 @@
-// A ticket says that control allows one call: to which sandbox of which organization, what it may do, and until when.
-// Control signs it with Ed25519. A gate has only public keys, so an attacker who controls a gate cannot make tickets.
+// A ticket says that control allows one call: to which sandbox of which organization, what the call may do, and until
+// when. Control signs tickets with Ed25519. A gate has only public keys, so an attacker who controls a gate cannot make
+// tickets.
 //
-//   v1.<key id>.<base64url of JSON>.<base64url of the signature of everything before the last dot>
+// v1.<key id>.<base64url of JSON>.<base64url of the signature of everything before the last dot>
 import { createHash, type KeyObject, sign, verify } from 'node:crypto'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
@@ -9,7 +10,10 @@ import { Compile } from 'typebox/compile'
 const exactly = { additionalProperties: false }
 const Id = Type.String({ minLength: 1, maxLength: 64 })
 
-/** `toolbox`: any toolbox call. `call`: one toolbox call, named by `digestOfCall`. `port`: this port inside the sandbox. */
+/**
+ * What the ticket allows. `toolbox`: any toolbox call. `call`: one toolbox call, named by `digestOfCall`. `port`: this
+ * port inside the sandbox.
+ */
 const Allowed = Type.Union([
   Type.Object({ kind: Type.Literal('toolbox') }, exactly),
   Type.Object({ kind: Type.Literal('call'), digest: Type.String({ pattern: '^[\\w-]{43}$' }) }, exactly),
@@ -33,13 +37,13 @@ export type Ticket = Static<typeof Ticket>
 /** A public key for tickets. `publicKey`: DER of a SubjectPublicKeyInfo, as base64. */
 export type TicketKey = { id: string; publicKey: string }
 
-/** The answer of `GET /proxy/ticket-keys`: the keys that are valid now. A gate drops all others. */
+/** The answer of `GET /proxy/ticket-keys`: the keys that are valid now. A gate deletes all other keys. */
 export type TicketKeys = { keys: TicketKey[] }
 
 /** How long a ticket is valid, in milliseconds. */
 export const ticketLastsMs = 30_000
 
-/** Largest allowed difference between the clocks of control and a gate, in milliseconds. */
+/** Largest allowed difference between control's clock and a gate's clock, in milliseconds. */
 export const ticketSkewMs = 5000
 
 const longest = 2048
@@ -51,10 +55,15 @@ export const makeTicket = (ticket: Ticket, { id, privateKey }: { id: string; pri
   return `${signed}.${sign(null, Buffer.from(signed), privateKey).toString('base64url')}`
 }
 
-/** The id of the key that the text claims to be signed with. Undefined: the text does not have the form of a ticket. */
+/**
+ * Returns the id of the key with which the text claims to be signed. Undefined: the text does not have the form of a
+ * ticket.
+ */
 export const keyIdOf = (text: string): string | undefined => (text.length > longest ? undefined : form.exec(text)?.[2])
 
-/** Returns the ticket if it was signed with this key, or else undefined. The caller must check whether it has expired. */
+/**
+ * Returns the ticket if this key signed it, or else undefined. The caller must check whether the ticket has expired.
+ */
 export const readTicket = (text: string, publicKey: KeyObject): Ticket | undefined => {
   if (text.length > longest) return undefined
   const [, signed, , payload, signature] = form.exec(text) ?? []
@@ -75,6 +84,9 @@ const parsed = (payload: string): unknown => {
   }
 }
 
-/** Digest of a call's method and path below the sandbox, with the query: `GET`, `/files/download?path=%2Ftmp%2Fx`. */
+/**
+ * Digest of a call: its method, and its path and query below the sandbox. For example `GET`,
+ * `/files/download?path=%2Ftmp%2Fx`.
+ */
 export const digestOfCall = (method: string, path: string): string =>
   createHash('sha256').update(`${method} ${path}`).digest('base64url')

@@ -1,7 +1,8 @@
 // Assigns images to the runners that should have them, and removes images that are not needed any more.
-// `runner-link/image-reports.ts` handles the runners' reports about images.\nImages work like sandboxes: rows have the
-// desired state, and runners read them with `GET /runners/images`. The link only tells runners of changes sooner. Every
-// message may be repeated without harm.
+// `runner-link/image-reports.ts` handles the runners' reports about images.
+//
+// Images work like sandboxes: rows have the desired state, and runners read them with `GET /runners/images`. The link
+// only tells runners of changes sooner. Every message may be repeated without harm.
 
 import { statesKeepingImage } from '#src/control/snapshots/lifecycle.ts'
 import type { Transaction } from '#src/control/storage/database.ts'

@@ -284,7 +284,7 @@ suite('signing in at the embedded issuer', () => {
     assert.ok(!/"d":|"kty"/.test(text))
   })
 
-  test('signing keys may change: tokens of the old key are valid until they expire, new ones have the new key', async () => {
+  test('signing keys may change: tokens of the old key are valid until they expire; new ones use the new key', async () => {
     const { verifier, challenge } = startPkce()
     const before = await exchange((await getCode(openBrowser(base), challenge)).get('code')!, verifier)
     await app.database.sql`update issuer_keys set created_at = created_at - interval '31 days' where kind = 'signing'`

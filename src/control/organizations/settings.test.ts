@@ -123,7 +123,7 @@ suite('POST /organizations/{organizationId}/suspend', () => {
     assert.deepEqual([create.status, create.body.message], [403, 'This organization is suspended.'])
   })
 
-  test('204 with reason, end and grace period; the suspension ends by itself; a second call sets only its end', async () => {
+  test('204 with reason, end, grace period; the suspension ends by itself; a second call sets only its end', async () => {
     await using app = await startControl()
     const begin = app.clock.now()
     const inSeconds = (seconds: number) => new Date(begin.getTime() + seconds * 1000).toISOString()

@@ -1,7 +1,9 @@
-// The other control processes of this database, and the news that this process sends them.\nUsually there are no
-// others, and then nothing is sent. The reason: PostgreSQL commits transactions with a NOTIFY one after the other, so a
-// NOTIFY in every write would make each write wait for the disk. News is sent after the commit. A process that dies
-// between the commit and the NOTIFY sends none. So receivers must not rely on news: they also have to check the tables.
+// The other control processes of this database, and the news that this process sends them.
+//
+// Usually there are no others, and then nothing is sent. The reason: PostgreSQL commits transactions with a NOTIFY one
+// after the other, so a NOTIFY in every write would make each write wait for the disk. News is sent after the commit. A
+// process that dies between the commit and the NOTIFY sends none. So receivers must not rely on news: they also have to
+// check the tables.
 import { randomUUID } from 'node:crypto'
 import Type from 'typebox'
 import Value from 'typebox/value'

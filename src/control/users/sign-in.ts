@@ -1,7 +1,9 @@
 // Turns the claims of an issuer into one of our users. A new person becomes a user with a personal organization; a
-// known user is updated.\nSomebody whose address belongs to an existing account cannot enter that account by the
-// address alone. The new identity waits until the account's owner links it (linked-accounts.ts). There is an exception:
-// if only single sign-on vouches for the account's address, the account loses the address to the new person.
+// known user is updated.
+//
+// Somebody whose address belongs to an existing account cannot enter that account by the address alone. The new
+// identity waits until the account's owner links it (linked-accounts.ts). There is an exception: if only single sign-on
+// vouches for the account's address, the account loses the address to the new person.
 
 import type { User } from '#src/control/people/user.ts'
 import { Problem } from '#src/problems.ts'

@@ -1,6 +1,7 @@
-// Keeps warm pools at their size: creates missing sandboxes, and deletes surplus ones.\nFilling has the lowest
-// priority: it waits while callers wait for their own sandboxes. Unclaimed warm sandboxes are not counted when the
-// placement looks for room for other sandboxes.
+// Keeps warm pools at their size: creates missing sandboxes, and deletes surplus ones.
+//
+// Filling has the lowest priority: it waits while callers wait for their own sandboxes. Unclaimed warm sandboxes are
+// not counted when the placement looks for room for other sandboxes.
 
 import { randomUUID } from 'node:crypto'
 import { newSecret } from '#src/control/auth/secret.ts'
