@@ -4,7 +4,7 @@ import { addressesOf } from './address.ts'
 import { Complaint } from './complaint.ts'
 
 suite('addresses', () => {
-  test('with a specific host, all addresses use that host, and the gate uses the next port', () => {
+  test('if a specific host is set, all addresses use that host, and the gate uses the next port', () => {
     assert.deepEqual(addressesOf('127.0.0.1', 4600), {
       control: '127.0.0.1:4600',
       gate: '127.0.0.1:4601',

@@ -49,8 +49,9 @@ export const readPublicUrls = (env: NodeJS.ProcessEnv): PublicUrls | string | un
 }
 
 /**
- * Returns the addresses of a server. `publicHost` is the name under which clients reach this machine. Without it, an address is
- * guessed that works at least on this machine. `publicUrls` override both. Throws a Complaint if a value is not a host.
+ * Returns the addresses of a server. `publicHost`: the name by which clients reach this machine. Without it, an address
+ * is guessed that works at least on this machine. `publicUrls` has priority over both. Throws a Complaint if a value is
+ * not a host.
  */
 export const addressesOf = (
   host: string,

@@ -31,7 +31,7 @@ suite('a bounded log', () => {
     assert.equal(readFileSync(`${path}.1`, 'utf8'), 'first\nsecond\nthird\n')
   })
 
-  test('if no new log file can be opened, the old file is used further, and rotated as soon as possible', () => {
+  test('if no new log file can be opened, the old file is still used, and rotated as soon as possible', () => {
     const gone = join(directory, 'gone')
     mkdirSync(gone)
     const path = join(gone, 'a.log')

@@ -1,4 +1,4 @@
-// The log of a program: a file of bounded size, and one older file.
+// The log of a program: a file of limited size, and one older file.
 import { closeSync, existsSync, fstatSync, openSync, renameSync, writeSync } from 'node:fs'
 
 const maxLogBytes = 8 * 1024 * 1024
@@ -36,7 +36,7 @@ export class BoundedLog {
       if (this.#bytes > 0 && this.#bytes + bytes.length > this.#maxBytes) this.#rotate()
       this.#bytes += writeSync(this.#file, bytes)
     } catch {
-      // A full disk or a missing directory must not end the supervisor. The log line is lost.
+      // A full disk or a missing directory must not end the supervisor, so errors are ignored. The log line is lost.
     }
   }
 

@@ -15,7 +15,7 @@ suite('settings of up', () => {
     assert.deepEqual(readUpConfig(directory).archive, { ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
   })
 
-  test('control gets the setting for allowed private targets, if an operator has set it', () => {
+  test('control gets the setting for private targets, if an operator has set it', () => {
     assert.deepEqual(readUpConfig({}).controlSettings, {})
     const set = { ALCOVE_ALLOW_PRIVATE_TARGETS: '10.0.0.0/8,::1' }
     assert.deepEqual(readUpConfig(set).controlSettings, set)
@@ -27,7 +27,7 @@ suite('settings of up', () => {
     assert.deepEqual(readUpConfig(mail).controlSettings, mail)
   })
 
-  test('rate limits are passed to control, and wrong ones are reported before anything starts', () => {
+  test('rate limits are passed to control; invalid rate limits are reported before anything starts', () => {
     const set = { ALCOVE_RATE_LIMIT_AUTHENTICATED: '1000/60', ALCOVE_TRUSTED_PROXIES: '1' }
     assert.deepEqual(readUpConfig(set).controlSettings, set)
     assert.throws(() => readUpConfig({ ALCOVE_RATE_LIMIT_ANONYMOUS: '10/0' }), /ALCOVE_RATE_LIMIT_ANONYMOUS must be/)

@@ -154,7 +154,7 @@ export const readUpConfig = (env: NodeJS.ProcessEnv): UpConfig => {
   }
   if (!/^\d{1,4}$/.test(warm)) complaints.push('ALCOVE_MOST_WARM must be a whole number')
   if (complaints.length > 0) throw new Complaint(complaints.join('\n'))
-  // On some systems root's PATH lacks the sbin directories, which hold nft, ip and mkfs.
+  // On some systems, root's PATH lacks the sbin directories. They hold nft, ip and mkfs.
   const path = [...new Set([...(env['PATH'] ?? '').split(':'), '/usr/sbin', '/usr/bin', '/sbin', '/bin'])]
   return {
     databaseUrl,
@@ -188,7 +188,7 @@ const whatIsWrongWithAuth = (path: string): string | undefined => {
   return `must be a file as containers-auth.json(5) describes; ${path} is no JSON object`
 }
 
-/** Lists variables that are set although no program reads them, for example because a name is misspelled. */
+/** Lists variables that are set although no program reads them, for example because of a misspelled name. */
 export const listUnknownSettings = (env: NodeJS.ProcessEnv): string[] => {
   // Only a runner that joins reads this setting.
   const read = new Set(['ALCOVE_RUNNER_KEY'])

@@ -94,7 +94,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     rmSync(other.runtime, { recursive: true, force: true })
   })
 
-  test('preparing a data directory a second time loses nothing', () => {
+  test('preparing a data directory a second time deletes nothing', () => {
     const key = readSecret(data, 'admin.key', newApiKey).value
     assert.equal(findAdminKey(prepareDataDirectory(data.path)), key)
   })
@@ -115,14 +115,14 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.equal(findDataDirectory(others), undefined)
   })
 
-  test('an empty directory is accepted; so is one with only `lost+found` or `images`', () => {
+  test('an empty directory is accepted as a data directory; so is one with only `lost+found` or `images`', () => {
     const disk = nested('disk', 'lost+found', 'images')
     assert.equal(findDataDirectory(disk), undefined)
     forget(disk)
     assert.equal(findDataDirectory(disk)?.path, disk)
   })
 
-  test('a directory of an interrupted first start is recognized; so is one from before the mark file', () => {
+  test('the directory of an interrupted first start is recognized; so is one from before the mark file', () => {
     const begun = nested('begun', '.')
     writeFileSync(markOf(begun), '')
     assert.equal(findDataDirectory(begun)?.path, begun)
@@ -136,7 +136,7 @@ suite('the data directory', { skip: needsRoot }, () => {
 
   const complains = (sentence: RegExp) => (error: unknown) => error instanceof Complaint && sentence.test(error.message)
 
-  test('a directory of another user is refused and not changed, even if it is empty or was ours', () => {
+  test('a directory of another user is refused and not changed, even if it is empty or has our mark file', () => {
     for (const name of ['of nobody', 'marked']) {
       const theirs = nested(name, '.')
       if (name === 'marked') writeFileSync(markOf(theirs), '')
@@ -153,7 +153,7 @@ suite('the data directory', { skip: needsRoot }, () => {
     assert.throws(() => prepareDataDirectory(within), complains(/within\/runner belongs to user 65534/))
   })
 
-  test('a directory that other users could rename is refused; below a sticky directory it is accepted', () => {
+  test('a directory that other users could rename is refused; a directory in a sticky one is accepted', () => {
     for (const [mode, gid] of [
       [0o777, 0],
       [0o775, 65534],

@@ -74,7 +74,7 @@ const markText = 'A data directory of Alcove. "alcove purge" removes what Alcove
 
 const codeOf = (error: unknown) => (error as NodeJS.ErrnoException).code
 
-/** Whether the path exists. Throws a Complaint if only root may find out. */
+/** Whether the path exists. Throws a Complaint if only root can find out. */
 const isThere = (path: string): boolean => {
   try {
     statSync(path)
@@ -102,7 +102,10 @@ const isOfOlderVersion = (path: string) =>
 
 const isOurs = (path: string) => isThere(markOf(path)) || isOfOlderVersion(path)
 
-/** Returns the data directory, or undefined if it is not recognizably ours. Throws a Complaint if only root may find out. */
+/**
+ * Returns the data directory, or undefined if Alcove did not make the directory. Throws a Complaint if only root can
+ * find out.
+ */
 export const findDataDirectory = (directory: string): DataDirectory | undefined =>
   isOurs(directory) ? dataDirectoryAt(directory) : undefined
 
@@ -128,7 +131,8 @@ const makeDirectory = (path: string, mode: number, owner?: { uid: number; gid: n
 }
 
 /**
- * Makes the directory ours. Throws a Complaint and changes nothing if it holds other files, or if another user could replace it.
+ * Marks the directory as Alcove's. If the directory holds other files, or if another user could replace it, throws a
+ * Complaint and changes nothing.
  */
 const takeDirectory = (path: string) => {
   checkPlace(path)
@@ -161,7 +165,7 @@ export const prepareDataDirectory = (directory: string): DataDirectory => {
   makeDirectory(data.runner, 0o711)
   makeDirectory(data.postgres, 0o711)
   makeDirectory(data.runtime, 0o711)
-  // Anyone may reach the socket: access is decided by the password, which only control has.
+  // Anyone may reach the socket, because the password protects the database, and only control has the password.
   makeDirectory(data.postgresSocket, 0o711, { uid: users.postgres, gid: users.postgres })
   makeDirectory(runnerSockets, 0o711)
   makeDirectory(allAgentSockets, 0o711)

@@ -7,7 +7,7 @@ import { suite, test } from 'node:test'
 import { createDisplay } from './display.ts'
 
 suite('the output of alcove up for people', () => {
-  test('a log gets a line for each step and each quarter, and every 30 s while nothing changes', (context) => {
+  test('the log gets a line for each step and each quarter of a step, and every 30 s while nothing changes', (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     let text = ''
     const output = new Writable({

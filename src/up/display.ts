@@ -9,12 +9,12 @@ export type Display = {
   endProgress: () => void
 }
 
-/** In a log, a step that takes long is reported every so many ms. */
+/** Milliseconds after which a step that still runs is reported again in a log. */
 const tellAgainMs = 30_000
 
 type Output = { write: (text: string) => unknown; isTTY?: boolean }
 
-/** Creates the output. Everything goes to standard error, except the final result, which scripts may read. */
+/** Creates the output. Everything goes to standard error, except the final result, because scripts may read that. */
 export const createDisplay = (output: Output & NodeJS.WritableStream = process.stderr): Display => {
   // A full disk or a closed pipe must not end the supervisor.
   for (const stream of new Set<NodeJS.WritableStream>([output, process.stdout])) stream.on('error', () => {})

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
 export type Holder = { pid: number; command: string }
 
-/** Returns undefined for a file in /proc that cannot be read: its process has just ended. */
+/** Returns undefined for a file in /proc that cannot be read, because the process has just ended. */
 const orNothing = <T>(ask: () => T): T | undefined => {
   try {
     return ask()

@@ -108,10 +108,7 @@ const readUrl = (text: string): URL => {
   throw new Complaint(`--join ${text} is not the address of a server, such as http://127.0.0.1:4600`)
 }
 
-/**
- * Throws if the server is on another machine. The gate reaches a runner through a unix socket, so the runner would be
- * unreachable.
- */
+/** Throws if the server is on another machine. A gate reaches runners only through unix sockets on its own machine. */
 const checkIsHere = async ({ hostname }: URL): Promise<void> => {
   const addresses = await lookup(hostname.replace(/^\[|\]$/g, ''), { all: true }).catch(() => [])
   if (addresses.length === 0) throw new Complaint(`the name ${hostname} is not known`)

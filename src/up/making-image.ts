@@ -18,7 +18,7 @@ export class MakingImage {
     if (before?.step !== this.#progress?.step || before?.percent !== this.#progress?.percent) this.#onChange()
   }
 
-  /** The part of the state file about this image. */
+  /** The part of the state file about the default image. */
   get state(): { makingImage?: Progress } {
     return this.#progress === undefined ? {} : { makingImage: this.#progress }
   }

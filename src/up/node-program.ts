@@ -26,7 +26,7 @@ export const startNodeProgram = async ({ name, command, env, log, onProgress, on
     detached: true,
   })
   for (const stream of [child.stdout, child.stderr]) new ProgramLines(name, log).read(stream)
-  /** The reason why the program ended, as the program itself reported it. */
+  /** Why the program ended, as the program itself reported it. */
   let why: string | undefined
   const ended = new Promise<string>((resolve) => {
     child.once('error', (error) => resolve(error.message))

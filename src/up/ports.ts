@@ -1,4 +1,4 @@
-// Checks that the ports are free before anything starts, so that the error names the port.
+// Checks that all ports are free before anything starts, so that the error names the port in use.
 import { createServer } from 'node:net'
 import { Complaint } from './complaint.ts'
 

@@ -19,7 +19,7 @@ const linesOf = () => {
 }
 
 suite('the lines of a program', () => {
-  test('structured lines are passed on unchanged, even if they arrive in pieces', () => {
+  test('structured log lines are passed on unchanged, even if they arrive in pieces', () => {
     const { lines, read } = linesOf()
     const line = Buffer.from('{"level":30,"time":1,"program":"gate","msg":"für"}\n')
     for (const byte of line) lines.write(Buffer.from([byte]))
@@ -41,7 +41,7 @@ suite('the lines of a program', () => {
     assert.deepEqual([found[0].level, found[0].program, typeof found[0].time], [40, 'gate', 'number'])
   })
 
-  test('lines are limited in number for each cause, and in length', () => {
+  test('log lines are limited in number for each cause, and in length', () => {
     const { lines, read } = linesOf()
     for (let n = 0; n < 1000; n += 1) lines.write(Buffer.from(`(node:${n}) Warning: again\n`))
     assert.equal(read().length, 30)

@@ -35,7 +35,7 @@ const changing = (file: string, change: (lines: readonly string[]) => readonly s
   }
 }
 
-/** Reserves the ids. Does nothing if a line already overlaps them; `doctor` reports that. */
+/** Reserves the ids. If a line already overlaps the ids, nothing is changed; `doctor` reports the overlap. */
 export const reserveIds = (places: readonly string[] = files): void => {
   for (const file of places) changing(file, (lines) => (lines.some(overlapsDiskIds) ? lines : [...lines, ours]))
 }

@@ -7,14 +7,14 @@ import { delayAfter, patience, type Running, Supervised } from './supervised.ts'
 
 const quick = { firstMs: 1, maxMs: 4 }
 
-/** A real process that does nothing until it is asked to end. */
+/** Starts a real process that does nothing until it is asked to end. */
 const startSleeper = async (): Promise<Running> => {
   const child = spawn('sleep', ['600'], { stdio: 'ignore' })
   const ended = once(child, 'exit').then(([code, signal]) => (signal ? `killed by ${signal}` : `exit code ${code}`))
   return { pid: child.pid as number, ready: Promise.resolve(), ended, stop: () => void child.kill('SIGTERM') }
 }
 
-/** Collects the state changes, and lets a test wait for the first that matches. */
+/** Collects the state changes, and lets a test wait for the first change that matches. */
 const observe = () => {
   const seen: ProgramState[] = []
   const waiting: (() => void)[] = []
@@ -99,7 +99,7 @@ suite('a supervised program', () => {
     assert.throws(() => process.kill(pid, 0), { code: 'ESRCH' })
   })
 
-  test('every failing start is counted, also one that throws', async () => {
+  test('every failing start is counted, even a start that throws', async () => {
     const { note, until } = observe()
     const start = async (): Promise<Running> => {
       throw new Error('no such program')
@@ -111,7 +111,7 @@ suite('a supervised program', () => {
     assert.equal(third.lastEnd, 'no such program')
   })
 
-  test('restarts are delayed more and more if the program fails at once, but not if it served for a while', () => {
+  test('restarts are delayed more and more if the program fails at once, but not after it served for a while', () => {
     const delays = (served: number[]) => {
       let delay = 0
       return served.map((ms) => {

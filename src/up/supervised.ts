@@ -79,7 +79,7 @@ export class Supervised {
     this.#stopping.abort()
     this.#running?.stop()
     const kill = setTimeout(() => this.#kill(), graceMs)
-    // The timeout covers a start that still waits for something: no process runs yet.
+    // The timeout also covers a start that is still waiting, while no process runs yet.
     await Promise.race([this.#loop, pause(graceMs + 500, undefined, { ref: false })])
     clearTimeout(kill)
   }

@@ -21,7 +21,7 @@ const bearer = (token: string, organizationId?: string) => ({
 const ask = (app: TestControl, sandboxIdOrName: string, credential: object, countsAsActivity = false) =>
   app.as('proxy').post('/proxy/access', { sandboxIdOrName, credentials: [credential], countsAsActivity })
 
-/** Asks for access to a preview. */
+/** Asks control for access to a preview, as a gate does. */
 const askPort = (app: TestControl, sandboxIdOrName: string, port: number, credentials: object[] = [], more = {}) =>
   app.as('proxy').post('/proxy/access', { sandboxIdOrName, credentials, port, countsAsActivity: false, ...more })
 
@@ -34,7 +34,7 @@ const sign = (key: string, method: string, path: string, expires: string) => ({
 })
 
 suite('POST /proxy/access', () => {
-  test('200 for any key of the organization, by id and by name', () =>
+  test('200 for any API key of the sandbox’s organization, by the sandbox’s id and by its name', () =>
     withBox(async (app, id) => {
       for (const key of [keys.owner, keys.member, keys.viewer]) {
         for (const idOrName of [id, 'box']) {
@@ -57,7 +57,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.viewer, organizations.ours))).status, 200)
     }))
 
-  test('404 for a key of another organization, by id or by name; 401 without a valid key', () =>
+  test('404 for an API key of another organization, by id or by name; 401 without a valid key', () =>
     withBox(async (app, id) => {
       assert.equal((await ask(app, id, bearer(keys.stranger))).status, 404)
       assert.equal((await ask(app, 'box', bearer(keys.stranger))).status, 404)
@@ -70,7 +70,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await app.as('proxy').post('/proxy/access', none)).status, 401)
     }))
 
-  test('404 for the id of a deleted sandbox, even if an older database has another sandbox with that name', () =>
+  test('404 for the id of a deleted sandbox, even if another sandbox has that id as its name', () =>
     withBox(async (app, id) => {
       const other = (await app.as('member').post('/sandbox', { name: 'other' })).body
       await app.database.sql`
@@ -113,7 +113,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, { kind: 'preview-header', token: '' })).status, 401)
     }))
 
-  test('401 for a preview token from before the last start of the sandbox', () =>
+  test('401 for a preview token that was issued before the last start of the sandbox', () =>
     withBox(async (app, id) => {
       const tokenNow = async () =>
         (await app.as('member').get('/sandbox/box/ports/80/preview-url')).body.token as string
@@ -149,7 +149,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await ask(app, id, bearer(keys.member))).body.warnsVisitors, false)
     }))
 
-  test('200 has the host name for servers inside the sandbox, which follows the label `preview-host`', () =>
+  test('200 returns `hostInside` for the server inside the sandbox, as the label `preview-host` says', () =>
     withBox(async (app, id) => {
       const hostInside = async () => (await askPort(app, id, 80, [bearer(keys.member)])).body.hostInside
       assert.equal(await hostInside(), undefined)
@@ -162,7 +162,7 @@ suite('POST /proxy/access', () => {
       }
     }))
 
-  test('200 for a signed preview URL at its port until it expires; open connections of the URL may stay', () =>
+  test('200 for a signed preview URL at its port until it expires; connections opened before may go on', () =>
     withBox(async (app, id) => {
       const signed = await app.as('member').get('/sandbox/box/ports/3000/signed-preview-url?expiresInSeconds=90')
       const { token } = signed.body
@@ -176,7 +176,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await askPort(app, token, 3000, [], { wasLetIn: true })).status, 200)
     }))
 
-  test('200 for a signed URL of the toolbox until it is ended; 401 for the toolbox of a public sandbox', () =>
+  test('200 for a signed URL of the toolbox until it is revoked; 401 for the toolbox of a public sandbox', () =>
     withBox(async (app, id) => {
       const signed = '/sandbox/box/ports/2280/signed-preview-url'
       const { token } = (await app.as('member').get(signed)).body
@@ -239,7 +239,7 @@ suite('POST /proxy/access', () => {
       assert.equal((await app.as('proxy').post('/proxy/access', open)).status, 401)
     }))
 
-  test('200 shows that the sandbox is not started', () =>
+  test('200 has `isStarted: false` for a sandbox that is not started', () =>
     withBox(async (app, id) => {
       await app.as('member').post('/sandbox/box/stop')
       await untilState(app, id, 'stopped')
@@ -278,7 +278,7 @@ suite('POST /proxy/access', () => {
       assert.equal(await last(), start + 40_000 - 3_600_000)
     }))
 
-  test('403 for users, 401 without a credential, 400 for an invalid question', () =>
+  test('403 for users’ keys, 401 without a credential, 400 for an invalid question', () =>
     withBox(async (app, id) => {
       const question = { sandboxIdOrName: id, credentials: [], countsAsActivity: false }
       assert.equal((await app.as('owner').post('/proxy/access', question)).status, 403)

@@ -1,5 +1,5 @@
-// Replies to the question that a gate asks before it forwards a call: may this caller reach this sandbox, and on which
-// runner is the sandbox?
+// Answers the question that a gate asks before it forwards a call: may this caller reach this sandbox, and which runner
+// has the sandbox?
 
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
@@ -89,7 +89,9 @@ const allowedTo = ({ port }: AccessQuestion, credential?: Credential): Allowed =
   return port === undefined || port === toolboxPort ? { kind: 'toolbox' } : { kind: 'port', port }
 }
 
-/** Tries one credential. `stranger`: the credential is valid, but does not belong to the organization of the sandbox. */
+/**
+ * Tries one credential. Returns `stranger` for a valid credential that does not belong to the sandbox's organization.
+ */
 const tryCredential = async (
   parts: RunningParts,
   question: AccessQuestion,
@@ -107,7 +109,7 @@ const tryCredential = async (
       return (await findSandbox(sql, caller.organization.id, sandboxIdOrName)) ?? 'stranger'
     }
     case 'file-signature': {
-      // Without a credential, a sandbox can be named only by its id: names are unique only within an organization.
+      // Without a credential, the question must have the sandbox's id: names are unique only within an organization.
       const row = port === undefined ? await findSandboxById(sql, sandboxIdOrName) : undefined
       if (row === undefined || row.state === 'destroyed') return undefined
       return isSignedBy(row.signing_key, credential, judgedAt(parts, question)) ? row : undefined
@@ -120,7 +122,10 @@ const tryCredential = async (
   }
 }
 
-/** Finds a port that needs no credential: by the token in a signed URL, or because the sandbox is public. Never a toolbox. */
+/**
+ * Finds a port that needs no credential: the question has the token of a signed URL, or the sandbox is public. Never
+ * finds a toolbox.
+ */
 const findOpenPort = async (parts: RunningParts, question: AccessQuestion): Promise<OpenedPort | undefined> => {
   const { sql } = parts.database
   const { sandboxIdOrName, port } = question
@@ -172,8 +177,8 @@ export const accessOf = (
 })
 
 /**
- * Answers the access question of a gate. `proxyRegionId`: the region whose proxy asks; sandboxes of other regions do
- * not exist for it.
+ * Answers the access question of a gate. `proxyRegionId`: the region of the proxy that asks. For such a proxy,
+ * sandboxes of other regions do not exist.
  */
 const answerAccess = async (parts: GateParts, question: AccessQuestion, proxyRegionId?: string): Promise<Access> => {
   const { sql } = parts.database
@@ -221,8 +226,8 @@ export const accessRoutes = (parts: GateParts): ControlRoute[] => [
       throw new Problem('bad_request', 'This is a WebSocket: it needs an upgrade.')
     },
     socket: (socket, { proxyRegionId }) => {
-      // The key of a region's proxy can be revoked while its link is open. Such a proxy therefore gets no answers
-      // ahead, and must ask for each call.
+      // The key of a region's proxy can be revoked while its link is open. So such a proxy gets no answers ahead, and
+      // must ask for each call.
       if (proxyRegionId === undefined) parts.gates.add(socket)
     },
   }),

@@ -10,7 +10,7 @@ import { connectRunner, untilState } from '#test/control/simulated-runner.ts'
 
 const waits = { sandboxes: { createWaitSeconds: 20, momentMilliseconds: 20_000 } }
 
-/** Connects a gate that stores the messages which it receives. */
+/** Connects a gate that stores the messages it receives. */
 const link = async (app: TestControl, key: string) => {
   const base = (await app.listen()).replace('http', 'ws')
   const socket = new WebSocket(`${base}/api/proxy/link`, { headers: { authorization: `Bearer ${key}` } })

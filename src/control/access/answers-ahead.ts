@@ -1,6 +1,6 @@
 // Sends access answers to gates before they ask. A caller who just got a sandbox usually calls into it next, and that
-// call need not wait for control. Content and lifetime equal those of a requested answer. A gate that did not get the
-// answer asks control.
+// call then need not wait for control. An answer sent ahead has the content and the lifetime of a requested answer. A
+// gate that did not receive it asks control.
 import type { FastifyRequest } from 'fastify'
 import { readBearer, readOrganizationHeader } from '#src/control/auth/bearer.ts'
 import { isRunning } from '#src/control/sandboxes/record/lifecycle.ts'
@@ -9,7 +9,7 @@ import { type AccessQuestion, keyOfQuestion } from '#src/wire/access.ts'
 import { accessOf } from './access.ts'
 import type { GateParts } from './gate-links.ts'
 
-/** The question that the gate would ask for a call with this request's credential. */
+/** Returns the question that the gate would ask for a call with this request's credential. */
 const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQuestion | undefined => {
   const token = readBearer(headers)
   if (token === undefined) return undefined
@@ -18,7 +18,7 @@ const questionAfter = ({ headers }: FastifyRequest, sandboxId: string): AccessQu
   return { sandboxIdOrName: sandboxId, credentials: [credential], countsAsActivity: true }
 }
 
-/** Tells the gates that this caller may reach the sandbox. To be called before the reply to this request is sent. */
+/** Tells the gates that this caller may reach the sandbox. Call this before the reply to the request is sent. */
 export const answerAhead = (
   { gates, links, tickets }: Pick<GateParts, 'gates' | 'links' | 'tickets'>,
   request: FastifyRequest,

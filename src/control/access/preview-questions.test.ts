@@ -31,7 +31,7 @@ suite('the questions of a proxy', () => {
     assert.equal((await app.as('viewer').get(`/preview/${id}/access`)).body, true)
   })
 
-  test('404 for a missing or foreign sandbox, 400 for an invalid port, 401 and 403 without the proxy’s key', async () => {
+  test('404 for a missing or foreign sandbox, 400 for an invalid port, 401 or 403 without the key of a proxy', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body

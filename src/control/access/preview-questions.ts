@@ -1,5 +1,5 @@
-// The endpoints `/preview/…`, in the form of the public API. A region's own proxy asks several small questions with
-// them. Our own gate asks a single question instead (access.ts).
+// The endpoints `/preview/…`, in the form of the public API. A region's own proxy uses these endpoints to ask several
+// small questions. Our own gate asks one question instead (access.ts).
 import Type from 'typebox'
 import { type ControlRoute, type ProxyContext, route } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'

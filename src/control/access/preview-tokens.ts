@@ -1,5 +1,6 @@
-// The tokens that open the previews and the toolbox of one sandbox. Users get the sandbox's own token. An API key gets a
-// token derived from it, which ends with the key. Both tokens change at every start of the sandbox.
+// The tokens that open the previews and the toolbox of one sandbox. Users get the sandbox's own token. An API key gets
+// a token derived from the sandbox's token, which becomes invalid when the key does. Both tokens change at every start
+// of the sandbox.
 import { createHmac } from 'node:crypto'
 import { isMakerGone } from '#src/control/auth/maker.ts'
 import { hashKey, isSameHash } from '#src/control/auth/secret.ts'
@@ -8,7 +9,10 @@ import { withRunner } from '#src/control/sandboxes/service.ts'
 import { isDangling, type Sql } from '#src/control/storage/database.ts'
 import { noSandbox, Problem } from '#src/problems.ts'
 
-/** The form of an API key's token. It is longer than a sandbox's own token, so one query is enough for either kind. */
+/**
+ * The form of the token for an API key. It is longer than a sandbox's own token, so its length shows which kind a token
+ * is.
+ */
 const keyToken = /^[\w-]{43}$/
 
 const tokenOf = (previewToken: string, keyHash: string): string =>
@@ -21,11 +25,15 @@ export const refuseDangling = (error: unknown, sandboxId: string): never => {
   throw noSandbox(sandboxId, { cause: error })
 }
 
-/** The token that a caller gets: with an API key the token of that key, otherwise the sandbox's own. */
+/**
+ * Returns the token for a caller. A caller with an API key gets the token of that key; every other caller gets the
+ * sandbox's own token.
+ */
 export const previewTokenFor = async (sql: Sql, sandbox: SandboxRow, keyHash: string | undefined): Promise<string> => {
   if (keyHash === undefined) return sandbox.preview_token
   const token = tokenOf(sandbox.preview_token, keyHash)
-  // The sandbox may have been started since it was read. An older token must not replace a newer one.
+  // The sandbox may have been started since its row was read. In that case, an older token must not replace a newer
+  // one.
   await sql`
     insert into preview_tokens (sandbox_id, maker_hash, token_hash)
     select id, ${keyHash}, ${hashKey(token)} from sandboxes
@@ -35,7 +43,7 @@ export const previewTokenFor = async (sql: Sql, sandbox: SandboxRow, keyHash: st
   return token
 }
 
-/** The sandbox that a token opens at this moment. */
+/** Finds the sandbox that a token opens at this moment. */
 export const findByPreviewToken = async (sql: Sql, token: string, now: Date): Promise<SandboxRow | undefined> => {
   if (keyToken.test(token)) return await findByKeyToken(sql, token, now)
   const [row] = await sql<SandboxRow[]>`
@@ -52,7 +60,7 @@ const findByKeyToken = async (sql: Sql, token: string, now: Date): Promise<Sandb
   if (made === undefined) return undefined
   const [row] = await sql<SandboxRow[]>`
     ${withRunner(sql)} where sandboxes.id = ${made.sandbox_id} and sandboxes.state <> 'destroyed'`
-  // After a new start the sandbox has another token, and tokens derived from the old one are invalid.
+  // A token derived from a former token of the sandbox is invalid: every start of the sandbox makes a new token.
   const isCurrent = row && isSameHash(hashKey(tokenOf(row.preview_token, made.maker_hash)), tokenHash)
   return isCurrent ? row : undefined
 }

@@ -1,4 +1,4 @@
-// The URLs of previews: plain ones, which need a credential, and signed ones, which work by themselves until they expire.
+// The URLs of previews. A plain URL needs a credential. A signed URL works by itself until it expires.
 import { randomInt } from 'node:crypto'
 import type { Caller } from '#src/control/auth/route.ts'
 import { hashKey } from '#src/control/auth/secret.ts'
@@ -15,7 +15,7 @@ import {
   insertSignedPreview,
 } from './signed-previews.ts'
 
-/** Most signed URLs that a sandbox may have at one time. */
+/** Most signed URLs that a sandbox may have at a time. */
 const mostSignedUrls = 1000
 /** How long the row of an expired URL stays: a day, because a connection that the URL opened may still be open. */
 const keptMs = 86_400_000

@@ -11,7 +11,10 @@ type SignedPreviewRow = {
   port: number
   created_at: Date
   expires_at: Date
-  /** Hash of the API key that made the URL; the URL ends with that key. Null: made by a user. */
+  /**
+   * Hash of the API key that made the URL. The URL becomes invalid with that key. Null: a user made the URL without an
+   * API key.
+   */
   maker_hash: string | null
 }
 
@@ -30,7 +33,7 @@ export const countSignedPreviews = async (sql: Sql, sandboxId: string, now: Date
   return row?.count ?? 0
 }
 
-/** The sandbox that a token opens at this port. Without `now`, an expired token counts too. */
+/** Finds the sandbox that a token opens at this port. Without `now`, an expired token counts too. */
 export const findSigned = async (
   sql: Sql,
   tokenHash: string,
@@ -44,7 +47,7 @@ export const findSigned = async (
   return row
 }
 
-/** Deletes the URL, so that its open connections end too. Returns whether it existed. */
+/** Deletes the URL, so that its open connections end too. Returns whether the URL existed. */
 export const expireSignedPreview = async (
   sql: Sql,
   tokenHash: string,

@@ -41,7 +41,7 @@ suite('the ticket in a reply to a gate', () => {
     return readBy(body.ticket, await keysOf(app))
   }
 
-  test('the ticket is for the found sandbox and its organization, and valid for half a minute', () =>
+  test('a ticket names the sandbox and its organization, and is valid for half a minute', () =>
     withBox(async (app, id) => {
       const whose = { sandboxId: id, organizationId: organizations.ours }
       const expiresAt = app.clock.now().getTime() + ticketLastsMs
@@ -124,7 +124,7 @@ suite('the keys of tickets', () => {
     assert.match(row!.private_key, /^v1\.[0-9a-f]{8}\./)
   })
 
-  test('the keys are replaced after a month; gates accept tickets of the old key for one more day', async () => {
+  test('ticket keys are replaced after a month; gates accept tickets of the old key for one more day', async () => {
     await using sides = await setUp()
     const [tickets, other] = [await Tickets.open(sides.parts), await Tickets.open(sides.parts)]
     const former = tickets.sign(box)
@@ -145,7 +145,7 @@ suite('the keys of tickets', () => {
     assert.ok(readBy(tickets.sign(box), await other.listKeys()))
   })
 
-  test('keys encrypted under another encryption key stay, and a new ticket key signs', async () => {
+  test('ticket keys that were encrypted under another encryption key stay, and a new ticket key is made', async () => {
     await using sides = await setUp()
     const right = await Tickets.open(sides.parts)
     const wrong = await Tickets.open({ ...sides.parts, encryption: newEncryption() })
@@ -154,7 +154,7 @@ suite('the keys of tickets', () => {
     for (const tickets of [right, wrong]) assert.ok(readBy(tickets.sign(box), known))
   })
 
-  test('a key that an operator deletes is replaced within an hour', async () => {
+  test('a ticket key that an operator deletes is replaced within an hour', async () => {
     await using sides = await setUp()
     const tickets = await Tickets.open(sides.parts)
     const former = tickets.sign(box)
@@ -166,7 +166,7 @@ suite('the keys of tickets', () => {
     assert.ok(readBy(tickets.sign(box), known))
   })
 
-  test('one row with an unreadable public key is left out with a log line, and signs nothing', async () => {
+  test('a ticket key with an unreadable public key is left out, logged, and signs nothing', async () => {
     await using sides = await setUp()
     const lines: { keyId?: string }[] = []
     const log = createLog('control', 'warn', { write: (line) => void lines.push(JSON.parse(line)) })

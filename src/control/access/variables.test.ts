@@ -26,7 +26,7 @@ const change = async (app: TestControl, id: string, wanted: object) =>
     .post('/proxy/env', { ticket: await ticketFor(app, id), inherited, set: {}, unset: [], ...wanted })
 
 suite('POST /proxy/env', () => {
-  test('200: the record and the runner have the variables, and calls wait for the generation that has them', () =>
+  test('200: the record and the runner have the variables, and later calls wait for that generation', () =>
     withBox(async (app, id, runner) => {
       const { status, body } = await change(app, id, { set: { B: '2' }, unset: ['LANG'] })
       assert.deepEqual([status, body], [200, { generation: 2 }])
@@ -73,7 +73,7 @@ suite('POST /proxy/env', () => {
       assert.deepEqual([forked.env, forked.unsetEnv], [{ A: '1', B: '2' }, ['LANG']])
     }))
 
-  test('401 for a forged, expired or port ticket; 404 for a deleted sandbox; 400 for an invalid name', () =>
+  test('401 for a forged or expired ticket, or one for a port; 404 for a deleted sandbox; 400 for a bad name', () =>
     withBox(async (app, id, runner) => {
       const ticket = await ticketFor(app, id)
       const statusFor = async (more: object) =>

@@ -1,5 +1,6 @@
-// Changes the variables of a sandbox for its gate. The record is the only place where they are kept, so a stop, a move to another
-// runner and a crash of any program keep them, and no program inside can forge them.
+// Changes the variables of a sandbox for its gate. The sandbox's row is the only place where they are stored. So they
+// survive a stop, a move to another runner and a crash of any program, and no program inside the sandbox can forge
+// them.
 import Type from 'typebox'
 import { type ControlRoute, route } from '#src/control/auth/route.ts'
 import { changeVariables } from '#src/control/sandboxes/record/variables.ts'

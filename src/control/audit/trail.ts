@@ -13,13 +13,13 @@ import { completeEntry, deleteEntry, type Entry, insertEntry } from './store.ts'
 import { keepable, nameInAnswer, originOf, type Subject, subjectOf } from './subject.ts'
 
 export type Trail = {
-  /** Call before the guard decides, because refused calls get a row too. */
+  /** Remembers a call for the audit log. Call this before the guard decides, because refused calls get a row too. */
   meet: (request: FastifyRequest, route: ControlRoute) => void
   /** Wraps a route so that it runs only after its row is inserted. */
   follow: (route: ControlRoute) => ControlRoute
   /**
-   * Completes the row of a call. Call before the answer is sent; the outcome is written to the row afterwards. If a
-   * promise is returned, the answer must wait for it: a call that never ran gets its row only now.
+   * Completes the row of a call. Call this before the answer is sent; the outcome is written to the row afterwards. If
+   * a promise is returned, the answer must wait for it: the row of a call that never ran is inserted only now.
    */
   complete: (request: FastifyRequest, reply: FastifyReply) => Promise<void> | undefined
   /** Resolves when the outcome of every answered call is in the log. */
@@ -27,7 +27,8 @@ export type Trail = {
 }
 
 /**
- * Calls that write their audit row in their own transaction. If it is rolled back, the row is written with the answer.
+ * Calls that write their audit row in their own transaction. If that transaction is rolled back, the row is written
+ * with the answer.
  */
 export const tellThemselves: ReadonlySet<string> = new Set(['POST /sandbox', 'POST /sandbox/:sandboxIdOrName/fork'])
 
@@ -37,7 +38,7 @@ export const readFirst: ReadonlySet<string> = new Set([
   'POST /sandbox/:sandboxIdOrName/start',
 ])
 
-/** Most rows that may be incomplete at once. Above this, answers wait for the log. */
+/** Most rows that may be incomplete at once. Above this number, answers wait until rows are complete. */
 const mostOnTheirWay = 100
 
 /** Clients call this endpoint all day to signal activity. It changes nothing that deserves an audit row. */
@@ -54,13 +55,13 @@ const nameOf = ({ method, path }: ControlRoute) => `${method} ${path}`
 /** Callers whose calls leave no audit rows: our own services, and strangers. */
 const withoutUser: readonly string[] = ['public', 'proxy', 'runner', 'collector']
 
-/** Whether calls of a route leave a row: the writes of users. */
+/** Whether calls of a route leave an audit row: all writes of users do. */
 export const leavesRow = (route: ControlRoute): boolean => !withoutUser.includes(route.needs) && isWrite(route)
 
 const isWrite = (route: ControlRoute) =>
   route.method === 'GET' ? makesCredential.has(nameOf(route)) : !chatter.has(nameOf(route))
 
-/** Statuses without a row: a 401 has no known caller, and a flood of 429s would fill the log. */
+/** Statuses of answers that leave no row. A 401 has no known caller, and a flood of 429s would fill the log. */
 const untold = [401, 429]
 
 type Met = { route: ControlRoute; subject: Subject; organizationId: string | null; id?: number }
@@ -128,13 +129,13 @@ export const createTrail = ({ database, clock, log }: Pick<Parts, 'database' | '
       const completing: Promise<void> = afterThis()
         .then(() => told(request, status))
         .catch((error: unknown) =>
-          // The change is done, and its row names the actor. Only the result is missing from the row.
+          // The change is done, and its row names the caller. Only the result is missing from the row.
           log.warn({ err: error, requestId: request.id, status }, 'the audit log was not completed'),
         )
         .finally(() => onTheirWay.delete(completing))
       onTheirWay.add(completing)
-      // A call that never ran, or was rolled back, gets its row only now. The answer waits for it, so rows stay in the order of
-      // events.
+      // The row of a call that never ran, or was rolled back, is inserted only now. The answer waits for this insert,
+      // so that rows are in the order of events.
       const hasRow = found.id !== undefined && !(status >= 400 && tellThemselves.has(nameOf(found.route)))
       return !hasRow || onTheirWay.size > mostOnTheirWay ? completing : undefined
     },
@@ -183,8 +184,8 @@ const organizationOf = (call: object): string | null => {
 }
 
 /**
- * The organization for the row of a call that never ran: the caller's own. An attempt in another organization has none,
- * so only the operator can read its row.
+ * The organization in the row of a call that never ran: the caller's own. For an attempt in another organization it is
+ * null, so only the operator can read the row.
  */
 const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Caller): string | null => {
   const own = caller.organization.id
@@ -193,7 +194,10 @@ const refusedIn = ({ needs }: ControlRoute, request: FastifyRequest, caller: Cal
   return needs === 'user' || needs === 'admin' ? null : own
 }
 
-/** The organization that an answer names, for a write that has none before: for example an accepted invitation. */
+/**
+ * The organization that an answer names. It is used for a write whose organization was unknown before, for example an
+ * accepted invitation.
+ */
 const organizationInAnswer = ({ path }: ControlRoute, answer: unknown): string | null => {
   const { id, organizationId } = (answer ?? {}) as { id?: string; organizationId?: string }
   return organizationId ?? (path === '/organizations' ? (id ?? null) : null)

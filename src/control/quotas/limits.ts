@@ -9,7 +9,7 @@ import { listRegionQuotasIn, type RegionQuotaRow } from './store.ts'
 
 /** The limits of sandboxes of one class in one region, for one organization. */
 export type Quota = {
-  /** Largest size of one sandbox. The limits of the region win over those of the organization. */
+  /** Largest size of one sandbox. A limit of the region has priority over the organization's limit. */
   most: Size
   /** Largest disk in GiB of a sandbox that still exists after a stop. null: no extra limit. */
   mostKeptGiB: number | null
@@ -19,7 +19,7 @@ export type Quota = {
   row: RegionQuotaRow | null
 }
 
-/** Quotas of all classes in a region, for a caller that does not know the class yet. */
+/** Reads the quotas of all classes in a region, for a caller that does not know the class yet. */
 export const getQuotas = async (
   sql: Sql,
   organization: Organization,
@@ -77,11 +77,14 @@ export const checkOpen = ({ id, enforcesQuota }: Pick<Region, 'id' | 'enforcesQu
   throw new Problem('quota_exceeded', `This organization has no quota in the region "${id}".`)
 }
 
-/** The latest end of a sandbox that is created now. */
+/** Returns the latest time at which a sandbox that is created now must end. */
 export const endOfLife = ({ longestLife }: Pick<Quota, 'longestLife'>, now: Date): Date | null =>
   longestLife === null ? null : new Date(now.getTime() + longestLife * 60_000)
 
-/** The lifetime of a sandbox in minutes; 0 means no end. In a region with a limit, the limit is the default and the maximum. */
+/**
+ * Reads the lifetime of a sandbox in minutes; 0 means no end. In a region with a limit, the limit is both the default
+ * and the maximum.
+ */
 export const readTtl = (given: number | undefined, { longestLife }: Pick<Quota, 'longestLife'>): number => {
   if (longestLife === null) return given ?? 0
   if (given === undefined) return longestLife

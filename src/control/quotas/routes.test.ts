@@ -19,7 +19,7 @@ const usage = async (app: TestControl) => (await app.as('viewer').get(`/organiza
 const wrongNumbers = [-1, 1.5, 1e308, 2 ** 31, 2 ** 53, '5', true, [], {}, 'NaN']
 
 suite('PATCH /organizations/{organizationId}/quota', () => {
-  test('204 changes the given fields; absent or null fields stay', async () => {
+  test('204 changes the given quota fields; absent or null fields stay as they are', async () => {
     await using app = await startControl()
     const before = (await app.as('owner').get(`/organizations/${ours}`)).body
     const reply = await app.as('admin').patch(quotaPath(), {
@@ -57,7 +57,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
     assert.deepEqual([sandboxCreateRateLimit, maxDiskPerSandbox], [null, 0])
   })
 
-  test('400 for an invalid amount, and nothing changes', async () => {
+  test('400 for an invalid amount, and no quota changes', async () => {
     await using app = await startControl()
     for (const field of ['maxCpuPerSandbox', 'snapshotQuota', 'volumeQuota', 'authenticatedRateLimitTtlSeconds']) {
       for (const value of wrongNumbers) {
@@ -71,7 +71,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
     assert.equal((await app.as('owner').get(`/organizations/${ours}`)).body.secretQuota, 1000)
   })
 
-  test('403 for all callers but operators, for any organization; 404 for an unknown one', async () => {
+  test('403 for all callers but operators, for any organization; 404 for an unknown organization', async () => {
     await using app = await startControl()
     for (const who of ['owner', 'viewer', 'stranger'] as const) {
       for (const organization of [ours, theirs, 'no-such']) {
@@ -84,7 +84,7 @@ suite('PATCH /organizations/{organizationId}/quota', () => {
 })
 
 suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
-  test('204 creates the row of a class and then changes the given fields', async () => {
+  test('204 creates the quota row of a sandbox class, and later changes only the given fields', async () => {
     await using app = await startControl()
     await setQuota(
       app,
@@ -107,7 +107,7 @@ suite('PATCH /organizations/{organizationId}/quota/{regionId}', () => {
     assert.equal((await app.as('stranger').get(`/organizations/${theirs}/usage`)).body.regionUsage.length, 1)
   })
 
-  test('400 for an invalid amount, class or GPU', async () => {
+  test('400 for an invalid amount, sandbox class or GPU', async () => {
     await using app = await startControl()
     const bodies = [
       ...wrongNumbers.map((totalCpuQuota) => ({ totalCpuQuota })),
@@ -196,7 +196,7 @@ suite('GET /organizations/{organizationId}/available-sandbox-classes', () => {
   const classes = async (app: TestControl) =>
     (await app.as('viewer').get(`/organizations/${ours}/available-sandbox-classes`)).body
 
-  test('200 lists the regions and classes that can be used: shared ones, own ones, and those with a quota', async () => {
+  test('200 lists the usable regions and classes: shared regions, own regions, and those with a quota', async () => {
     await using app = await startControl()
     const local = { regionId: 'local', sandboxClass: 'container', gpuAvailable: false }
     assert.deepEqual(await classes(app), [local])

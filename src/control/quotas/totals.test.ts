@@ -91,7 +91,7 @@ suite('the quota of an organization in a region', () => {
     await create(app, 'one')
   })
 
-  test('an archived sandbox uses no quota; a restore needs its whole size', async () => {
+  test('an archived sandbox uses no quota; its restore needs quota for the whole size', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { totalDiskQuota: 5 })
@@ -127,7 +127,7 @@ suite('the quota of an organization in a region', () => {
     assert.equal((await ask(app, 'broken/recover')).status, 200)
   })
 
-  test('a resize needs the difference; until its runner has answered, both sizes count', async () => {
+  test('a resize needs quota for the difference; until its runner has answered, both sizes count', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4, totalDiskQuota: 20 })
@@ -156,7 +156,7 @@ suite('the quota of an organization in a region', () => {
     assert.match((await ask(app, 'one/resize', { disk: 18 })).body.message, /disk quota of 20 GiB/)
   })
 
-  test('both sizes of a resize that was given up still count, also while the sandbox is recovered', async () => {
+  test('both sizes of an unfinished resize still count, even while the sandbox is recovered', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 0 } })
     await using runner = await connectRunner(app)
     await setQuota(app, { totalCpuQuota: 4 })
@@ -244,7 +244,7 @@ suite('the quota of an organization in a region', () => {
 })
 
 suite('checkTotals', () => {
-  test('of two transactions that have both written, the second waits for the first and counts its change', async () => {
+  test('if two transactions increase the usage, the second waits for the first and counts its change', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const { database } = app
@@ -282,7 +282,7 @@ suite('checkTotals', () => {
 })
 
 suite('the limits of one sandbox', () => {
-  test('403 above the limit of the region, or if it has none, of the organization', async () => {
+  test('403 above the limit of the region; a region without a limit has the limit of the organization', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await app.as('admin').patch(`/organizations/${ours}/quota`, { maxCpuPerSandbox: 2, maxMemoryPerSandbox: 2 })
@@ -297,7 +297,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'one/fork', {})).status, 403)
   })
 
-  test('403 for a large disk unless the sandbox is deleted when it stops', async () => {
+  test('403 for a disk above the limit for stopped sandboxes, unless the sandbox is deleted when it stops', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     await setQuota(app, { maxDiskPerNonEphemeralSandbox: 5 })
@@ -315,7 +315,7 @@ suite('the limits of one sandbox', () => {
     assert.equal((await ask(app, 'kept/autodelete/5')).status, 200)
   })
 
-  test('400 for a later end than the region allows, or no end; the region’s limit is the default', async () => {
+  test('400 for no end, or a later end than the region allows; the region’s limit is the default', async () => {
     await using app = await startControl(waiting)
     await using _runner = await connectRunner(app)
     const eternal = await create(app, 'eternal')

@@ -83,7 +83,10 @@ const kinds = [
   ['diskGiB', 'total_disk_quota', 'disk', ' GiB'],
 ] as const satisfies readonly (readonly [keyof Held, keyof RegionQuotaRow, string, string])[]
 
-/** Locks a place until the transaction ends. The next transaction then counts what this one has committed. */
+/**
+ * Locks an organization's quota for a region and class until the transaction ends. The next holder of the lock counts
+ * what this transaction has committed.
+ */
 const holdPlace = (transaction: Transaction, { organizationId, regionId, sandboxClass }: Place) =>
   transaction`
     select pg_advisory_xact_lock(hashtextextended(${`quota ${organizationId} ${regionId} ${sandboxClass}`}, 0))`
@@ -118,8 +121,8 @@ export const checkTotals = async (
   // If disk is not limited, sandboxes that hold only a disk need not be read.
   const states = limited.some(([kind]) => kind === 'diskGiB') ? statesHolding : statesHoldingCompute
   const here = transaction`and region_id = ${regionId} and sandbox_class = ${sandboxClass} and id <> ${written.id}`
-  // Two statements, so that the second sees what was committed while the first waited for the lock. Both are sent
-  // together.
+  // The two statements are sent together. The second one runs after the first has got the lock, so it sees what was
+  // committed meanwhile.
   const [, rows] = await Promise.all([holdPlace(transaction, place), sums(transaction, organizationId, states, here)])
   const others = rows.map((row) => heldIn(row, row)).reduce(add, nothing)
   const said = limited
