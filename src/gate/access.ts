@@ -1,6 +1,6 @@
-// Asks control whether a caller may reach a sandbox and where the sandbox is. If control has just pushed this answer,
+// Asks control whether a caller may reach a sandbox and where the sandbox is. If control has just pushed the answer,
 // the gate does not ask. Positive answers are cached for at most a second, so that many calls at once cause one
-// question. Refusals are never cached. The cache has no credential in readable form.
+// question. Refusals are never cached. The cache holds no credential in readable form.
 import { Pool } from 'undici'
 import { readWhole } from '#src/kit/read-whole.ts'
 import { placeHeaders, span } from '#src/kit/telemetry/telemetry.ts'
@@ -90,8 +90,8 @@ export class AccessDesk implements AsyncDisposable {
     if (open && open.until > performance.now()) return open.asking
     if (this.#questions >= openQuestions) return Promise.reject(unavailable('too many open questions'))
     this.#questions += 1
-    // The answer's second begins when the question is sent. A revocation during the question therefore takes effect
-    // within a second.
+    // The second of a cached answer begins when the question is sent. So a revocation that happens during the question
+    // takes effect within a second.
     const until = performance.now() + accessKeptMs
     const asking = this.askAnew(question)
       .then((access) => this.#keep(key, access, until))
@@ -103,7 +103,10 @@ export class AccessDesk implements AsyncDisposable {
     return asking
   }
 
-  /** Accepts an answer that control pushed. Ignores an answer that is too old or malformed; then the gate asks control itself. */
+  /**
+   * Accepts an answer that control pushed. An answer that is too old or malformed is ignored, and the gate asks control
+   * itself.
+   */
   hear(text: string): Access | undefined {
     const said = parsed(text) as Partial<AccessAhead> | null
     if (!isAhead(said)) return undefined
@@ -180,7 +183,10 @@ export class AccessDesk implements AsyncDisposable {
     )
   }
 
-  /** Caches an answer, unless the sandbox is not started: it may start at any moment. */
+  /**
+   * Caches an answer if the sandbox is started. A sandbox that is not started may start at any moment, so that answer
+   * is not cached.
+   */
   #keep(key: string, access: Access, until: number): Access {
     if (!access.isStarted) return access
     this.#kept.delete(key)

@@ -9,7 +9,7 @@ export type GateConfig = {
   publicUrl: URL
   /** Socket of this host's runner. Absent: the gate only asks the runners that control names. */
   runnerSocket: string | undefined
-  /** Timeout in seconds of an execute without a timeout that does not come from an SDK. 0: no timeout. */
+  /** Timeout in seconds of an `execute` call that has no timeout and does not come from an SDK. 0: no timeout. */
   executeTimeoutSeconds: number
   telemetry: TelemetrySettings
 }
@@ -25,7 +25,7 @@ export const loadConfig = (environment = process.env): GateConfig =>
     telemetry: readTelemetry(environment, 'alcove-gate'),
   }))
 
-/** Default timeout of an execute, in seconds. It is the default of the public API. */
+/** Default timeout of an `execute` call in seconds. The public API has the same default. */
 export const defaultExecuteTimeoutSeconds = 10
 
 const readExecuteTimeout = (given: string | undefined, complain: (sentence: string) => void): number => {

@@ -20,7 +20,7 @@ const opened = async (port: number, count: number, localAddress = '127.0.0.1'): 
 const upgrading = { connection: 'Upgrade', upgrade: 'websocket' }
 
 suite('gate: connections', () => {
-  test('silent connections of strangers evict no toolbox call or socket, and do not block new calls', async () => {
+  test('silent connections of strangers evict no toolbox call or socket, and do not keep out new calls', async () => {
     await using sides = await startSides({ connections: { most: 16, mostHeld: 8, mostUnknownOfOne: 4 } })
     const held = Promise.withResolvers<() => void>()
     sides.toolbox.call = (_request, response) => {
@@ -60,7 +60,7 @@ suite('gate: connections', () => {
     }
     let visits = 0
     const visit = async (organizationId: string, opened: 'public' | 'bearer' = 'public') => {
-      // A new sandbox per visit, because the gate caches control's answers for a while.
+      // Each visit gets a new sandbox, because the gate caches control's answers for a while.
       visits += 1
       const sandboxId = `box-${visits}`
       sides.control.answer = () => sides.access({ organizationId, openedBy: opened, sandboxId })
@@ -78,7 +78,7 @@ suite('gate: connections', () => {
       assert.equal((await visit('large')).reply.statusCode, 503)
       assert.equal((await visit('small')).reply.statusCode, 200)
       await first?.gone
-      // Both have two connections now, so a call with a key takes the place of a visitor of the same owner's previews.
+      // Both owners have two connections now. So a call with a key evicts a visitor of the previews of its own owner.
       assert.equal((await visit('small', 'bearer')).reply.statusCode, 200)
       await small.gone
       assert.ok(others.every(({ reply }) => !reply.destroyed))

@@ -7,7 +7,7 @@ import { visit } from './testing/visiting.ts'
 const bearer = { authorization: 'Bearer key-1' }
 
 suite('gate: browsers', () => {
-  test('OPTIONS answers a preflight without a credential and allows the requested headers', async () => {
+  test('OPTIONS without a credential is answered as a preflight, and allows the requested headers', async () => {
     await using sides = await startSides()
     const reply = await fetch(`${sides.url}/toolbox/box/process/execute`, {
       method: 'OPTIONS',
@@ -24,7 +24,7 @@ suite('gate: browsers', () => {
     assert.deepEqual([sides.asked.length, sides.seen.length], [0, 0])
   })
 
-  test('a toolbox under its own host name answers OPTIONS in the same way, and passes on other calls', async () => {
+  test('OPTIONS to a toolbox under its own host name is answered in the same way; other calls are passed on', async () => {
     await using sides = await startSides()
     const host = `${toolboxPort}-box-id.proxy.test:4601`
     const origin = 'https://app.example'

@@ -5,14 +5,15 @@ import type { Credential } from '#src/wire/access.ts'
 const textOf = (value: string | string[] | undefined) => (Array.isArray(value) ? value[0] : value) || undefined
 
 const bearerOf = (headers: IncomingHttpHeaders): Credential[] => {
-  // HTTP allows no tab here, but read it as a space: a credential that the gate does not recognize could reach a server inside.
+  // HTTP allows no tab here. A tab is still read as a space, because a credential that the gate does not recognize
+  // could reach a server inside a sandbox.
   const [, token] = /^bearer[ \t]+(\S+)[ \t]*$/i.exec(headers.authorization ?? '') ?? []
   if (token === undefined) return []
   const organizationId = textOf(headers['x-daytona-organization-id']) ?? textOf(headers['x-service-organization-id'])
   return [{ kind: 'bearer', token, ...(organizationId === undefined ? {} : { organizationId }) }]
 }
 
-/** The credentials in headers and query, for toolbox and previews alike. */
+/** The credentials in the headers and the query of a call, for toolboxes and previews alike. */
 export const credentialsOf = (headers: IncomingHttpHeaders, queryToken: string | undefined): Credential[] => {
   const headerToken = textOf(headers['x-daytona-preview-token'])
   return [

@@ -13,6 +13,6 @@ export type Destination = {
   inward: (isUpgrade: boolean) => string[]
   /** The headers of the answer for the caller. */
   outward: (answer: IncomingMessage) => string[]
-  /** The refusal for the caller if the destination broke off before it answered. */
+  /** Returns the refusal for the caller if the destination disconnected before it answered. */
   failure: (cause: unknown) => Problem
 }

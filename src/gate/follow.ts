@@ -32,7 +32,7 @@ export const follow = (
   return call.during(work)
 }
 
-/** Traces an upgrade until its answer. The time for which the connection is open after the answer is not traced. */
+/** Traces an upgrade until its answer. The time after the answer, in which the connection stays open, is not traced. */
 export const followUpgrade = async (
   request: IncomingMessage,
   isPreview: IsPreview,

@@ -8,7 +8,10 @@ import { Problem } from '#src/problems.ts'
 import type { Destination } from './destination.ts'
 import { forward } from './forward.ts'
 
-/** A server's socket that answers and closes at the last byte of a body, while that byte's write is still pending. */
+/**
+ * The socket of a server that answers and closes at the last byte of a body, while the write of that byte is still
+ * pending.
+ */
 const closesAtOnce = (lastBytes: string) => {
   let isOver = false
   return new Duplex({
@@ -46,7 +49,7 @@ const startForwarding = async (destinationOf: (request: IncomingMessage) => Omit
 }
 
 suite('gate: a server that answers and closes at the last byte of a body', () => {
-  test('the server’s answer arrives: no further write breaks the connection before the answer is read', async () => {
+  test('an answer arrives even if its server closes at the body’s last byte: no later write breaks the connection', async () => {
     using proxy = await startForwarding(({ headers }) => ({
       send: ({ method, path, headers }) =>
         httpRequest({ method, path, headers, createConnection: () => closesAtOnce('last') as Socket }),
@@ -59,7 +62,7 @@ suite('gate: a server that answers and closes at the last byte of a body', () =>
 })
 
 suite('gate: a long answer that is passed on without its length', () => {
-  test('a long answer without a length is chunked for its caller', async () => {
+  test('a long answer without a length is sent to the caller in chunks', async () => {
     const body = 'x'.repeat(300_000)
     const server = createServer((_request, response) => response.setHeader('Content-Length', body.length).end(body))
     await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
@@ -80,7 +83,7 @@ suite('gate: a long answer that is passed on without its length', () => {
 })
 
 suite('gate: an answer without a length', () => {
-  test('the head of an answer without a length is passed on before the first piece comes', {
+  test('the head of an answer without a length is passed on before its first piece arrives', {
     timeout: 60_000,
   }, async () => {
     const answering = Promise.withResolvers<ServerResponse>()

@@ -1,5 +1,5 @@
-// Forwards one plain call and its answer as streams. The slower side sets the pace. If the caller or the destination
-// disconnects, the other connection is ended. The destination may be a hostile server inside a sandbox.
+// Forwards one HTTP call (no upgrade) and its answer as streams. The slower side sets the pace. If the caller or the
+// destination disconnects, the other connection is ended. The destination may be a hostile server inside a sandbox.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hasBody } from '#src/http/answer.ts'
 import { beneath, Inflow, writeThrough } from '#src/kit/inflow.ts'
@@ -12,12 +12,14 @@ type Exchange = {
   destination: Destination
 }
 
-/** The size from which bodies bypass the HTTP parser. Shorter bodies arrive together with the head, or soon after it. */
+/**
+ * Bodies of at least this size bypass the HTTP parser. Shorter bodies arrive together with the head, or soon after it.
+ */
 const longBytes = 256 * 1024
 
 /**
- * The length of an answer whose body can bypass the HTTP parser; `undefined` for other answers. `head` is the head for the
- * caller: without a length in it, the server must add framing to the body.
+ * Returns the length of an answer whose body can bypass the HTTP parser; `undefined` for other answers. `head`: the
+ * head for the caller. If it has no length, the server must add framing to the body.
  */
 const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: IncomingMessage, head: readonly string[]) => {
   const isPlain = request.method === 'GET' && (statusCode === 200 || statusCode === 206) && socket instanceof Inflow
@@ -27,8 +29,8 @@ const plainLengthOf = ({ statusCode, socket }: IncomingMessage, request: Incomin
 }
 
 /**
- * Passes a long body on without the HTTP parser, which would copy every piece. The parser has read the head. The beginning of the
- * body is taken from the parser, the rest is counted, and the connection is not reused.
+ * Passes a long body on without the HTTP parser, which would copy every piece. The parser has read the head. The
+ * beginning of the body is taken from the parser, and all later bytes are counted. The connection is not reused.
  */
 const passBody = (answer: IncomingMessage, length: number, response: ServerResponse) => {
   const from = answer.socket as Inflow
@@ -55,12 +57,12 @@ const passBody = (answer: IncomingMessage, length: number, response: ServerRespo
 /** Sends the answer to the caller. `onEnd` runs when the destination has sent its whole answer. */
 const answerWith = (answer: IncomingMessage, { request, response, destination }: Exchange, onEnd: () => void) => {
   const head = destination.outward(answer)
-  // Throws for a status or header that HTTP parsers accept but no server may send.
+  // This line throws for a status or header that HTTP parsers accept but no server may send.
   response.writeHead(answer.statusCode ?? 502, answer.statusMessage, head)
   const length = plainLengthOf(answer, request, head)
   if (length !== undefined) {
     answer.on('error', () => {})
-    // Wait until the parser has handled the bytes that came with the head.
+    // Waits until the parser has handled the bytes that came with the head.
     process.nextTick(passBody, answer, length, response)
     return
   }
@@ -91,19 +93,19 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
     }
     let isAnswered = false
     response.once('close', () => {
-      // After the whole answer, the rest of the request body is not needed: the connection to the destination is
+      // The whole answer was sent, so the rest of the request body is not needed. The connection to the destination is
       // closed.
       if (!response.writableFinished || !request.complete) outgoing.destroy()
       resolve()
     })
     outgoing.on('error', (cause) => {
-      // An error of the connection counts only before the answer begins. A server may answer and close without reading
+      // An error of the connection counts only before the answer begins: a server may answer and close without reading
       // the whole request body.
       if (!isAnswered) fail(cause)
     })
     outgoing.once('close', () => {
       if (!isAnswered) fail('it closed the connection')
-      // Drain the rest of the request body, so that the caller can read the answer.
+      // The rest of the request body is drained, so that the caller can read the answer.
       stopBody()
       request.resume()
     })
@@ -116,8 +118,8 @@ export const forward = ({ request, response, destination }: Exchange): Promise<v
         fail(error)
       }
     })
-    // Ends a body of known length without another write: a server that answers and closes at the last byte would break that
-    // write, and then the answer could not be read.
+    // Ends a body of known length without another write. A server that answers and closes at the last byte would break
+    // such a write, and its answer could then not be read.
     const endBody = () => {
       const hasSaidAll = request.headers['content-length'] !== undefined
       if (hasSaidAll && !isAnswered && outgoing.writableLength > 0) outgoing.once('response', () => outgoing.end())

@@ -103,7 +103,7 @@ suite('gate: admission', () => {
     assert.equal(sides.seen.length, 0)
   })
 
-  test('409 names the state of a sandbox that is not started; the next call asks control anew', async () => {
+  test('409 names the state of a sandbox that is not started; the next call asks control again', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     const reply = await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
@@ -113,7 +113,7 @@ suite('gate: admission', () => {
     assert.equal((await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })).status, 200)
   })
 
-  test('metrics of a paused sandbox can be read, which is no activity; every other call is 409', async () => {
+  test('metrics of a paused sandbox can be read and are no activity; every other call gets 409', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'paused' })
     const call = async (path: string, method = 'GET') =>
@@ -135,7 +135,7 @@ suite('gate: admission', () => {
     assert.equal(await call('/system/metrics'), 409)
   })
 
-  test('429 if an organization has too many open calls, including sockets and previews; others pass', async () => {
+  test('429 if an organization has too many open calls, including sockets and previews; others are not affected', async () => {
     await using sides = await startSides({ openOfOne: 3 })
     sides.control.answer = ({ sandboxIdOrName }) =>
       sides.access({ organizationId: sandboxIdOrName.slice(0, 1), sandboxId: sandboxIdOrName })
@@ -195,7 +195,7 @@ suite('gate: admission', () => {
 })
 
 suite('gate: questions to control', () => {
-  test('many calls at once with one key cause one question; another key causes another question', async () => {
+  test('many calls at once with one key cause one question to control; another key causes another question', async () => {
     await using sides = await startSides()
     const call = (key: string) => fetch(`${sides.url}/toolbox/box/x`, { headers: { authorization: `Bearer ${key}` } })
     await Promise.all(Array.from({ length: 20 }, () => call('one')))
@@ -207,7 +207,7 @@ suite('gate: questions to control', () => {
     assert.equal(sides.seen.length, 21)
   })
 
-  test('a refusal is not cached: the next call asks control again', async () => {
+  test('a refusal by control is not cached: the next call asks control again', async () => {
     await using sides = await startSides()
     sides.control.answer = () => ({ status: 404, body: {} })
     await fetch(`${sides.url}/toolbox/box/x`, { headers: bearer })
@@ -323,7 +323,7 @@ suite('gate: how the toolbox receives a call', () => {
 
   test('large bodies arrive whole in both directions, chunked or with a length, in one call after the other', async () => {
     await using sides = await startSides()
-    // The body takes many reads and differs at every position of a read.
+    // The body takes many reads, and its bytes differ at every position of a read.
     const large = Buffer.from(Uint32Array.from({ length: 1_000_003 }, (_, index) => index).buffer)
     let received = Buffer.alloc(0)
     sides.toolbox.call = async (request, response) => {
@@ -393,7 +393,7 @@ suite('gate: how the toolbox receives a call', () => {
       await once(socket, 'readable')
       await stuck.promise
       const before = written
-      // Other calls pass meanwhile, which also gives the gate every chance to buffer too much of the stuck answer.
+      // Other calls pass meanwhile. They give the gate every chance to buffer too much of the stuck answer.
       for (let i = 0; i < 20; i++) {
         const other = await fetch(`${sides.url}/toolbox/box/y`, { method: 'OPTIONS' })
         await other.arrayBuffer()
@@ -404,7 +404,7 @@ suite('gate: how the toolbox receives a call', () => {
   }
 
   test('a reader that reads nothing is disconnected, and the toolbox notices; a slow reader is not', async () => {
-    // Long enough that an active reader takes some bytes in this time, even on a busy machine.
+    // The time is so long that an active reader takes some bytes in it, even on a busy machine.
     const idleMs = 1500
     await using sides = await startSides({ idleMs })
     const left = Promise.withResolvers<void>()
@@ -415,7 +415,8 @@ suite('gate: how the toolbox receives a call', () => {
       await pause(isLate ? idleMs * 1.5 : 0)
       response.end(Buffer.alloc(isLate ? sizes.late : sizes.stuck))
     }
-    // The slow reader reads from the start: if it waited until the other is cut off, it would take nothing itself.
+    // The slow reader reads from the start. If it first waited until the reader that reads nothing is cut off, it would
+    // itself take nothing for too long.
     const late = fetch(`${sides.url}/toolbox/box/late`, { headers: bearer }).then((reply) => reply.arrayBuffer())
     const socket = connect(sides.port, '127.0.0.1').pause()
     socket.on('error', () => {})
@@ -443,7 +444,7 @@ suite('gate: hang-ups', () => {
     await closed.promise
   })
 
-  test('an answer cut short by the toolbox, short or long, is cut short for the caller', async () => {
+  test('if the toolbox breaks off an answer, short or long, the caller’s answer is broken off too', async () => {
     await using sides = await startSides()
     for (const length of [100, 10_000_000]) {
       sides.toolbox.call = (_request, response) => {

@@ -1,5 +1,5 @@
-// The gate's HTTP server. It reads only heads: bodies belong to the toolbox, or pass into sandboxes unchanged. Control checks
-// every call before one byte of it reaches either.
+// The gate's HTTP server. It reads only the heads of calls: bodies belong to the toolbox, or pass into sandboxes
+// unchanged. Control checks every call before a byte of the call reaches the toolbox or a sandbox.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { answersWithin, hasBody } from '#src/http/answer.ts'
@@ -64,8 +64,8 @@ const checkHead = (request: IncomingMessage): void => {
 }
 
 /**
- * The toolbox call behind a preview address of the toolbox port. Only toolbox paths exist there. A signed address opens it, a
- * cookie never does.
+ * Returns the toolbox call behind a preview address of the toolbox port. This port has only toolbox paths. A signed
+ * address gives access, a cookie never does.
  */
 const toolboxTarget = ({ sandbox, path, query, queryToken }: PreviewAddress, method: string): Target => ({
   ...readTarget(`/toolbox/${encodeURIComponent(sandbox)}${path}${query}`, method),
@@ -111,7 +111,7 @@ export const createFront = ({
     }
   }
 
-  /** Asks control where the sandbox is. Throws the refusal. */
+  /** Asks control where the sandbox is. Throws control's refusal, or a Problem if the sandbox is not started. */
   const admit = async (question: AccessQuestion, { mayBePaused = false } = {}): Promise<Access> => {
     const place = await access.ask(question)
     const isFine = place.isStarted || (mayBePaused && place.state === 'paused')
@@ -120,8 +120,8 @@ export const createFront = ({
   }
 
   /**
-   * Counts an open call. Returns the function that must be called at the end of the call. Throws if the organization
-   * has too many open calls.
+   * Counts an open call. Returns a function that must be called at the end of the call. Throws if the organization has
+   * too many open calls.
    */
   const present = (
     { organizationId, openedBy }: Access,
@@ -132,7 +132,7 @@ export const createFront = ({
     connections.admit(connection, openedBy !== 'public', organizationId)
     if (!calls.take(organizationId))
       throw new Problem('rate_limited', 'This organization has too many calls open at once.')
-    // Only the credential that opened the call is checked again. Other credentials of the call may have expired.
+    // Only the credential that gave the call access is checked again. Other credentials of the call may have expired.
     const credentials = question.credentials.filter(({ kind }) => kind === openedBy)
     const stop = keepPresent(access, { ...question, credentials, wasLetIn: true }, end, presenceMs)
     return () => {
@@ -159,8 +159,8 @@ export const createFront = ({
   }
 
   /**
-   * Ends a request body that arrives too slowly. The code that reads the body gets a Problem, and the caller gets the
-   * refusal for it.
+   * Ends a request body that arrives too slowly. The code that reads the body gets a Problem, and the caller gets that
+   * Problem as the refusal.
    */
   const followBody = (request: IncomingMessage, response: ServerResponse) => {
     if (!hasBody(request) || request.complete) return
@@ -227,7 +227,7 @@ export const createFront = ({
     try {
       const complaint = findBadHead(request)
       const isForStorage = isObjectStorage(request.url ?? '/')
-      // The object storage answers a bad head in its own format. A bad head names no preview.
+      // The object storage answers an invalid head in its own format. An invalid head names no preview.
       if (complaint !== undefined && !isForStorage) throw new Problem('bad_request', complaint)
       const address = complaint === undefined ? addressOf(request) : undefined
       if (address?.port === toolboxPort) {
@@ -256,7 +256,7 @@ export const createFront = ({
 
   type Upgrade = { request: IncomingMessage; socket: Duplex; head: Buffer }
 
-  /** Lets an upgrade in, and returns how its connection continues. */
+  /** Admits an upgrade, and returns how the connection continues after the upgrade. */
   const admitUpgrade = async ({ request, socket, head }: Upgrade) => {
     checkHead(request)
     const address = addressOf(request)
@@ -310,7 +310,7 @@ export const createFront = ({
     ServerResponse: answersWithin(),
     maxHeaderSize: headBytes,
     ...headTimes,
-    // No limit, because a large upload may take long; the toolbox has its own limits.
+    // There is no limit, because a large upload may take long. The toolbox has its own limits.
     requestTimeout: 0,
     keepAliveTimeout: 90_000,
     noDelay: true,

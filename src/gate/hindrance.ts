@@ -1,7 +1,7 @@
 // Refusals for a caller whose credentials are accepted: the sandbox is not started, or nothing listens on the port.
 import { Problem } from '#src/problems.ts'
 
-/** `state`: the sandbox's state, if it is known. */
+/** Refusal for a sandbox that is not started. `state`: the sandbox's state, if the gate knows it. */
 export class NotStarted extends Problem {
   readonly state: string | undefined
 

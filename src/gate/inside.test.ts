@@ -13,7 +13,7 @@ import type { RunnerLink } from './runner-link.ts'
 import type { AdmittedSandbox } from './sandboxes.ts'
 import { newSigner, ticketsOf } from './testing/signer.ts'
 
-/** A real agent, with a server that listens on 127.0.0.1 beside it. */
+/** Starts a real agent, and beside it a server that listens on 127.0.0.1. */
 const startSides = async (onConnection: (socket: Socket) => void = () => undefined) => {
   const native = await NativeAgent.start('release')
   const held: SandboxHere = {
@@ -63,7 +63,7 @@ const wanted = { sandboxId: 'box', runnerAddress: 'unix:/nowhere', isStarted: tr
 const signer = newSigner()
 
 suite('a connection to a port inside a sandbox', () => {
-  test('a connection needs a ticket for that port of that sandbox; other tickets fail', async () => {
+  test('a connection needs a ticket for this port of this sandbox; any other ticket fails', async () => {
     let count = 0
     await using sides = await startSides(() => {
       count += 1
@@ -84,7 +84,7 @@ suite('a connection to a port inside a sandbox', () => {
     socket.destroy()
   })
 
-  test('a connection carries raw bytes both ways, and passes on the end of either side', async () => {
+  test('a connection carries raw bytes in both directions, and passes on the end of either side', async () => {
     await using sides = await startSides((socket) => void socket.pipe(socket))
     const socket = await sides.dial()
     const sent = Buffer.alloc(4 * 1024 * 1024, 'abc')
@@ -114,7 +114,7 @@ suite('a connection to a port inside a sandbox', () => {
       socket.on('data', (bytes) => {
         said += bytes
       })
-      // The test accepts a reset and an end of the connection. The bytes before the end must have arrived.
+      // A reset and an end of the connection are both accepted. The bytes before the end must have arrived.
       const closed = new Promise((resolve) => socket.once('close', resolve).once('end', () => socket.destroy()))
       const sending = setInterval(() => socket.write(Buffer.alloc(300_000)), 1)
       await closed
@@ -124,7 +124,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(heard, 50)
   })
 
-  test('the server notices that a caller breaks off', async () => {
+  test('the server inside a sandbox notices that a caller disconnects', async () => {
     const reached = Promise.withResolvers<Socket>()
     await using sides = await startSides((socket) => reached.resolve(socket))
     const socket = await sides.dial()
@@ -135,7 +135,7 @@ suite('a connection to a port inside a sandbox', () => {
     await ended
   })
 
-  test('502 if nothing listens or the sandbox is on another host, 409 if it is not started', async () => {
+  test('502 if nothing listens or the sandbox is on another host, 409 if the sandbox is not started', async () => {
     await using sides = await startSides()
     const free = createServer().listen(0, '127.0.0.1')
     await once(free, 'listening')
@@ -150,7 +150,7 @@ suite('a connection to a port inside a sandbox', () => {
     await assert.rejects(sides.dial(), { status: 409 })
   })
 
-  test('503 above the connection limit of a sandbox; ended connections make room', async () => {
+  test('503 above the connection limit of a sandbox; connections that end make room for new ones', async () => {
     await using sides = await startSides()
     const open = await Promise.all(Array.from({ length: 512 }, () => sides.dial()))
     await assert.rejects(sides.dial(), { status: 503 })
@@ -162,7 +162,7 @@ suite('a connection to a port inside a sandbox', () => {
     ;(await sides.dial()).destroy()
   })
 
-  test('409 for connections that end before they are used, and they no longer count', async () => {
+  test('409 for connections that end before they are used, which then no longer count for the limit', async () => {
     const held: SandboxHere = { id: 'box', assignment: assignmentWith({}), status: 'started', socketPath: '/agent' }
     const find = async () => ({ sandbox: held, link: {} as RunnerLink })
     const over = new PassThrough()
@@ -178,7 +178,7 @@ suite('a connection to a port inside a sandbox', () => {
     assert.equal(await inner.dial({ ...wanted, ticket }, 80), dialled)
   })
 
-  test('the answer of a server that closes in the middle of a body arrives', async () => {
+  test('the answer of a server that closes before it has read the whole body arrives', async () => {
     const closed = Promise.withResolvers<void>()
     await using sides = await startSides((socket) => {
       socket

@@ -10,11 +10,11 @@ import type { Door, Entering } from './door.ts'
 import { NothingListens, NotStarted } from './hindrance.ts'
 
 /**
- * Maximum of connections per sandbox, so that no sandbox uses up the gate's descriptors. The agent allows as many again for other
- * uses.
+ * Most connections per sandbox, so that no sandbox uses up the gate's descriptors. The agent allows twice as many, for
+ * its other uses.
  */
 const mostConnections = 512
-/** Timeout of a connect; a paused or busy sandbox accepts late. */
+/** Timeout of a connect in milliseconds. It is long, because a paused or busy sandbox accepts late. */
 const dialMs = 20_000
 /** Maximum size of an answer's head. */
 const answerHeadBytes = 64 * 1024
@@ -58,7 +58,7 @@ export class Inside {
       setDefaultHeaders: false,
       maxHeaderSize: answerHeadBytes,
     })
-    // 1xx answers are not passed on, so no reader's pace limits their number.
+    // 1xx answers are not passed on, so the speed of the reader does not limit their number. This counter does.
     let interim = 0
     outgoing.on('information', () => {
       interim += 1
@@ -76,7 +76,7 @@ export class Inside {
     if (!this.#open.take(id)) throw tooMany()
     try {
       const socket = await this.#dialWithin(socketPath, port)
-      // Close when the server closes: there is nothing more to send to it.
+      // The connection closes when the server closes: nothing more can be sent to the server.
       socket.allowHalfOpen = false
       if (socket.destroyed) throw new NotStarted()
       socket.once('close', () => this.#open.give(id))

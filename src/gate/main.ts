@@ -15,7 +15,10 @@ import { Sandboxes } from './sandboxes.ts'
 import { TicketChecks } from './tickets.ts'
 import { calledBy } from './toolbox-calls.ts'
 
-/** Time for running calls to end before they are cut off. With the following steps it stays below 3 s. */
+/**
+ * Milliseconds in which running calls can end before they are cut off. Together with the later steps of a stop, it
+ * stays below 3 s.
+ */
 const graceMs = 2000
 
 type Gate = { port: number; close: () => Promise<void> }
@@ -34,7 +37,7 @@ export const startGate = async (
     key: proxyKey,
     name: 'control',
     log,
-    // Fetch the keys before the first call. If this fails, the first call asks again.
+    // Fetches the ticket keys before the first call. If this fails, the first call fetches them.
     onOpen: () => void tickets.renewKeys().catch(() => {}),
     onText: (text) => {
       const heard = access.hear(text)

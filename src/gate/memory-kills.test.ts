@@ -5,7 +5,7 @@ import { MemoryKillQuestions } from './memory-kills.ts'
 
 const killsOf = (count: number): MemoryKillsHere => ({ count, spans: [] })
 
-/** A runner that answers only when the test lets it, until the asker's timeout. */
+/** A simulated runner. Each question waits until the test answers it, or until the question's timeout. */
 const startRunner = () => {
   const questions: { sandboxId: string; answer: (kills: MemoryKillsHere) => void }[] = []
   const ask = (request: unknown, _body: unknown, signal?: AbortSignal) =>
@@ -17,7 +17,7 @@ const startRunner = () => {
 }
 
 suite('gate: memory kills', () => {
-  test('callers during a question share the next question; no caller gets an answer from before its call', async () => {
+  test('callers who ask during a question share the next one; no caller gets an answer from before its call', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)
     const first = kills.find('box')
@@ -34,7 +34,7 @@ suite('gate: memory kills', () => {
     assert.deepEqual(await last, killsOf(3))
   })
 
-  test('a question about one sandbox does not wait for another sandbox', () => {
+  test('a question about one sandbox does not wait for the question about another sandbox', () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link)
     void kills.find('one')
@@ -45,7 +45,7 @@ suite('gate: memory kills', () => {
     )
   })
 
-  test('a silent runner delays a caller by one timeout at most, and is asked again', async () => {
+  test('a silent runner delays a caller by one timeout at most; the next caller asks it again', async () => {
     const { questions, link } = startRunner()
     const kills = new MemoryKillQuestions(link, 20)
     // The timer of a question does not keep the process alive.

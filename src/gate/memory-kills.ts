@@ -22,14 +22,15 @@ export class MemoryKillQuestions {
     this.#longestMs = waitMs
   }
 
-  /** Returns an answer of the runner that is not older than this call. */
+  /** Returns an answer that the runner gave after this call began. */
   find(sandboxId: string): Promise<MemoryKillsHere> {
     const asked = this.#bySandbox.get(sandboxId)
     if (asked?.next !== undefined) return asked.next
     const signal = AbortSignal.timeout(this.#longestMs)
     const ask = () => this.#ask(sandboxId, signal)
     if (asked === undefined) return ask()
-    // The pending question may have been sent before the command ended, so the runner is asked once more.
+    // The pending question may have been sent before the command ended. So the runner is asked a second time, and all
+    // callers until then share that question.
     asked.next = asked.underWay.then(ask, ask)
     return asked.next
   }

@@ -1,4 +1,4 @@
-// The query of a URL. Some fields are for the gate; the rest is passed on unchanged.
+// The query of a URL. Some fields are for the gate; all other fields are passed on unchanged.
 
 export const decoded = (text: string): string | undefined => {
   try {
@@ -14,7 +14,7 @@ const mostEncodings = 4
 const decodedBytes = (text: string): string =>
   text.replaceAll(/%([0-9a-f]{2})/gi, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 16)))
 
-/** Removes all percent-encoding; every redirect to a redirect adds one layer. */
+/** Removes all layers of percent-encoding. A redirect that leads to another redirect adds a layer. */
 export const decodedFully = (text: string): string => {
   let plain = text
   for (let depth = 0; depth < mostEncodings && plain.includes('%'); depth++) {
@@ -27,7 +27,7 @@ export const decodedFully = (text: string): string => {
 
 type QueryParts = {
   values: Record<string, string | undefined>
-  /** The remaining query with its question mark, or empty. */
+  /** The query without the taken fields. It begins with a question mark, or is empty. */
   rest: string
 }
 

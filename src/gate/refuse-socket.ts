@@ -39,8 +39,8 @@ const hidesAnswers = ({ headers }: IncomingMessage): boolean =>
   /\bx-daytona-sdk-version~/i.test(headers['sec-websocket-protocol'] ?? '')
 
 /**
- * Whether to refuse after the upgrade. Every client gets "The sandbox is not started" in this way, because the toolbox sends it
- * so too.
+ * Whether to send a refusal after the upgrade. "The sandbox is not started" is sent to every client after the upgrade,
+ * because the toolbox does the same.
  */
 export const isToldAfterUpgrade = (problem: Problem, request: IncomingMessage): boolean =>
   wordingOf(request) !== undefined && (problem.code === 'not_started' || hidesAnswers(request))
@@ -52,7 +52,10 @@ const server = new WebSocketServer({
   handleProtocols: (offered) => [...offered][0] ?? false,
 })
 
-/** Refuses after the upgrade; only if `isToldAfterUpgrade`. The connection closes within a time limit. */
+/**
+ * Sends a refusal after the upgrade. Call this only if `isToldAfterUpgrade` is true. The connection closes within a
+ * time limit.
+ */
 export const refuseSocket = (
   { message }: Problem,
   request: IncomingMessage,

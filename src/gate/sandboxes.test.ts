@@ -10,7 +10,7 @@ import { serveGates } from '#src/runner/gate-link/socket.ts'
 import { assigned, SimulatedHost } from '#src/runner/testing/simulated-host.ts'
 import { type AdmittedSandbox, Sandboxes } from './sandboxes.ts'
 
-/** The real link between a gate and a runner, with a host in memory. */
+/** Starts a real link between a gate and a runner, with a simulated host in memory. */
 const startSides = async ({ hasRunner = true } = {}) => {
   const directory = mkdtempSync(join(tmpdir(), 'alcove-sandboxes-'))
   const path = join(directory, 'runner.sock')
@@ -61,7 +61,7 @@ suite('the sandboxes of this host', () => {
     await until(() => sides.link.get('box') === undefined)
   })
 
-  test('a call with a generation waits until its runner has it, and not for a newer one', async () => {
+  test('a call with a generation waits until the runner has this generation, and not for a newer one', async () => {
     await using sides = await startSides()
     sides.host.hold(assigned('box', 5), 'started')
     const waiting = sides.find(sides.wanted({ leastGeneration: 6 }))
@@ -145,7 +145,7 @@ suite('the sandboxes of this host', () => {
     assert.equal((await sides.find(sides.wanted()))?.status, 'started')
   })
 
-  test('503 if a runner was never reached; a runner that starts later is found', async () => {
+  test('503 if no runner could be reached yet; a runner that starts later is found', async () => {
     await using sides = await startSides({ hasRunner: false })
     await assert.rejects(sides.find(sides.wanted()), { status: 503 })
     sides.host.hold(assigned('box', 1), 'started')

@@ -12,16 +12,16 @@ export type SandboxPlace = { sandbox: SandboxHere | undefined; link: RunnerLink 
 
 const mostRunners = 64
 /**
- * How long a call waits until the runner has the generation that control named. A verb takes milliseconds; a new link
+ * Milliseconds in which the runner must have the generation that control named. A verb takes milliseconds; a new link
  * takes a second or two.
  */
 const takenMs = 10_000
 /**
- * How long a call waits for news of an unknown sandbox. Its runner informs control and the gate at one and the same
- * moment.
+ * Milliseconds for which a call waits for news of an unknown sandbox. The sandbox's runner informs control and the gate
+ * at one moment.
  */
 const newsMs = 500
-/** How long a call waits for a runner that is starting. */
+/** Milliseconds for which a call waits for a runner that is starting. */
 const runnerMs = 3000
 
 export class Sandboxes implements Disposable {

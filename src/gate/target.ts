@@ -1,4 +1,4 @@
-// Reads from a URL which sandbox's toolbox it means, and the rest of the URL for that toolbox.
+// Reads from a URL which sandbox's toolbox is called, and the remaining path and query for that toolbox.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import { type AccessQuestion, type Credential, pathOfSignedFile, type toolboxPort } from '#src/wire/access.ts'
@@ -15,7 +15,7 @@ export type Target = {
   signature: Credential | undefined
   /** True if the runner can answer without the sandbox, which may then be paused. Such a call does not count as activity. */
   onlyLooks: boolean
-  /** Set only for the address of a signed preview of the toolbox. */
+  /** The toolbox port, only for the address of a signed preview of the toolbox. */
   port?: typeof toolboxPort
 }
 
@@ -24,7 +24,7 @@ export const longestUrl = 16 * 1024
 export const longestName = 255
 /** Matches a path with `..`, which another server might resolve to another sandbox. */
 const climbs = /(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\]|$)/i
-/** The calls that a signed URL may make. */
+/** The calls for which a signed URL can be made. */
 const signable: readonly string[] = ['GET /files/download', 'POST /files/upload-v2']
 const looks: readonly string[] = ['GET /system/metrics']
 const signedFields = ['path', 'expires', 'signature']

@@ -78,7 +78,7 @@ suite('previews', () => {
       assert.equal((await sign()).status, 200)
     }))
 
-  test('POST /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url/:token/expire: 200 ends the URL at once; 404 for others', () =>
+  test('POST /sandbox/:sandboxIdOrName/ports/:port/signed-preview-url/:token/expire: 200 ends the URL; 404 for others', () =>
     withBox(async (app) => {
       const { token } = (await app.as('member').get('/sandbox/box/ports/80/signed-preview-url')).body
       const path = (port: number, given: string) => `/sandbox/box/ports/${port}/signed-preview-url/${given}/expire`

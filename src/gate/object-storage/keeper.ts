@@ -13,7 +13,10 @@ const checkUpload = (uploadId: string) => {
   if (!/^[0-9a-f]{32}$/.test(uploadId)) throw new S3Refusal('NoSuchUpload', 'There is no such upload.')
 }
 
-/** Matches the beginning of a hash. Files are named by their hash, so no file matches any other beginning. */
+/**
+ * Matches the beginning of a hash. Files are named by their hash, so a text that does not match is the beginning of no
+ * file's name.
+ */
 const beginningOfHash = /^[0-9a-f]{0,64}$/
 
 export class ContextKeeper {

@@ -123,7 +123,7 @@ export const createObjectStorage = ({
 }: ObjectStorageParts) => {
   const calls = new RateLimiterMemory({ points: callsPerMinute, duration: 60 })
 
-  /** Checks a call. Until all checks pass, nothing is done and no byte of the body is read. */
+  /** Checks a call. Until all checks have passed, nothing is changed and no byte of the body is read. */
   const judge = async (request: IncomingMessage): Promise<ObjectRequest> => {
     const complaint = findBadHead(request)
     if (complaint !== undefined) throw new S3Refusal('InvalidRequest', complaint)

@@ -1,6 +1,6 @@
-// Reads from a request whether it is for a preview, and for which. A preview has its own host name, `{port}-{sandbox}.` before
-// the host of `{proxy_url}`. Without such names it has a path of the gate's own host: `/preview/{sandbox}/{port}/…`. `{sandbox}`
-// is an id, a name, or the token of a signed URL.
+// Reads from a request whether it is for a preview, and for which one. A preview has its own host name,
+// `{port}-{sandbox}.` before the host of `{proxy_url}`. If the gate has no such names, the preview has a path on the
+// gate's own host: `/preview/{sandbox}/{port}/…`. `{sandbox}` is an id, a name, or the token of a signed URL.
 import { isIP } from 'node:net'
 import { Problem } from '#src/problems.ts'
 import { reservedPorts, toolboxPort } from '#src/wire/access.ts'
@@ -40,7 +40,7 @@ const nameOf = (host: string) =>
     .replace(/^\[(.*)\]$/, '$1')
     .replace(/\.$/, '')
 
-/** Names of the own machine, for callers that use an address of it. */
+/** Names of this machine itself, for callers that use one of its loopback addresses. */
 const isLoopback = (name: string) => name === 'localhost' || name === '::1' || /^127(?:\.\d{1,3}){3}$/.test(name)
 
 /** Whether the name means the gate itself. A request without a host does not come from a browser. */
@@ -48,7 +48,8 @@ const isOwnName = (name: string, ownName: string) =>
   name === '' || name === ownName || isIP(name) !== 0 || (isLoopback(name) && isLoopback(ownName))
 
 /**
- * Whether a name contains a label of a preview. No preview may be below another: its pages could set cookies for all names above.
+ * Whether a name contains a label of a preview. No preview may be below another one, because its pages could set
+ * cookies for all names above.
  */
 const hasPreviewLabel = (name: string) =>
   /(?:^|\.)\d{1,5}-(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[a-z0-9]{16})(?:\.|$)/.test(name)
@@ -76,7 +77,7 @@ export const isPageOfPreview = (url: string): boolean =>
 export const isForPreview = (url: string, hostHeader: string | undefined, ownHost: string): boolean =>
   url.startsWith('/preview/') || labelOf((hostHeader ?? '').toLowerCase(), ownHost) !== undefined
 
-/** Reads a preview by path. Throws if the path names none, or if the host is not the gate's own. */
+/** Reads a preview from a path. Throws if the path names no preview, or if the host is not the gate's own. */
 const readPath = (url: string, host: string, ownHost: string) => {
   if (!isOwnName(nameOf(host), nameOf(ownHost))) {
     throw new Problem('not_found', "A preview by its path is at the gate's own address only.")
@@ -123,11 +124,13 @@ export const readPreviewAddress = (
   }
 }
 
-/** The address for the browser, without the gate's fields. Never one that a browser reads as another host. */
+/**
+ * The address for the browser, without the gate's fields. It is never an address that a browser reads as another host.
+ */
 export const visibleUrl = ({ prefix, path, query }: PreviewAddress): string =>
   `${prefix}${path.replace(/^[/\\]*/, '/')}${query}`
 
-/** The URL of the page at the sandbox's id: only there is content served. */
+/** The URL of the page at the address with the sandbox's id. Content is served only at that address. */
 export const urlAtId = ({ host, prefix, port, path, query, queryToken }: PreviewAddress, sandboxId: string): string => {
   const token = queryToken === undefined ? '' : `${authKey}=${encodeURIComponent(queryToken)}`
   const whole = token === '' ? query : `${query === '' ? '?' : `${query}&`}${token}`

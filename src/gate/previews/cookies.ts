@@ -9,7 +9,7 @@ const acceptedPrefix = 'alcove-preview-accepted-'
 const hostPrefix = '__Host-'
 const authSeconds = 3600
 const acceptedSeconds = 86_400
-/** Maximum of tokens to try: a browser has one of our tokens per preview, so further tokens are not ours. */
+/** Most tokens to try. A browser has one of our tokens per preview, so further tokens are not ours. */
 const mostTokens = 4
 
 const plainName = (name: string) => (name.startsWith(hostPrefix) ? name.slice(hostPrefix.length) : name)
@@ -27,8 +27,8 @@ const split = (header: string | undefined) =>
   })
 
 /**
- * The tokens for this address. First comes the token that no other host could have set: over plain HTTP, any page below the same
- * domain can set any number of others.
+ * Returns the tokens for this address. First comes the token that no other host could have set. Over plain HTTP, any
+ * page below the common domain can set any number of others.
  */
 export const tokensOf = (header: string | undefined, sandbox: string): string[] => {
   const names = [hostPrefix + authPrefix + sandbox, authPrefix + sandbox]
@@ -40,7 +40,7 @@ export const tokensOf = (header: string | undefined, sandbox: string): string[] 
     .map(({ value }) => value)
 }
 
-/** Whether the visitor accepted the warning. Over TLS only the cookie counts that no other host could have set. */
+/** Whether the visitor accepted the warning. Over TLS, only the cookie that no other host could have set counts. */
 export const hasAccepted = (
   header: string | undefined,
   { prefix }: PreviewAddress,
@@ -52,8 +52,8 @@ export const hasAccepted = (
 }
 
 /**
- * The cookies for the server inside, without the gate's own; `undefined` if none are left. `isOpen`: whether the server may see
- * the text.
+ * Returns the cookies for the server inside, without the gate's own cookies; `undefined` if none are left. `isOpen`:
+ * returns whether the server may see a text.
  */
 export const withoutOurs = (header: string, isOpen: (text: string) => boolean): string | undefined =>
   split(header)

@@ -1,5 +1,6 @@
-// A server inside a sandbox as a destination. As behind any reverse proxy, the server gets the caller's address and headers. It
-// sees none of our credentials, not even in its own address. Its answers can affect only its own preview.
+// A server inside a sandbox as the destination of a call. Like a server behind any reverse proxy, it gets the caller's
+// address and headers. It gets none of our credentials, not even in its own address. Its answers can affect only its
+// own preview.
 import type { IncomingMessage } from 'node:http'
 import { Problem } from '#src/problems.ts'
 import type { Access, Credential } from '#src/wire/access.ts'
@@ -91,7 +92,7 @@ const inward = (visit: Visit, isUpgrade: boolean): string[] => {
     ...crossing(request, (name, value) => {
       if (rewritten.has(name) || name.startsWith('x-daytona-')) return false
       if (name !== 'authorization') return isOpen(value) && isOpen(name)
-      // Nobody checked a second Authorization header, so it is dropped.
+      // A second Authorization header is dropped, because only the first one was checked.
       authorizations += 1
       return authorizations === 1 && isOpen(value) && !(isBearerOurs && /^bearer\s/i.test(value))
     }),

@@ -7,7 +7,7 @@ import { browser, refused, visit } from '../testing/visiting.ts'
 const scriptIn = (text: string) => /<script>([\s\S]*)<\/script>/.exec(text)?.[1]
 
 suite('previews: pages of refusals', () => {
-  test('502 is a page that repeats the request while nothing listens, and may run only that script', async () => {
+  test('502 is a page that repeats the request while nothing listens; no other script may run in the page', async () => {
     await using sides = await startSides()
     sides.dialRefusal = 'connect'
     for (const headers of [browser, { accept: 'text/html' }]) {

@@ -9,8 +9,8 @@ import { acceptKey, type PreviewAddress, visibleUrl } from './address.ts'
 export type Page = { body: string; headers: string[] }
 
 /**
- * Repeats the request until the answer changes, less and less often, and only while the page is visible. This is no activity, so
- * an open page does not keep the sandbox running.
+ * Repeats the request until the answer changes, at growing intervals, and only while the page is visible. These
+ * requests are no activity, so an open page does not keep the sandbox running.
  */
 const lookAgain = `
 const status = Number(document.body.dataset.status)
@@ -21,7 +21,8 @@ const look = async () => {
   if (document.hidden) return
   const headers = { 'X-Daytona-Skip-Last-Activity-Update': 'true' }
   const answer = await fetch(location.href, { method: 'HEAD', headers, redirect: 'manual', cache: 'no-store' })
-  // 401: for a preview by path the cookie opens only whole pages, so this request cannot find out.
+  // A 401 is ignored: for a preview by path the cookie opens only whole pages, so this request cannot see whether
+  // anything changed.
   if (answer.status !== status && answer.status !== 401) location.reload()
 }
 setTimeout(look, 1000)

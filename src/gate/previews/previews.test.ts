@@ -14,7 +14,7 @@ suite('previews: addresses', () => {
     assert.equal(sides.wanted.at(-1)?.leastGeneration, 7)
   })
 
-  test('a preview’s host name or path names the port and the sandbox', async () => {
+  test('the host name or the path of a preview names the port and the sandbox', async () => {
     await using sides = await startSides()
     assert.equal((await visit(sides, { path: '/a/b?c=d' })).text, 'hello from inside')
     assert.equal((await visit(sides, { host: '127.0.0.1', path: '/preview/box%2Did/8080/a/b?c=d' })).status, 200)
@@ -33,7 +33,7 @@ suite('previews: addresses', () => {
     )
   })
 
-  test('with a preview’s own host name every path belongs to the server inside', async () => {
+  test('if a preview has its own host name, every path belongs to the server inside', async () => {
     await using sides = await startSides()
     for (const path of ['/toolbox/x/y', '/healthz', '/preview/other/80/', '//evil.test/', '/../x']) {
       assert.equal((await visit(sides, { path })).status, 200, path)
@@ -67,7 +67,7 @@ suite('previews: addresses', () => {
     assert.deepEqual([sides.asked.length, sides.dialled.length], [0, 0])
   })
 
-  test('an absolute URL as target is read as its path, and its host counts', async () => {
+  test('an absolute URL as the request target is read as its path, and the host in it counts', async () => {
     await using sides = await startSides()
     for (const [path, url] of [
       ['http://3000-box-id.proxy.test/items/5?x=1', '/items/5?x=1'],
@@ -84,7 +84,7 @@ suite('previews: addresses', () => {
     assert.equal(sides.seen.length, 3)
   })
 
-  test('a path without its final slash gets one for people; programs get the answer', async () => {
+  test('a person is redirected from a path without its final slash; a program gets the answer', async () => {
     await using sides = await startSides()
     const call = { host: '127.0.0.1', path: '/preview/box-id/80?a=b' }
     const { status, headers } = await visit(sides, { ...call, headers: browser })
@@ -111,7 +111,7 @@ suite('previews: admission', () => {
     ])
   })
 
-  test('without a credential control is still asked, because a port may be open to everybody', async () => {
+  test('control is asked even without a credential, because a port may be open to everybody', async () => {
     await using sides = await startSides()
     openedBy(sides, 'public')
     assert.equal((await visit(sides)).status, 200)
@@ -137,13 +137,13 @@ suite('previews: admission', () => {
     assert.ok(!text.includes('<script>') && text.includes('&lt;script&gt;'))
   })
 
-  test('409 for a sandbox that is not started', async () => {
+  test('409 for a preview of a sandbox that is not started', async () => {
     await using sides = await startSides()
     sides.control.answer = () => sides.access({ isStarted: false, state: 'stopped' })
     assert.equal((await visit(sides)).status, 409)
   })
 
-  test('502 says that nothing listens on the port; 409 and 503 name other obstacles', async () => {
+  test('502 says that nothing listens on the port; 409 and 503 say why the sandbox cannot be reached', async () => {
     await using sides = await startSides()
     sides.dialRefusal = 'connect'
     const program = await visit(sides)
@@ -212,7 +212,7 @@ suite('previews: admission', () => {
 suite('previews: the token in a query', () => {
   const path = '/page?a=1&DAYTONA_SANDBOX_AUTH_KEY=t0ken&b=%20'
 
-  test('a person is redirected to the address without the token, with a cookie for this host only', async () => {
+  test('a person is redirected to the address without the token, and gets a cookie for this host only', async () => {
     await using sides = await startSides()
     openedBy(sides, 'preview-query')
     const { status, headers } = await visit(sides, { path, headers: browser })
@@ -285,7 +285,7 @@ suite('previews: how the server inside receives a call', () => {
     })
   })
 
-  test('credentials for the server itself are passed on, unless they are ours', async () => {
+  test('credentials for the server inside are passed on, unless they are credentials of ours', async () => {
     await using sides = await startSides()
     const seen = async (authorization: string, access: Partial<Access>) => {
       openedBy(sides, 'public', access)
@@ -319,7 +319,7 @@ suite('previews: how the server inside receives a call', () => {
     )
   })
 
-  test('each call has its own connection, which ends with it', async () => {
+  test('each call has its own connection to the server inside, which ends with the call', async () => {
     await using sides = await startSides()
     for (let i = 0; i < 3; i++) await visit(sides)
     assert.equal(sides.dialled.length, 3)
@@ -435,7 +435,7 @@ suite('previews: the server’s answer', () => {
     assert.equal((await visit(sides)).status, 502)
   })
 
-  test('an answer cut short is cut short for the caller', async () => {
+  test('an answer that the server inside breaks off is broken off for the caller', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {
       socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'))
@@ -455,7 +455,7 @@ suite('previews: the server’s answer', () => {
     for (let call = 0; call < 2; call++) assert.equal((await visit(sides)).text, 'x'.repeat(promised))
   })
 
-  test('an answer without a length ends with its connection, as with old servers', async () => {
+  test('an answer without a length ends when its connection ends, as with old servers', async () => {
     await using sides = await startSides()
     sides.insideSocket = (socket) => {
       socket.once('data', () => socket.end('HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nall of it'))

@@ -66,8 +66,8 @@ export const showPreview = async (inside: Pick<Inside, 'request'>, show: Show): 
   const isSecure = protocolOf(request) === 'https'
   const { sandboxId, openedBy, warnsVisitors } = access
   const { queryToken, prefix, path, query } = address
-  // Redirect once to an address without the token, so that no history, bookmark or referrer has it. A cookie replaces it for the
-  // page's files.
+  // A person is redirected once to an address without the token, so that no history, bookmark or referrer has the
+  // token. A cookie replaces it for the files of the page.
   const ownCookies =
     openedBy === 'preview-query' && queryToken !== undefined
       ? [authCookie(address, sandboxId, queryToken, isSecure)]

@@ -1,4 +1,4 @@
-// The visitor of a preview: credentials, and whether it is a person with a browser.
+// The visitor of a preview: the visitor's credentials, and whether a person with a browser is visiting.
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
 import type { AccessQuestion, Credential } from '#src/wire/access.ts'
@@ -6,7 +6,7 @@ import { countsAsActivity, credentialsOf } from '../credential.ts'
 import { isPageOf, isPageOfPreview, type PreviewAddress } from './address.ts'
 import { tokensOf } from './cookies.ts'
 
-/** A browser opens a page: a person reads the answer, and the browser follows redirects with cookies. */
+/** Whether a browser opens a page. If so, a person reads the answer, and the browser follows redirects with cookies. */
 export const isNavigation = ({ method, headers }: IncomingMessage): boolean =>
   method === 'GET' &&
   /\btext\/html\b/i.test(headers.accept ?? '') &&
@@ -39,15 +39,15 @@ const isFramed = ({ headers }: IncomingMessage): boolean =>
 export const isFramedElsewhere = (request: IncomingMessage): boolean =>
   isFramed(request) && request.headers['sec-fetch-site'] === 'cross-site' && protocolOf(request) === 'https'
 
-/** Whether the request follows a link. Links may come from any site, because only the person sees the result. */
+/** Whether the request follows a link. Links may be on pages of any site, because only the person sees the result. */
 const isLink = ({ method, headers }: IncomingMessage): boolean =>
   headers.origin === undefined &&
   (headers['sec-fetch-site'] === undefined ||
     (headers['sec-fetch-mode'] === 'navigate' && (method === 'GET' || method === 'HEAD')))
 
 /**
- * Whether a cookie shows the visitor's intent. For a browser all previews below one domain are one site. So it also sends the
- * cookie with requests of another sandbox's page, and lets that page read a WebSocket.
+ * Whether a cookie shows the visitor's intent. A browser treats all previews below one domain as one site. So it sends
+ * the cookie even with requests of another sandbox's page, and lets that page read a WebSocket.
  */
 const isOfVisitor = (request: IncomingMessage, { host, prefix }: PreviewAddress): boolean => {
   const { origin, referer, 'sec-fetch-site': site } = request.headers
