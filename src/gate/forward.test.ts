@@ -49,7 +49,7 @@ const startForwarding = async (destinationOf: (request: IncomingMessage) => Omit
 }
 
 suite('gate: a server that answers and closes at the last byte of a body', () => {
-  test('an answer arrives even if its server closes at the body’s last byte: no later write breaks the connection', async () => {
+  test('an answer arrives even if its server closes at the body’s last byte: no later write breaks it off', async () => {
     using proxy = await startForwarding(({ headers }) => ({
       send: ({ method, path, headers }) =>
         httpRequest({ method, path, headers, createConnection: () => closesAtOnce('last') as Socket }),

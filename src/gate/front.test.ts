@@ -135,7 +135,7 @@ suite('gate: admission', () => {
     assert.equal(await call('/system/metrics'), 409)
   })
 
-  test('429 if an organization has too many open calls, including sockets and previews; others are not affected', async () => {
+  test('429 if an organization has too many open calls, including sockets and previews; others pass', async () => {
     await using sides = await startSides({ openOfOne: 3 })
     sides.control.answer = ({ sandboxIdOrName }) =>
       sides.access({ organizationId: sandboxIdOrName.slice(0, 1), sandboxId: sandboxIdOrName })

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { Batches } from './batches.ts'
 
 suite('batches of work', () => {
-  /** Makes work whose batches wait for `finish`. */
+  /** Makes a batch function whose work waits until the test calls `finish`. */
   const held = (most: number) => {
     const begun: string[][] = []
     const finishing: (() => void)[] = []
@@ -32,7 +32,7 @@ suite('batches of work', () => {
     assert.deepEqual(begun.at(-1), ['e'])
   })
 
-  test('a failing item fails alone', async () => {
+  test('an item that fails does not make other items of its batch fail', async () => {
     const { batches, finish } = held(9)
     const all = Promise.allSettled(['a', 'bad', 'c'].map((item) => batches.run(item)))
     for (let round = 0; round < 2; round++) await finish()

@@ -4,8 +4,9 @@ type Waiting<Item> = { item: Item; resolve: () => void; reject: (error: unknown)
 export type Outcomes = readonly PromiseSettledResult<unknown>[]
 
 /**
- * Joins items whose work costs the same for many as for one. An item runs at once and alone if no batch is running.
- * Other items wait and run together in the next batch. So a batch always begins after its items were added.
+ * Runs items in batches, for work that costs the same for many items as for one. If no batch is running, an item runs
+ * at once and alone. Other items wait, and run together in the next batch. So a batch always begins after its items
+ * were added.
  */
 export class Batches<Item> {
   readonly #work: (items: readonly Item[]) => Promise<Outcomes>

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { Budget } from './budget.ts'
 
 suite('a budget', () => {
-  test('a budget limits each owner, and all owners together; an amount that is given back is free again', () => {
+  test('a budget limits each owner, and all owners together; an amount that is returned can be taken again', () => {
     const budget = new Budget({ each: 2, all: 3 })
     assert.deepEqual(
       ['a', 'a', 'a', 'b', 'b', 'c'].map((key) => budget.take(key)),
@@ -22,7 +22,7 @@ suite('a budget', () => {
       [budget.take('b', 4), budget.take('b', 2), budget.take('b', 2), budget.take('b', 1)],
       [false, true, false, true],
     )
-    // An owner that has used its sure share gets no more.
+    // An owner that already holds its `sure` amount gets no more.
     assert.equal(budget.take('a'), false)
     budget.give('a', 10)
     assert.ok(budget.take('b', 7))

@@ -1,4 +1,4 @@
-// A budget: an amount of which several owners hold parts at one time. Taking more than is free is refused.
+// A budget: an amount that several owners share. A request for more than is free is refused.
 
 type Limits = {
   /** Most that one owner may hold. Default: no limit. */
@@ -27,14 +27,16 @@ export class Budget<Owner = string> {
     return this.#held.has(owner)
   }
 
-  /** Takes the whole amount. Returns false if there is no room. Each successful `take` needs exactly one `give`. */
+  /**
+   * Takes the whole amount. Returns false if that much is not free. Each successful `take` needs exactly one `give`.
+   */
   take(owner: Owner, amount = 1): boolean {
     if (amount > this.#roomFor(owner)) return false
     this.#add(owner, amount)
     return true
   }
 
-  /** Takes as much of the amount as there is room for. Returns the taken amount, which must be given back. */
+  /** Takes as much of the amount as is free. Returns the taken amount, which must be returned with `give`. */
   takeUpTo(owner: Owner, amount: number): number {
     const taken = Math.max(0, Math.min(amount, this.#roomFor(owner)))
     this.#add(owner, taken)

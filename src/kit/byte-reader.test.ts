@@ -23,7 +23,7 @@ const openPair = async () => {
 }
 
 suite('a reader of bytes', { timeout: 20_000 }, () => {
-  test('a reader waits for the rest of the requested bytes without blocking other work', async () => {
+  test('a byte reader waits for the missing requested bytes without blocking other work', async () => {
     using pair = await openPair()
     const bytes = new ByteReader(pair.near)
     const five = bytes.exactly(5)
@@ -36,7 +36,7 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     assert.equal(turns, 20)
   })
 
-  test('a reader returns undefined at the end, and throws if the stream ends within the bytes', async () => {
+  test('a byte reader returns undefined at the end, and throws if the stream ends within the requested bytes', async () => {
     using pair = await openPair()
     const bytes = new ByteReader(pair.near)
     pair.far.end('hello')
@@ -56,7 +56,7 @@ suite('a reader of bytes', { timeout: 20_000 }, () => {
     await assert.rejects(waiting, { name: 'BrokenStream', cause: new Error('given up') })
   })
 
-  test('a reader leaves unread bytes to the next reader, and keeps no listener', async () => {
+  test('a byte reader leaves unread bytes to the next reader, and removes its listeners', async () => {
     using pair = await openPair()
     const before = pair.near.eventNames().map((name) => [name, pair.near.listenerCount(name)])
     const bytes = new ByteReader(pair.near)

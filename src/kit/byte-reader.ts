@@ -1,5 +1,5 @@
-// Reads bytes from a socket on request: an exact number, or all that have come. It does not read ahead of the socket's own
-// buffer, so another reader can take over the socket in the middle of its stream.
+// Reads bytes from a socket on request: an exact number, or all bytes that have arrived. A reader takes no more bytes
+// from the socket than requested, so another reader can take over in the middle of the stream.
 import type { Socket } from 'node:net'
 
 /** Thrown if the stream ended before all requested bytes arrived, or if the connection failed. */
@@ -31,7 +31,7 @@ export class ByteReader {
     return bytes
   }
 
-  /** Reads the bytes that have come, at least one. Returns `undefined` at the end of the stream. */
+  /** Reads the bytes that have arrived, at least one. Returns `undefined` at the end of the stream. */
   some(): Promise<Buffer | undefined> {
     return this.#next()
   }

@@ -1,12 +1,15 @@
-// Lets a small process start programs for us. Starting a program copies the calling process. A large process does
-// nothing else during these milliseconds. The other side, with the protocol, is native/serve.c.
+// Lets a small process start programs for us. Starting a program copies the calling process, and a large process can do
+// nothing else during the milliseconds that this takes. The small process, with the protocol, is native/serve.c.
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 
 export type Question = {
   argv: readonly string[]
-  /** The form of `argv`: steps of the launcher, which the server runs itself, or a program and its arguments. */
+  /**
+   * What `argv` contains. `steps`: steps of the launcher, which the server runs itself. `program`: a program and its
+   * arguments.
+   */
   are?: 'steps' | 'program'
   /** True if the command moves a process between cgroups. */
   movesProcess?: boolean
@@ -48,8 +51,8 @@ export class CommandServer {
   }
 
   /**
-   * Runs a command and returns how it ended. Rejects if the server has ended or ends before the reply. The command may
-   * then have run or not.
+   * Runs a command and returns how it ended. Rejects if the server has ended, or ends before its reply. In this case it
+   * is unknown whether the command has run.
    */
   run(question: Question): Promise<Ending> {
     const id = ++this.#last % 2 ** 32
@@ -62,7 +65,10 @@ export class CommandServer {
     return waiting.promise
   }
 
-  /** Hints that a command that moves a process will come soon. Gets no answer, and may be left out. */
+  /**
+   * Tells the server that a command which moves a process will come soon. The server does not answer. The call may be
+   * left out.
+   */
   expectMove() {
     const child = this.#child ?? this.#start()
     child.stdin.write(encode(0, { argv: [], timeoutMs: 0 }, movesSoon))

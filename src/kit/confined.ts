@@ -1,4 +1,4 @@
-// Command lines that start programs without privileges. `native/confine.c` defines each of their words.
+// Builds command lines that start programs without privileges. `native/confine.c` defines the meaning of each word.
 import { constants } from 'node:os'
 import { resolve } from 'node:path'
 
@@ -36,11 +36,11 @@ export type Confined = {
   /** Directories that are hidden, because they may lie below a directory that is shown. */
   hidden?: readonly string[]
   /**
-   * `internet`: the host's network, and the host's /etc to find names and certificates.
-   * `unix`: no network interface, only unix sockets in directories that it sees. `none`: no socket at all.
+   * `internet`: the host's network, and the files in the host's /etc for names and certificates. `unix`: no network
+   * interface, only unix sockets in directories that the program sees. `none`: no socket at all.
    */
   sockets: 'internet' | 'unix' | 'none'
-  /** True if the program may start processes and signal them. Otherwise it may only start threads. */
+  /** True if the program may start processes and signal them. False: it may only start threads. */
   hasProcesses?: boolean
   mayBindLowPorts?: boolean
   /** `memory` is the address space and `data` its private part, in bytes. `cpu` is in seconds. */

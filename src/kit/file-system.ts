@@ -14,7 +14,7 @@ export const isWritable = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Free bytes of a file system that a user who is not root can still write. */
+/** Number of free bytes in a file system that users other than root can still write. */
 export const freeBytes = async (path: string): Promise<number> => {
   const { bavail, bsize } = await statfs(path)
   return bavail * bsize

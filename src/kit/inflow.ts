@@ -8,8 +8,8 @@ import { ReadMemory } from './read-memory.ts'
 import { goOnInTurn, longMs } from './yield.ts'
 
 /**
- * A consumer of bytes. Returns true if it no longer needs the bytes, which the next read overwrites. If it returns
- * false, nothing is read until `resume` is called.
+ * A consumer of bytes. Returns true if it no longer needs the bytes, because the next read overwrites them. If it
+ * returns false, nothing more is read until `resume` is called.
  */
 export type Take = (bytes: Buffer) => boolean
 
@@ -64,8 +64,8 @@ export class Inflow extends Socket {
   }
 
   /**
-   * After this call, refused writes fail silently. An answer is then still read if its server closes before it has read
-   * the whole request. By default, Node would close the connection with the answer unread.
+   * After this call, writes that the other side refuses fail silently. The answer of a server that closes before it has
+   * read the whole request is then still read. By default, Node would close the connection with the answer unread.
    */
   hearOut(): this {
     this.#hearsOut = true

@@ -16,14 +16,14 @@ export const wholeCharacters = (bytes: Uint8Array): number => {
   return bytes.length
 }
 
-/** The number of bytes at the beginning of `bytes` that belong to a character of the piece before. */
+/** Returns how many bytes at the beginning of `bytes` belong to a character that began in the piece before. */
 export const brokenCharacter = (bytes: Uint8Array): number => {
   let begin = 0
   while (begin < Math.min(3, bytes.length) && (bytes[begin]! & 0b1100_0000) === 0b1000_0000) begin++
   return begin
 }
 
-/** The part of a piece that holds only complete characters. */
+/** Returns the part of a piece that holds only complete characters. */
 const wholeIn = (piece: Uint8Array): Uint8Array => piece.subarray(brokenCharacter(piece), wholeCharacters(piece))
 
 const costsWith = (highByte: number): Uint8Array =>
@@ -34,7 +34,7 @@ const costsWith = (highByte: number): Uint8Array =>
 const inUtf8 = costsWith(1)
 const inOther = costsWith(Buffer.byteLength('\ufffd'))
 
-/** How many bytes of a piece fit into `room` bytes of JSON, and the size of these bytes in JSON. */
+/** Returns how many bytes of a piece fit into `room` bytes of JSON, and the size of these bytes in JSON. */
 export const fitIntoJson = (piece: Uint8Array, room: number): { bytes: number; json: number } => {
   const costs = isUtf8(wholeIn(piece)) ? inUtf8 : inOther
   let json = 0
@@ -46,7 +46,7 @@ export const fitIntoJson = (piece: Uint8Array, room: number): { bytes: number; j
   return { bytes: piece.length, json }
 }
 
-/** How many of the last bytes of a text fit into `room` bytes of JSON. */
+/** Returns how many bytes from the end of a text fit into `room` bytes of JSON. */
 export const endThatFitsIntoJson = (text: Uint8Array, room: number): number => {
   const costs = isUtf8(wholeIn(text)) ? inUtf8 : inOther
   let json = 0

@@ -53,7 +53,7 @@ export class LastingSocket implements Disposable {
     return this.#isOpen
   }
 
-  /** Sends a text. Returns false if the socket is not open; an important message must then be sent another way. */
+  /** Sends a text. Returns false if the socket is not open. An important message must then be sent in another way. */
   say(text: string): boolean {
     if (!this.#isOpen || !this.#socket) return false
     if (this.#socket.bufferedAmount > unsentBytes) {
@@ -65,8 +65,8 @@ export class LastingSocket implements Disposable {
   }
 
   /**
-   * Sets the ping interval in seconds. If the server has not answered by the next ping, the connection is lost.
-   * Default: 10.
+   * Sets the ping interval in seconds. If the server has not answered a ping by the time of the next one, the
+   * connection counts as lost. Default: 10.
    */
   beat(seconds: number): void {
     clearInterval(this.#heartbeat)
@@ -103,7 +103,7 @@ export class LastingSocket implements Disposable {
     })
     socket.on('message', (data) => onText(String(data)))
     socket.on('error', (error) => {
-      // The other side may start later than we do, so only repeated failures are a warning.
+      // The server may start later than we do, so only repeated failures are logged as a warning.
       log[this.#failures % 10 === 3 ? 'warn' : 'debug']({ err: error }, `the link to ${name} failed`)
     })
     socket.once('close', (code) => this.#lost(code))

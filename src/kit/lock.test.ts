@@ -30,7 +30,7 @@ const startHolder = async () => {
 }
 
 suite('a lock between processes', () => {
-  test('a lock is refused while another process holds it, and free as soon as that one is killed', async () => {
+  test('a lock is refused while another process holds it, and free as soon as that process is killed', async () => {
     const holder = await startHolder()
     try {
       assert.equal(tryLock(path), undefined)
@@ -41,7 +41,7 @@ suite('a lock between processes', () => {
     assert.ok(lock)
   })
 
-  test('a lock has one holder at a time; onWait is called for the next one', async () => {
+  test('a lock has one holder at a time; `onWait` is called for a caller who has to wait', async () => {
     const first = await waitForLock(path, { onWait: assert.fail, timeoutMs: 60_000 })
     const order: string[] = []
     const waits = Promise.withResolvers<void>()
@@ -65,12 +65,12 @@ suite('a lock between processes', () => {
     using _next = await next
   })
 
-  test('a lock is waited for only until the timeout', async () => {
+  test('waiting for a lock ends at the timeout', async () => {
     using _held = tryLock(path)
     await assert.rejects(waitForLock(path, { timeoutMs: 100 }), /waited 0.1 s/)
   })
 
-  test('a lock whose file cannot be opened is an error', async () => {
+  test('a lock whose file cannot be opened causes an error', async () => {
     await assert.rejects(waitForLock('/proc/no/such/lock', { timeoutMs: 1000 }), { code: 'ENOENT' })
     assert.throws(() => tryLock('/proc/no/such/lock'), { code: 'ENOENT' })
   })

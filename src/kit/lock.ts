@@ -1,5 +1,6 @@
-// Locks between processes. A lock belongs to an open file of this process, so the kernel frees it however the process ends:
-// there is no stale lock. Node has no flock(2), so flock(1) inherits the open file and takes the lock for it.
+// Locks between processes. A lock belongs to an open file of this process, so the kernel frees it however the process
+// ends, and no stale lock remains. Node has no flock(2). So flock(1) inherits the open file and takes the lock for this
+// process.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync } from 'node:fs'

@@ -6,7 +6,7 @@ import { takeLine, traceIds } from './telemetry/telemetry.ts'
 
 export type { Logger }
 
-/** Longest text in a line, in characters. Longer texts are cut. A stack trace is shorter. */
+/** Longest text in a log line, in characters. Longer texts are cut. Stack traces are usually shorter. */
 const mostText = 8192
 const fatal = 60
 

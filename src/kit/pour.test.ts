@@ -20,13 +20,13 @@ const openPair = async (): Promise<[Socket, Socket, () => void]> => {
 }
 
 suite('giveBack', () => {
-  test('giveBack frees memory that the buffer alone owns', () => {
+  test('`giveBack` frees memory that belongs to the buffer alone', () => {
     const bytes = Buffer.allocUnsafeSlow(65_536)
     giveBack(bytes)
     assert.equal(bytes.length, 0)
   })
 
-  test('giveBack does not free a part of a buffer, shared memory or a small buffer', () => {
+  test('`giveBack` does not free a part of a buffer, shared memory or a small buffer', () => {
     const whole = Buffer.alloc(65_536, 1)
     giveBack(whole.subarray(1))
     giveBack(whole.subarray(0, 40_000))
@@ -39,7 +39,7 @@ suite('giveBack', () => {
 })
 
 suite('pour', () => {
-  test('pour passes every byte on, in order, and then the end', async () => {
+  test('`pour` passes on every byte in order, and then the end', async () => {
     const [giving, from, closeOne] = await openPair()
     const [to, taking, closeOther] = await openPair()
     pour(from, to)
@@ -52,7 +52,7 @@ suite('pour', () => {
     closeOther()
   })
 
-  test('pour frees written bytes, and reads no faster than the target writes', async () => {
+  test('`pour` frees written bytes, and reads no faster than the target writes', async () => {
     const from = new PassThrough()
     const pieces = Array.from({ length: 8 }, () => Buffer.allocUnsafeSlow(65_536))
     const waiting: (() => void)[] = []
@@ -91,7 +91,7 @@ suite('pour', () => {
     assert.deepEqual(written, ['abc', large, 'de', 'f'])
   })
 
-  test('pour stops when the target closes, or when it is stopped', async () => {
+  test('`pour` stops when the target closes, or when its stop function is called', async () => {
     for (const stopping of ['close', 'stop'] as const) {
       const from = new PassThrough()
       const to = new PassThrough()

@@ -11,7 +11,9 @@ import { Inflow, writeThrough } from './inflow.ts'
  */
 const leastBytes = 4096
 
-/** Frees the memory of bytes that nobody uses any more, unless it is shared. The array is empty afterwards. */
+/**
+ * Frees the memory of bytes that no code uses any more, unless other buffers share it. The array is empty afterwards.
+ */
 export const giveBack = ({ buffer, byteLength }: Uint8Array): void => {
   if (byteLength >= leastBytes && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0)
 }
@@ -33,8 +35,9 @@ const pourThrough = (from: Inflow, to: Socket): (() => void) => {
 }
 
 /**
- * Pipes bytes that nobody else uses, like `pipe`. `end` is called at the end of `from`. Returns a function that stops
- * the pipe. The first stop pauses `from`; later stops do nothing, because another reader may use `from` by then.
+ * Pipes bytes that no other code uses, like the method `pipe`. `end` is called at the end of `from`. Returns a function
+ * that stops the pipe. Its first call pauses `from`. Later calls do nothing, because another reader may use `from` by
+ * then.
  */
 export const pour = (from: Readable, to: Writable, end = (): void => void to.end()): (() => void) => {
   if (from instanceof Inflow && to instanceof Socket) return pourThrough(from, to)

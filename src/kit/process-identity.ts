@@ -37,7 +37,10 @@ export const signalProcess = (identity: ProcessIdentity, signal: NodeJS.Signals)
   }
 }
 
-/** Waits until the process has ended and returns whether it has. For processes that are not our children (no exit event). */
+/**
+ * Waits until the process has ended, and returns whether it has. Used for processes that are not our children, because
+ * Node emits no exit event for these.
+ */
 export const waitUntilGone = async (identity: ProcessIdentity, timeoutMs: number): Promise<boolean> => {
   const end = Date.now() + timeoutMs
   while (isAlive(identity)) {

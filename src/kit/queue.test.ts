@@ -4,7 +4,7 @@ import { FairQueue } from './queue.ts'
 
 const settled = () => new Promise(setImmediate)
 
-/** Takes turns in a queue and can end the oldest turn. `order` has the owner of each turn that was taken. */
+/** Takes turns in a queue, and can end the turn that began first. `order` lists the owner of each turn. */
 const track = (queue: FairQueue) => {
   const order: string[] = []
   const turns: Disposable[] = []
@@ -21,7 +21,7 @@ const track = (queue: FairQueue) => {
 }
 
 suite('a fair queue', () => {
-  test('a fair queue limits running work in total and per owner; the oldest that may run is next', async () => {
+  test('a fair queue limits running work in total and per owner; the oldest piece that may run is next', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 3, ofOne: 2 }))
     const turns = ['a', 'a', 'a', 'b', 'b', 'c', 'a'].map((owner) => take(owner))
     await settled()
@@ -52,7 +52,7 @@ suite('a fair queue', () => {
     assert.equal(queue.has('a'), false)
   })
 
-  test('work that is given up while it is queued is not run, and other queued work continues', async () => {
+  test('queued work whose signal aborts is not run; other queued work continues', async () => {
     const { take, endOne, order } = track(new FairQueue({ atOnce: 1 }))
     await take('a')
     const call = new AbortController()
@@ -66,7 +66,7 @@ suite('a fair queue', () => {
     assert.equal(order.join(''), 'ac')
   })
 
-  test('the place of finished work goes to queued work, and not to a caller that arrives at that moment', async () => {
+  test('the place of finished work goes to queued work, and not to a caller who comes at that moment', async () => {
     const queue = new FairQueue({ atOnce: 1 })
     const { take, order } = track(queue)
     const first = await queue.take('a')

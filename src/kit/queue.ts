@@ -36,7 +36,7 @@ export class FairQueue<Owner = string> {
   }
 
   /**
-   * Runs `work` when its turn comes, at once if there is room. If `signal` aborts before that, `work` is not run.
+   * Runs `work` when there is room: at once, or after queued work. If `signal` aborts before that, `work` is not run.
    * Throws the error of a full queue, or the signal's reason.
    */
   async run<T>(work: () => Promise<T>, { owner, signal }: Turn<Owner> = {}): Promise<T> {
@@ -50,8 +50,8 @@ export class FairQueue<Owner = string> {
   }
 
   /**
-   * Waits for a turn, which ends when the result is disposed of. It must be disposed of exactly once. Throws the errors
-   * of `run`.
+   * Waits for a turn in the queue. The turn lasts until the result is disposed of, which must happen exactly once.
+   * Throws the errors of `run`.
    */
   async take(owner?: Owner, signal?: AbortSignal): Promise<Disposable> {
     await this.#enter(owner, signal)

@@ -10,7 +10,7 @@ const leastBytes = 16 * 1024
  * Bytes of the large buffers of all connections of this program. The small buffer of each connection is not counted.
  */
 const budgetBytes = 8 * 1024 * 1024
-/** A connection gets at most an eighth of the budget that is still free, so that later connections get memory too. */
+/** A connection gets at most this fraction of the free budget, an eighth, so that later connections get memory too. */
 const shareOfRest = 8
 
 let lentBytes = 0

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { accountFor, readRegistryAddress } from './registry-address.ts'
 
 suite('the address of a registry', () => {
-  test('an address is read to the host by which images name the registry, in any of its spellings', () => {
+  test('a registry address is read to the host that names of images begin with, in any of its spellings', () => {
     const hosts = {
       'ghcr.io': 'ghcr.io',
       ' https://GHCR.io/ ': 'ghcr.io',
@@ -25,7 +25,7 @@ suite('the address of a registry', () => {
       assert.deepEqual(readRegistryAddress(given), { host: 'docker.io', isPlain: false }, given)
   })
 
-  test('an unusable address is refused with the reason', () => {
+  test('an unusable registry address is refused with the reason', () => {
     const wrong = {
       '': /must be the host/,
       'file:///etc/passwd': /must begin with https/,
@@ -58,7 +58,7 @@ suite('the account that is used for an image', () => {
   const account = (host: string, project = '') => ({ host, project })
   const named = (registry: string, repository: string) => ({ registry, repository })
 
-  test('an image’s account is the one with the longest matching project, else the one without a project', () => {
+  test('an image gets the account with the longest matching project, or else the one without a project', () => {
     const accounts = [account('a.example', 'team'), account('a.example'), account('a.example', 'team/tools')]
     const found = (repository: string) => accountFor(named('a.example', repository), accounts)?.project
     assert.deepEqual(['team/tools/x', 'team/app', 'teams/app', 'team', 'other'].map(found), [
@@ -66,7 +66,7 @@ suite('the account that is used for an image', () => {
     ])
   })
 
-  test('an account that is the only one of its registry is used for all images there, and for no others', () => {
+  test('a registry’s only account is used for all images of that registry, and for no other images', () => {
     const accounts = [account('docker.io', 'team')]
     assert.equal(accountFor(named('docker.io', 'library/python'), accounts), accounts[0])
     assert.equal(accountFor(named('index.docker.io', 'team/app'), accounts), accounts[0])

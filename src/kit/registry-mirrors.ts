@@ -1,6 +1,8 @@
 // The setting that names mirrors of registries.
 
-/** `registry` is reached at `location`, which is a host, perhaps with a port and a path. */
+/**
+ * A mirror: images of `registry` are pulled from `location`. The location is a host, perhaps with a port and a path.
+ */
 export type Mirror = { registry: string; location: string }
 
 const shape = /^[a-zA-Z0-9.-]+(?::\d{1,5})?=[a-zA-Z0-9.-]+(?::\d{1,5})?(?:\/[a-z0-9._-]+)*$/

@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { readChallenges, trustedRealm } from './registry-realm.ts'
 
 suite('challenges of a registry', () => {
-  test('all challenges of a header are read, quoted or not', () => {
+  test('all challenges of a `WWW-Authenticate` header are read, quoted or not', () => {
     const read = readChallenges('Basic realm="a, \\"b\\"", Bearer Realm="https://a.example/token",service=tokens')
     assert.deepEqual(
       read.map(({ scheme, parameters }) => [scheme, { ...parameters }]),

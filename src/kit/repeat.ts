@@ -1,6 +1,6 @@
 /**
- * Repeats `work`, each time `seconds` after the previous run has ended. 0: never. Returns a function that stops the
- * repetition; it does not wait for a running `work`.
+ * Repeats `work`, each time `seconds` after the previous run has ended. With 0 seconds, `work` is never run. Returns a
+ * function that stops the repetition; it does not wait for a running `work`.
  */
 export const repeat = (
   seconds: number,

@@ -1,4 +1,5 @@
-// Runs one program of the host until it exits: no shell, bounded output, bounded time, and errors that quote its output.
+// Runs one program of the host until it exits. No shell is used. Output and time are limited, and errors quote the
+// output.
 import { spawn } from 'node:child_process'
 import { access, constants } from 'node:fs/promises'
 import { constants as osConstants } from 'node:os'
@@ -48,8 +49,8 @@ export const pathOfProgram = async (name: string): Promise<string> => {
 let server: CommandServer | undefined
 
 /**
- * From now on, commands are started by the given small process (`native/serve.c`). Starting a program copies its parent
- * process, and a small process is copied faster.
+ * After this call, a small process starts the commands (`argv`, which runs `native/serve.c`). Starting a program copies
+ * its parent process, and a small process is copied faster.
  */
 export const haveCommandsStartedBy = (argv: readonly [string, ...string[]]): Disposable => {
   const mine = new CommandServer(argv, systemEnvironment)

@@ -9,7 +9,7 @@ export type Settings = {
   address: (name: string, meaning: string) => { host: string; port: number }
   /** Reads a whole number that is not negative. */
   whole: (name: string, meaning: string) => number
-  /** Adds a complaint that only the caller can find. */
+  /** Adds a complaint about a setting that only the caller can check. */
   complain: (sentence: string) => void
 }
 

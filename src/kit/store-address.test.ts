@@ -7,12 +7,12 @@ const read = (address: string, accessKey: string | undefined = 'key', secret: st
   readStoreAddress({ address, accessKey, secret })
 
 suite('the address of an object store', () => {
-  test('a directory is an absolute path', () => {
+  test('the address of a directory store is an absolute path', () => {
     assert.deepEqual(read('file:///srv/a%20b/../c'), { kind: 'directory', path: '/srv/c' })
     assert.deepEqual(read('file:///srv/a%20b', undefined, undefined), { kind: 'directory', path: '/srv/a b' })
   })
 
-  test('S3 has a bucket, and optionally a prefix, an endpoint and a region', () => {
+  test('the address of an S3 store has a bucket, and optionally a prefix, an endpoint and a region', () => {
     assert.deepEqual(read('s3://box'), {
       kind: 's3',
       endpoint: new URL('https://s3.us-east-1.amazonaws.com'),
@@ -53,12 +53,12 @@ suite('the address of an object store', () => {
     ['s3://key:secret@box/x', /must not hold a key/],
   ]
   for (const [address, sentence] of wrong) {
-    test(`"${address}" is not usable`, () => {
+    test(`the store address "${address}" is refused`, () => {
       assert.match(String(read(address)), sentence)
     })
   }
 
-  test('S3 without its key or secret says which settings are missing, and repeats neither', () => {
+  test('for an S3 store without its key or secret, the error names the missing settings and repeats no value', () => {
     for (const [key, secret] of [
       ['', 'secret'],
       ['key', ''],
