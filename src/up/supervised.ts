@@ -88,7 +88,7 @@ export class Supervised {
     try {
       if (this.#running) process.kill(this.#running.pid, 'SIGKILL')
     } catch {
-      // The process has ended at this moment.
+      // An error here means that the process has just ended.
     }
   }
 

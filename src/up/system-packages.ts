@@ -24,7 +24,7 @@ export const hostNeeding = (packages: readonly RequiredPackage[]): PackageHost =
   hasPackageLists: () => existsSync(lists) && readdirSync(lists).some((name) => name.includes('_Packages')),
   apt: (...args) => {
     const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-    // Send apt's output to standard error, for the waiting person; standard output is for our own results.
+    // apt's output goes to standard error, so that the waiting person sees it. Standard output is for our own results.
     return spawnSync('apt-get', args, { env, stdio: ['ignore', 2, 2] }).status === 0
   },
 })
@@ -34,7 +34,9 @@ const table = (packages: readonly SystemPackage[]) => {
   return packages.map(({ name, why }) => `  ${name.padEnd(width)}  ${why}`).join('\n')
 }
 
-/** Installs missing packages and says so, or throws a Complaint that lists them. */
+/**
+ * Installs the missing packages and prints their names. If this is not possible, throws a Complaint that lists them.
+ */
 export const ensurePackages = (
   say: (line: string) => void,
   host: PackageHost = hostNeeding(requiredPackages),
@@ -50,7 +52,8 @@ export const ensurePackages = (
   const names = missing.map(({ name }) => name)
   const install = () => host.apt('install', '-yq', '--no-install-recommends', ...names)
   const update = () => host.apt('update', '-q')
-  // Update the lists if they are missing, or if the install fails: old lists name files that the mirror no longer has.
+  // The lists are updated if they are missing, or if the install fails: old lists name files that the mirror no longer
+  // has.
   const succeeded = ((host.hasPackageLists() || update()) && install()) || (update() && install())
   const still = host.missing()
   if (succeeded && still.length === 0) return

@@ -14,7 +14,7 @@ type Kind = {
   what: string
   list: (data: DataDirectory) => string[]
   remove: (data: DataDirectory, name: string) => void
-  /** Finds the processes that prevent the removal, if that is possible. */
+  /** Finds the processes that prevent the removal. Absent: they cannot be found for this kind of trace. */
   holders?: (name: string) => Holder[]
 }
 
@@ -35,7 +35,7 @@ const directoriesIn = (path: string): string[] => {
   }
 }
 
-/** Lists a cgroup and those below it, children before parents, because only an empty cgroup can be removed. */
+/** Lists a cgroup and all cgroups below it, children before parents, because only an empty cgroup can be removed. */
 export const cgroupTree = (path: string): string[] => [...directoriesIn(path).flatMap(cgroupTree), path]
 
 /** Lists the cgroups of an instance. cgroup v1 has a hierarchy per controller, v2 has one; hybrid hosts have both. */
@@ -74,7 +74,7 @@ const thaw = (cgroup: string) => {
     try {
       if (existsSync(join(cgroup, name))) writeFileSync(join(cgroup, name), word)
     } catch {
-      // The cgroup is already gone, or it is a root that cannot be frozen.
+      // An error here means that the cgroup is already removed, or that it is a root cgroup, which cannot be frozen.
     }
   }
 }
@@ -83,7 +83,7 @@ const kill = (pid: string) => {
   try {
     process.kill(Number(pid), 'SIGKILL')
   } catch {
-    // The process has already ended.
+    // An error here means that the process has already ended.
   }
 }
 
@@ -132,7 +132,8 @@ const removeCgroup = (path: string) => {
     try {
       rmdirSync(below)
     } catch {
-      // The cgroup is still busy, which takes some milliseconds after its last process. The caller retries.
+      // An error here means that the cgroup is still busy, which lasts some milliseconds after its last process. The
+      // caller retries.
     }
   }
 }
@@ -140,7 +141,7 @@ const removeCgroup = (path: string) => {
 const runtimeDirectory: Kind = {
   what: 'runtime directory',
   list: ({ runtime }) => (existsSync(runtime) ? [runtime] : []),
-  // Remove nothing below a mount, because the mounted data may belong to others.
+  // Nothing below a mount is removed, because the mounted data may belong to others.
   remove: (data, path) => {
     if (mounts(data).length === 0) rmSync(path, { recursive: true, force: true })
   },
@@ -215,7 +216,7 @@ const kinds: readonly Kind[] = [
   runtimeDirectory,
 ]
 
-/** Runs a step. Returns its error message instead of throwing, so that the other steps go on. */
+/** Runs a step. Returns its error message instead of throwing, so that later steps still run. */
 const attempt = (step: () => void): string | undefined => {
   try {
     step()
@@ -234,7 +235,9 @@ const linesOf = (some: readonly Kind[], data: DataDirectory, failures: ReadonlyM
     }),
   )
 
-/** True if the only traces left are loop devices that other processes hold. Waiting longer does not help then. */
+/**
+ * True if the only traces left are loop devices that other processes hold. In this case, waiting longer does not help.
+ */
 const isOnlyHeld = (some: readonly Kind[], data: DataDirectory): boolean =>
   some.every(({ list, holders }) => list(data).every((name) => holders !== undefined && holders(name).length > 0))
 

@@ -31,7 +31,7 @@ import { Supervised } from './supervised.ts'
 import { ensurePackages } from './system-packages.ts'
 
 type UpOptions = {
-  /** Finds what the default image lacks, by the runner's directory. */
+  /** Finds what is missing for the default image, by the runner's directory. */
   lackOfImage: (runnerDirectory: string) => string | undefined
   data: string
   host: string
@@ -39,7 +39,7 @@ type UpOptions = {
   publicHost?: string | undefined
 }
 
-/** Time in ms that programs have to end by themselves. With the other steps, `up` stops within 5 s. */
+/** Time in ms in which programs have to end by themselves. Together with all other steps, `up` stops within 5 s. */
 const graceMs = 4000
 
 const firstStart =
@@ -95,7 +95,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
 }
 
 export const takeDataDirectory = (data: DataDirectory) => {
-  // The lock is held until this process ends.
+  // The lock is held until this process ends, so it is never released here.
   if (tryLock(data.lockFile)) return
   const holder = findRunningUp(data.stateFile)
   const who = holder ? `by process ${holder.pid}, at ${holder.url}` : 'by another process that is just starting'
@@ -130,7 +130,10 @@ type HouseParts = {
   firstKey: string
 }
 
-/** Number of tries of a program that always ends before it serves. After that, its log helps more than another try. */
+/**
+ * Number of starts of a program that always ends before it serves. After that many, its log helps more than another
+ * start.
+ */
 const triesBeforeFirstReady = 5
 
 const startPrograms = ({ data, config, options, display, addresses, firstKey }: HouseParts): House => {

@@ -20,7 +20,7 @@ const read = async (client: Client, query: Record<string, string> = {}, path = `
   return reply.body as { items: AuditEntry[]; total: number; totalPages: number; nextToken?: string }
 }
 
-/** Audit rows as pairs of call and status, newest first. */
+/** Maps audit rows to pairs of call and status, newest first. */
 const told = ({ items }: { items: AuditEntry[] }) => items.map(({ call, statusCode }) => [call, statusCode])
 
 const rows = async ({ database }: TestControl) =>
@@ -73,7 +73,7 @@ suite('the trail of a write', () => {
     })
   })
 
-  test('the address is taken from X-Forwarded-For only as far as the configured proxies', async () => {
+  test('an audit row’s address is from X-Forwarded-For only as far as the configured proxies', async () => {
     const addressOf = async (trustedProxies: number) => {
       await using app = await startControl({ settings: { trustedProxies } })
       const headers = { 'x-forwarded-for': '198.51.100.7, 203.0.113.9' }
@@ -138,7 +138,7 @@ suite('the trail of a write', () => {
     assert.equal((await read(app.as('owner'), { 'targetId[eq]': id })).items.length, 2)
   })
 
-  test('a refusal is recorded with its code, whether the guard, the schema or a rule refused the call', async () => {
+  test('a refused call is recorded with its code, whether the guard, the schema or a rule refused it', async () => {
     await using app = await startControl()
     await app.as('viewer').post('/api-keys', { name: 'x', permissions: [] })
     await app.as('owner').post('/api-keys', { name: 7 })
@@ -158,7 +158,7 @@ suite('the trail of a write', () => {
     )
   })
 
-  test('reads, unknown callers, services and signals of activity are not recorded', async () => {
+  test('reads, calls of unknown callers and services, and signals of activity are not recorded', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body
@@ -185,7 +185,7 @@ suite('the trail of a write', () => {
     assert.equal((await settledRows(app)).length, refusalsPerMinute + 3)
   })
 
-  test('a row is not in the log of an organization to which its actor does not belong', async () => {
+  test('an audit row is not in the log of an organization to which its actor does not belong', async () => {
     await using app = await startControl()
     await using _runner = await connectRunner(app)
     await app.as('member').post('/sandbox', { name: 'box' })
@@ -196,7 +196,7 @@ suite('the trail of a write', () => {
   })
 })
 
-/** Locks a key, so that it cannot be deleted until the returned function is called. */
+/** Locks an API key, so that it cannot be deleted until the returned function is called. */
 const holdKey = async ({ url }: TestControl, name: string) => {
   const database = openDatabase(url, { max: 1 })
   const gate = Promise.withResolvers<void>()
@@ -239,7 +239,7 @@ suite('the audit row that precedes a write', () => {
     assert.equal((await app.as('owner').get('/api-keys/robot')).status, 404)
   })
 
-  test('if their audit row cannot be written, calls that read before it is written change nothing', async () => {
+  test('calls that read before their audit row is written change nothing if the row cannot be written', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('owner').post('/sandbox', { name: 'box' })).body
@@ -286,7 +286,7 @@ suite('the audit row that precedes a write', () => {
     assert.deepEqual((await read(app.as('owner'))).items[1]?.targets, [id])
   })
 
-  test('the row of a create exists together with its sandbox, before the answer', async () => {
+  test('the audit row of a create exists together with its sandbox, before the answer', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using runner = await connectRunner(app)
     runner.behave(() => ({ type: 'silent' }))
@@ -298,7 +298,7 @@ suite('the audit row that precedes a write', () => {
     assert.deepEqual(told(await read(app.as('owner'))), [['POST /sandbox', 200]])
   })
 
-  test('the row survives if its process is killed during the write', { timeout: 60_000 }, async () => {
+  test('an audit row survives if the process is killed during the write', { timeout: 60_000 }, async () => {
     await using app = await startControl()
     await using control = await startControlProcess(app.url)
     {
@@ -322,7 +322,7 @@ suite('the audit row that precedes a write', () => {
 })
 
 suite('GET /audit/organizations/{organizationId}', () => {
-  /** Makes one write in each of five minutes. */
+  /** Makes one write in each of five successive minutes. */
   const writeFive = async (app: TestControl) => {
     for (let n = 1; n <= 5; n += 1) {
       await app.as('owner').post('/api-keys', { name: `key-${n}`, permissions: [] })
@@ -330,7 +330,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     }
   }
 
-  test('200 lists each row once, page by page, even if rows are added meanwhile', async () => {
+  test('200 lists each audit row once, page by page, even if rows are added meanwhile', async () => {
     await using app = await startControl()
     await writeFive(app)
     const seen: string[] = []
@@ -343,7 +343,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     assert.deepEqual(seen, ['key-5', 'key-4', 'key-3', 'key-2', 'key-1'])
   })
 
-  test('200 lists every row if several rows have the same time', async () => {
+  test('200 lists every audit row, even if several rows have one time', async () => {
     await using app = await startControl()
     for (let n = 1; n <= 4; n += 1) await app.as('owner').post('/api-keys', { name: `key-${n}`, permissions: [] })
     const first = await read(app.as('owner'), { limit: '3' })
@@ -381,7 +381,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     assert.deepEqual(await targets({ ...all, 'actorId[eq]': userId('member') }), [])
   })
 
-  test('200 pages by number, with the total; a call that is no longer served counts as an update of `other`', async () => {
+  test('200 has pages by number, with the total; a call no longer served counts as an update of `other`', async () => {
     await using app = await startControl()
     await writeFive(app)
     assert.equal((await read(app.as('owner'))).total, 5)
@@ -413,7 +413,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     }
   })
 
-  test('404 to strangers, whether there is such an organization or not', async () => {
+  test('404 to strangers, whether or not the organization exists', async () => {
     await using app = await startControl()
     for (const id of [ours, 'no-such-organization']) {
       const reply = await app.as('stranger').get(`/audit/organizations/${id}`)
@@ -421,7 +421,7 @@ suite('GET /audit/organizations/{organizationId}', () => {
     }
   })
 
-  test('400 for a foreign token, a limit out of bounds, and an invalid time', async () => {
+  test('400 for a page token of another listing, a forged one, a limit out of range, and an invalid time', async () => {
     await using app = await startControl()
     const listing = Buffer.from(JSON.stringify(['name', 'desc', 'a', 'b'])).toString('base64url')
     const forged = Buffer.from(JSON.stringify(['audit', 'desc', '2026-01-01T00:00:00.000Z', '1; drop'])).toString(
@@ -467,7 +467,7 @@ suite('GET /audit', () => {
 })
 
 suite('old audit rows', () => {
-  test('rows older than the operator’s setting are deleted', async () => {
+  test('audit rows older than the operator’s setting are deleted', async () => {
     await using app = await startControl({ settings: { auditDays: 2 } })
     await app.as('owner').post('/api-keys', { name: 'old', permissions: [] })
     app.clock.advance({ hours: 24 })
@@ -480,7 +480,7 @@ suite('old audit rows', () => {
     )
   })
 
-  test('above the limit of rows, the organization with the most rows loses its oldest rows', async () => {
+  test('above the limit of audit rows, the organization with the most rows loses its oldest rows', async () => {
     await using app = await startControl()
     const { sql } = app.database
     await sql`

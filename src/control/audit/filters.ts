@@ -34,7 +34,7 @@ const fieldIs = (sql: Sql, field: string, values: readonly string[]): Condition 
   return sql`id::text = any(${values}::text[])`
 }
 
-/** The conditions of a query, each with `and` before it. Throws 400 for an invalid time. */
+/** Returns the conditions of a query, each with `and` before it. Throws 400 for an invalid time. */
 export const conditionsOf = (sql: Sql, query: AuditQuery): Condition => {
   const listed = (name: `${string}[${string}]`): string[] | undefined => {
     const given = query[name]

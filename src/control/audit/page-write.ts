@@ -1,5 +1,5 @@
-// Audit rows for writes from our own web pages, which do not pass through endpoints.ts. They get the same rows, before and
-// after.
+// Audit rows for writes from our own web pages, which do not pass through endpoints.ts. As for endpoints, the row is
+// inserted before the write and completed after it.
 import type { FastifyRequest } from 'fastify'
 import { asProblem } from '#src/http/render-problem.ts'
 import type { Parts } from '../parts.ts'
@@ -16,7 +16,10 @@ type PageWrite = {
   params: Record<string, string>
 }
 
-/** Runs `work` after its row is inserted. When this promise settles, the outcome is in the row, so answer only then. */
+/**
+ * Runs `work` after the audit row is inserted. When the promise settles, the outcome is in the row. So answer only
+ * after that.
+ */
 export const tellOfPageWrite = async <T>(
   { database, clock, log }: Pick<Parts, 'database' | 'clock' | 'log'>,
   request: FastifyRequest,
@@ -63,8 +66,8 @@ type SsoJoining = {
 }
 
 /**
- * Records that a user became a member by signing in. Runs in the transaction of that sign-in, because there is no
- * caller yet.
+ * Records that a user became a member by signing in. Runs in the transaction of the sign-in, because a caller does not
+ * exist yet.
  */
 export const tellOfSsoJoining = async (
   sql: Transaction,

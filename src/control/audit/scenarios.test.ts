@@ -9,7 +9,7 @@ import { leavesRow } from './trail.ts'
 const pages = ['GET /auth/sso/callback']
 
 suite('GET /audit/scenarios: the words of the audit log', () => {
-  test('every call that leaves an audit row has its words in the table, and no other call has', async () => {
+  test('every call that leaves an audit row has its words in the table; no other call is in the table', async () => {
     await using app = await startControl()
     const calls = app.app.routes.filter(leavesRow).map((route) => subjectOf(route, {}).action)
     assert.deepEqual([...calls, ...pages].sort(), [...auditedCalls].sort())

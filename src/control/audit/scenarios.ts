@@ -129,7 +129,7 @@ const scenarios: Readonly<Record<string, Scenario>> = {
 
 export const auditedCalls: readonly string[] = Object.keys(scenarios)
 
-/** The words for a call. A call of an older version that is no longer served counts as an update of `other`. */
+/** Returns the words for a call. A call that this version no longer serves counts as an update of `other`. */
 export const scenarioOf = (call: string): Pick<AuditEntry, 'targetType' | 'action'> => {
   const [targetType, action] = scenarios[call] ?? ['other', 'update']
   return { targetType, action }

@@ -1,10 +1,10 @@
-// The schemas of `/audit`: the fields of the public API, and some of our own.
+// The schemas of `/audit`: the fields of the public API, and some fields of our own.
 import Type, { type Static } from 'typebox'
 import { DateTime, PathText } from '#src/http/shapes.ts'
 
 const Id = Type.String({ maxLength: 255 })
 const Status = Type.Integer({ minimum: 0, maximum: 999 })
-/** A status code in a list. Lists of a query are not converted to numbers, so it is a text. */
+/** A status code in a list. It is a text, because lists in a query are not converted to numbers. */
 const StatusText = Type.String({ maxLength: 3, pattern: '^\\d{1,3}$', description: 'a status code' })
 
 /** The filters of a field: one value, or a list of at most 100. */

@@ -9,7 +9,10 @@ import type { Trail } from './trail.ts'
 
 export type AuditParts = Pick<Parts, 'database'> & { trail: Pick<Trail, 'settled'> }
 
-/** The general sentence of a problem code. If several problems share a code, the first one has the general sentence. */
+/**
+ * Returns the general sentence of a problem code. If several problems share a code, it is the sentence of the first
+ * one.
+ */
 const meaningOf = (status: number | null, code: string): string =>
   Object.values(problems).find(([itsStatus, itsCode]) => itsStatus === status && itsCode === code)?.[2] ?? code
 
@@ -49,7 +52,7 @@ export const listAudit = async (
 ): Promise<AuditPage> => {
   const { page, limit, nextToken } = query
   const after = nextToken === undefined ? undefined : readAfter(nextToken)
-  // Waits until the outcome of every answered call is in the log.
+  // This waits until the outcome of every answered call is in the log.
   await trail.settled()
   const filter = { organizationId, query }
   const total = await countEntries(sql, filter)

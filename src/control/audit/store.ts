@@ -76,7 +76,7 @@ export const deleteEntry = async (sql: Sql, id: number): Promise<void> => {
 /** The filters of a listing. `organizationId` undefined: the rows of the whole server. */
 type Filter = { organizationId: string | undefined; query: AuditQuery }
 
-/** A page of a listing. `after`: only rows after this one, in the order of the listing. */
+/** A page of a listing. `after`: only rows that come after this row in the order of the listing. */
 type Listing = Filter & { after: { at: string; id: number } | undefined; skipped: number }
 
 const where = (sql: Sql, { organizationId, query }: Filter) => sql`

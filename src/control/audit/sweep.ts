@@ -1,4 +1,5 @@
-// Audit rows are kept as long as the operator says. Their number has a limit, so that the table never fills the disk.
+// Deletes old audit rows. They are kept as long as the operator's setting says. Their number is limited too, so that
+// the table never fills the disk.
 import type { Parts } from '../parts.ts'
 import { deleteBeyond, deleteOld } from '../storage/history.ts'
 

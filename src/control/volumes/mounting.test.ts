@@ -22,7 +22,7 @@ const addRunner = async (app: TestControl, id: string, options: RunnerOptions = 
 }
 
 suite('POST /sandbox with volumes', () => {
-  test('a create returns the volumes by id; the runner gets their mounts, and makes each volume only once', async () => {
+  test('200 for a create with volumes, listed by id; the runner gets the mounts, makes each volume only once', async () => {
     await using app = await startControl(waiting)
     await using runner = await connectRunner(app)
     const id = await makeVolume(app, 'data')

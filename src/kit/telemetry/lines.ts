@@ -11,8 +11,8 @@ const severities: Record<number, readonly [SeverityNumber, string]> = {
 }
 
 /**
- * Fields of a line that do not become attributes. OpenTelemetry's record has a field of its own for some; receivers do
- * not need the others.
+ * Fields of a log line that do not become attributes. OpenTelemetry's record has its own field for some of them.
+ * Receivers do not need the rest of them.
  */
 const elsewhere = new Set(['level', 'time', 'msg', 'err', 'program', 'trace_id', 'span_id', 'pid', 'hostname'])
 

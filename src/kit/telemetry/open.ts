@@ -3,7 +3,7 @@ import type { Logger } from '#src/kit/log.ts'
 import type { TelemetrySettings } from './settings.ts'
 
 export type OpenTelemetry = {
-  /** Sends the queued data in less than a second. The program can end after that. */
+  /** Sends the queued data in less than a second. After that, the program can end. */
   close: () => Promise<void>
 }
 

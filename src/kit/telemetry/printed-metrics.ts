@@ -1,4 +1,5 @@
-// Converts prom-client's metrics to OpenTelemetry's form, so that one definition of a metric serves both outputs.
+// Converts prom-client's metrics to OpenTelemetry's form. So a metric is defined once for both Prometheus and
+// OpenTelemetry.
 import { type HrTime, ValueType } from '@opentelemetry/api'
 import { hrTime, type InstrumentationScope, millisToHrTime } from '@opentelemetry/core'
 import { emptyResource } from '@opentelemetry/resources'

@@ -26,7 +26,10 @@ import type { TelemetrySettings } from './settings.ts'
 import { setTelemetry } from './telemetry.ts'
 import { createTracing, samplerOf } from './tracing.ts'
 
-/** Longest time of the last export in milliseconds. Short, because a program has only three seconds in total to end. */
+/**
+ * Longest time of the last export in milliseconds. The time is short, because a program has only three seconds in total
+ * to end.
+ */
 const flushMs = 750
 
 const scope = 'alcove'

@@ -6,12 +6,12 @@ const read = (env: Record<string, string>) => readTelemetry(env, 'alcove-test')
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' }
 
 suite('settings of telemetry', () => {
-  test('nothing is sent without any setting, and there is no warning', () => {
+  test('no telemetry is sent without any setting, and there is no warning', () => {
     const { send, warnings, serviceName } = read({})
     assert.deepEqual([send, warnings, serviceName], [{}, [], 'alcove-test'])
   })
 
-  test('all signals are sent as protobuf if there is an endpoint', () => {
+  test('all signals are sent as protobuf if an endpoint is set', () => {
     assert.deepEqual(read(endpoint).send, { traces: 'http/protobuf', metrics: 'http/protobuf', logs: 'http/protobuf' })
   })
 
@@ -27,7 +27,7 @@ suite('settings of telemetry', () => {
     assert.deepEqual(send, { traces: 'http/protobuf', logs: 'http/json' })
   })
 
-  test('all samplers of the specification are supported', () => {
+  test('all samplers of OpenTelemetry’s specification are supported', () => {
     const sampler = (name: string, argument = '') =>
       read({ OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: argument }).sampler
     assert.deepEqual(read({}).sampler, { isParentBased: true, ratio: 1 })
@@ -50,25 +50,25 @@ suite('settings of telemetry', () => {
     [{ OTEL_PROPAGATORS: 'b3' }, /OTEL_PROPAGATORS is ignored/, ['traces', 'metrics', 'logs']],
     [{ OTEL_BSP_MAX_QUEUE_SIZE: '-1' }, /OTEL_BSP_MAX_QUEUE_SIZE is ignored/, ['traces', 'metrics', 'logs']],
   ] as const) {
-    test(`${JSON.stringify(env)} causes a warning, and the program still starts`, () => {
+    test(`the setting ${JSON.stringify(env)} causes a warning, and the program still starts`, () => {
       const { send, warnings } = read({ ...endpoint, ...env })
       assert.match(warnings.join('\n'), warning)
       assert.deepEqual(Object.keys(send), sends)
     })
   }
 
-  test('a warning never shows a value, which may hold a password', () => {
+  test('a warning about a setting never shows its value, which may hold a password', () => {
     const { warnings } = read({ OTEL_EXPORTER_OTLP_ENDPOINT: 'ftp://user:secret@collector' })
     assert.ok(warnings.length > 0)
     assert.doesNotMatch(warnings.join(), /secret/)
   })
 
-  test('nothing is sent if telemetry is disabled, and there is no warning', () => {
+  test('no telemetry is sent if it is disabled, and there is no warning', () => {
     const { send, warnings } = read({ ...endpoint, OTEL_SDK_DISABLED: 'TRUE', OTEL_PROPAGATORS: 'b3' })
     assert.deepEqual([send, warnings], [{}, []])
   })
 
-  test('a batch is never larger than its queue', () => {
+  test('a batch of spans is never larger than the queue of spans', () => {
     assert.deepEqual(read({ OTEL_BSP_MAX_QUEUE_SIZE: '16' }).spans, {
       scheduledDelayMillis: 5000,
       exportTimeoutMillis: 30_000,

@@ -16,7 +16,7 @@ const often = {
   OTEL_METRIC_EXPORT_INTERVAL: '300',
 }
 
-/** Runs the program, which is told to end when `arrived` resolves. */
+/** Runs the program. When `arrived` resolves, the program is asked to end. */
 const run = async (env: Record<string, string>, arrived?: Promise<void>): Promise<Ended> => {
   const child = spawn(process.execPath, [program], { env: { ...often, ...env } })
   if (arrived === undefined) child.stdin.end()
@@ -67,7 +67,7 @@ suite('telemetry of a program', () => {
     )
   })
 
-  test('spans, lines and numbers arrive under the name of the service, in the trace of the caller', async () => {
+  test('spans, log lines and metrics arrive under the name of the service, in the trace of the caller', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, {
       OTEL_EXPORTER_OTLP_HEADERS: 'x-token=of-the-operator',
@@ -161,7 +161,7 @@ suite('telemetry of a program', () => {
     assert.ok(begun.every(({ parentSpanId, traceId }) => parentSpanId === '' && traceId !== parent))
   })
 
-  test('a trace that the caller does not sample is passed on but not sent', async () => {
+  test('a trace that the caller does not sample is passed on to the next program but not exported', async () => {
     await using receiver = await startReceiver()
     const env = to(receiver, { TEST_TRACEPARENT: traceparent.replace(/1$/, '0'), ...onlyTraces })
     // Waits for a span that begins after the unsampled span and that is sent.
