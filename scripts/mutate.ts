@@ -41,7 +41,7 @@ const tests = globSync('{src,test}/**/*.test.ts')
   .sort()
 /**
  * Lists the tests for a source file, nearest first: tests of the file's name, tests in its folder, tests that import
- * it, tests in the folders above.
+ * it. Then come tests in the folders above.
  */
 const nearestTests = (source: string): string[] => {
   const [folder, name] = [dirname(source), basename(source, '.ts')]

@@ -127,7 +127,7 @@ const runTests = async (files: readonly string[], scratch: string, prepared: Pro
     const results: TestResult[] = [{ name: '(file)', outcome: 'skipped', detail: 'real sandboxes need root' }]
     tell({ file, results, output: '', seconds: 0, again: '' })
   }
-  // With a test name, each file has a process of its own: most files have no test of that name, so sharing a process
+  // With a test name, each file has a process of its own. Most files have no test of that name, so sharing a process
   // gains nothing.
   const plan = planOf(runnable, { processors: availableParallelism(), sharesProcesses: values.name === undefined })
   const servers = join(scratch, 'servers')

@@ -48,8 +48,8 @@ const organizationIn = (context: object | undefined): string | undefined =>
   (context as Partial<OrganizationContext> | undefined)?.organization?.id
 
 /**
- * Turns database errors that are not the code's fault (an outage, a deletion, a deadlock) into a 503 or 409, so that
- * the caller may retry.
+ * Turns some database errors into a 503 or 409, so that the caller may retry. They are not the code's fault: an outage,
+ * a deletion, a deadlock.
  */
 const sayWhyNot = <T extends (...args: never[]) => unknown>(work: T): T =>
   (async (...args: Parameters<T>) => {

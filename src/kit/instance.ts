@@ -1,6 +1,5 @@
-// The short name of one server on its host. Several servers may share a host. So everything host-wide that a server
-// makes (cgroup, network namespace, bridge, nft table, crun root) carries the short name of the server, which is made
-// from its data directory.
+// The short name of one server on its host, made from its data directory. Several servers may share a host. So
+// everything host-wide that a server makes (cgroup, network namespace, bridge, nft table, crun root) carries this name.
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 

@@ -1,5 +1,5 @@
 // PostgreSQL's `text[]` in its text format (manual §8.15.6). By default the driver queries the array types on every new
-// connection, and no code awaits that query: a connection that broke at that moment ended the whole program. Our tables
+// connection. No code awaits that query, so a connection that broke at that moment ended the whole program. Our tables
 // have only arrays of text, so the query is not needed.
 
 /**

@@ -69,9 +69,9 @@ export const insertUser = async (sql: Sql, user: NewUser): Promise<User | undefi
 }
 
 /**
- * Takes an address from a user whom only an organization's identity provider vouches for, because a person who has
- * proven the address in another way must not be kept out. The former holder keeps the account and can still sign in.
- * Its address is replaced by one that nobody can have (RFC 2606 §2).
+ * Takes an address from a user whom only an organization's identity provider vouches for. A person who has proven the
+ * address in another way must not be kept out. The former holder keeps the account and can still sign in. The account's
+ * address is replaced by one that nobody can have (RFC 2606 §2).
  */
 export const freeAddress = async (sql: Sql, email: string, ownerId: string | undefined): Promise<void> => {
   await sql`
