@@ -1,4 +1,5 @@
-// Stops an operation at a chosen point, runs another one, and continues: a deterministic test of a race.
+// Stops an operation at a chosen point, runs a second operation, and lets the first one continue: a deterministic test of a
+// race.
 import type { Transaction } from '#src/control/storage/database.ts'
 import type { TestControl } from './harness.ts'
 
@@ -25,7 +26,7 @@ export const inBetween = async <T>(
     const acting = act()
     acting.catch(() => {})
     const waiting = async () => {
-      // Without this call, `pg_stat_activity` stays unchanged within one transaction.
+      // PostgreSQL caches `pg_stat_activity` within a transaction. Clearing the cache shows the current activity.
       await transaction`select pg_stat_clear_snapshot()`
       return await transaction`
         select 1 from pg_locks join pg_stat_activity using (pid)

@@ -23,7 +23,7 @@ export type TestIssuer = AsyncDisposable & {
   url: string
   /** Returns a signed token for `alcove`, valid for an hour. `claims` replace the defaults; `undefined` removes a claim. */
   token: (claims: Claims, options?: TokenOptions) => Promise<string>
-  /** Makes the issuer sign with new keys from now on, and publish only these. */
+  /** Makes the issuer sign with new keys from now on, and publish only the new keys. */
   rotate: () => void
   /** Lets `listener` answer instead of the issuer. Without an argument the issuer answers again. */
   misbehave: (listener?: RequestListener) => void

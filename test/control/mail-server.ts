@@ -1,4 +1,5 @@
-// An SMTP server on loopback that accepts mail and misbehaves as a test asks (RFC 5321, without extensions).
+// An SMTP server on loopback that accepts mail, and breaks the protocol where a test asks for that (RFC 5321, without
+// extensions).
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'

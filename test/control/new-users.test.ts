@@ -34,7 +34,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
       assert.deepEqual([own.length, own[0].name, own[0].personal, own[0].createdBy], [1, 'Personal', true, me.id])
     }
 
-    // Ada and Bob each make an organization, and neither sees the other's.
+    // Ada and Bob each make an organization. Ada does not see Bob's, and Bob does not see Ada's.
     const found = async (founder: typeof ada, name: string) =>
       (await answered(201, app.asNewcomer(founder).post('/organizations', { name, defaultRegionId: 'local' }))).id
     const acme: string = await found(ada, 'Acme')
@@ -46,7 +46,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     await answered(404, bobInGlobex.get(`/organizations/${acme}`))
     await answered(403, app.asNewcomer(bob, acme).get('/sandbox'))
 
-    // Acme gets its own role, and invites Cleo to it. Her address has capitals, as people write it.
+    // Acme gets a role, and invites Cleo with that role. The invited email address has capitals, as people often write it.
     const builder = { name: 'Builder', description: 'Makes sandboxes, reads the log.' }
     const role = await answered(
       201,

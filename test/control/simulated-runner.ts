@@ -40,7 +40,7 @@ export type SimulatedRunner = AsyncDisposable & {
   asked: Assignment[]
   /** Every image assignment that the runner received, in order. A test reports the results by `say`. */
   askedImages: ImageAssignment[]
-  /** Every volume that it was asked to remove, in order. A test reports the results by `say`. */
+  /** Every volume that the runner was asked to remove, in order. A test reports the results by `say`. */
   askedVolumes: VolumeAssignment[]
   /** The sandboxes on the runner's simulated host. */
   has: Map<string, Exclude<Target, 'destroyed'>>
@@ -55,7 +55,7 @@ export type SimulatedRunner = AsyncDisposable & {
   takeList: () => Promise<void>
   /** Resolves with the first assignment, past or future, for which `is` returns true. */
   untilAsked: (is: (assignment: Assignment) => boolean) => Promise<Assignment>
-  /** Breaks the link without a close frame. */
+  /** Breaks the link between runner and control without a WebSocket close frame. */
   cut: () => Promise<void>
   link: (images?: readonly string[]) => Promise<void>
 }

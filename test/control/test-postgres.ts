@@ -1,5 +1,5 @@
-// A fast, real PostgreSQL for tests. It is kept in memory, because data of tests need not survive a crash. Its cluster is a copy
-// of a cluster that an earlier run made.
+// A fast, real PostgreSQL for tests. Its data directory is in memory, because data of tests need not survive a crash. The
+// directory is a copy of one that an earlier test run made.
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statfsSync } from 'node:fs'
@@ -59,7 +59,8 @@ const keepCluster = (data: string): void => {
     if (copyTree(data, join(unfinished, 'data'))) renameSync(join(unfinished, 'data'), readyCluster())
     rmSync(unfinished, { recursive: true, force: true })
   } catch {
-    // The checkout belongs to another user, or another test run is storing a cluster now. The next start makes a new cluster.
+    // Expected if the checkout belongs to another user, or if another test run is storing a cluster now. The next start makes a
+    // new one.
   }
 }
 

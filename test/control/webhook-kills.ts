@@ -53,7 +53,7 @@ export const runKills = async (moments: readonly Moment[], say: (line: string) =
   const { sql } = opened.database
   const settings = {
     ALCOVE_ALLOW_PRIVATE_TARGETS: '127.0.0.0/8',
-    // Each process needs this key, because the secrets of endpoints are encrypted with it.
+    // Each control process gets this key, because the secrets of webhook endpoints are encrypted with the key.
     ALCOVE_ENCRYPTION_KEY: newEncryptionKey(),
     ALCOVE_LOG_LEVEL: 'error',
   }

@@ -37,7 +37,7 @@ export class Client {
     return await this.#call(`${this.#platform.url}/api${path}`, method, body, headers)
   }
 
-  /** Repeats a call until there is an answer. Only for calls that may be made twice without harm. */
+  /** Repeats a call until the server answers. Use `sure` only for calls that may be made twice without harm. */
   async sure(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer> {
     return await this.#until(() => this.once(method, path, body, headers), `${method} ${path}`)
   }

@@ -134,7 +134,7 @@ const killSandbox = async (alcove: Platform, random: Random, except: string) => 
   try {
     process.kill(Number(pid), 'SIGKILL')
   } catch {
-    // The process has ended at this moment.
+    // The process has already ended, so it cannot be killed.
   }
 }
 
@@ -170,7 +170,7 @@ const findDoubles = async (client: Client): Promise<string[]> => {
   return complaints
 }
 
-/** Lists all snapshots, including snapshots of calls whose answer a worker never got. */
+/** Lists all snapshots, including those whose create call was not answered, so that no worker knows of them. */
 const listSnapshots = async (client: Client) => {
   const { items } = (await client.sure('GET', '/snapshots?limit=200')).body as {
     items: { id: string; general: boolean }[]

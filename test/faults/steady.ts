@@ -27,7 +27,7 @@ export class Steady {
   #command = ''
   #terminals = ''
   #strikes = 0
-  /** True after a kill of a program that calls need, until all calls succeed again. */
+  /** True from the kill of a program that calls depend on until all calls succeed again. */
   #isTroubled = false
   #troubledUntil = 0
   #made = 0
@@ -82,7 +82,7 @@ export class Steady {
     return String(((await this.#ask('POST', '/process/execute', { command })) as { result: string }).result)
   }
 
-  /** Kills a program that calls need. Calls may fail until that program is back. */
+  /** Runs `strike`, which kills a program that calls depend on. Calls may fail until that program runs again. */
   async during(strike: () => Promise<unknown>): Promise<void> {
     this.#strikes += 1
     this.#isTroubled = true

@@ -125,7 +125,10 @@ export class Worker {
     await this.#rest(known)
   }
 
-  /** Checks that a new or claimed sandbox has the requested settings, before a command of ours runs in it. */
+  /**
+   * Checks by the variable `WHOSE` that a new or claimed sandbox has the settings of its create call. Runs before any other
+   * command.
+   */
   async #checkIsOurs({ record }: KnownSandbox) {
     const { result } = (await this.#client.execute(record, 'echo "$WHOSE"')) ?? {}
     if (result !== undefined && result.trim() !== record.name)
@@ -154,7 +157,7 @@ export class Worker {
       `echo ${text} > ${path}.new && mv ${path}.new ${path} && echo ok`,
     )
     if (done?.result.trim() === 'ok') known.files.set(path, text)
-    // The write may or may not have happened, so the content of the file is unknown.
+    // The write was not confirmed, so the content of the file is unknown from now on.
     else known.files.delete(path)
     await this.#refresh(known)
   }
@@ -166,8 +169,8 @@ export class Worker {
       const found = await this.#client.execute(known.record, `cat ${path}`)
       if (found === undefined) return
       if (found.result.trim() === text) continue
-      // A command in a sandbox that ends meanwhile fails in the way of a missing file. Therefore the state of the sandbox is
-      // checked first.
+      // If the sandbox stops during `cat`, the command fails as if the file were missing. So check first that the sandbox is
+      // still started.
       await this.#refresh(known)
       if (known.record.state === 'started' && found.exitCode < 128) {
         this.complaints.push(`LOST ${known.record.name} ${path}: ${JSON.stringify(found)}, not ${text}`)

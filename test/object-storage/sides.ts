@@ -70,7 +70,7 @@ export const startUploads = async (
     port: gate.port,
     contexts,
     time,
-    /** Makes a client like that of the SDK. */
+    /** Makes an S3 client with the settings that the SDK uses. */
     client: (accessKey = 'ALCVOURS', more: { secret?: string; token?: string } = {}) =>
       new S3Client({
         region: contextRegion,

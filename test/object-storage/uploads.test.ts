@@ -144,7 +144,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await code({ headers: { authorization: 'Bearer x' } }), [403, 'AccessDenied'])
     for (const minutes of [-16, 16])
       assert.deepEqual(await code({ at: new Date(Date.now() + minutes * 60_000) }), [403, 'RequestTimeTooSkewed'])
-    // Use a signature of one call for another call.
+    // Use a call's signature for a call with a different path, method or header.
     assert.deepEqual(await code({ sentPath: path.replace('ours', 'theirs') }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ method: 'POST', signedMethod: 'PUT' }), [403, 'SignatureDoesNotMatch'])
     assert.deepEqual(await code({ sentPath: `${path}?uploads=` }), [403, 'SignatureDoesNotMatch'])
@@ -234,7 +234,8 @@ suite('uploading the files of a definition', () => {
     await using uploads = await startUploads({ limits: { silentMs: 300, atOnceOfOrganization: 1 } })
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const silent = raw(uploads, { path, body: 'x'.repeat(1000), sent: 'x' })
-    // While the silent upload is open, another upload of its organization must wait. After the disconnect it need not wait.
+    // The limit is one upload at once per organization. So the upload below succeeds only if the silent upload was
+    // disconnected.
     const { text } = await silent
     assert.match(text, /<Code>RequestTimeout</)
     assert.equal((await raw(uploads, { path, body: 'whole' })).status, 200)

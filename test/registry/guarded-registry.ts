@@ -11,7 +11,7 @@ export class GuardedRegistry {
   readonly accounts: Map<string, string>
   /** Every `Authorization` that the registry and the token service have received. */
   readonly received: string[] = []
-  /** Where the registry says that its tokens are. Default: its own token service. */
+  /** URL of the token service, which the registry names in its 401 answers. Default: the token service of this class. */
   realm: string
   readonly #tokens: Server
 

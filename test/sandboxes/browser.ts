@@ -12,7 +12,7 @@ import { type Browser, chromium } from 'playwright-core'
 
 /** Previews are below this name. No DNS resolver is asked for it. */
 export const domain = 'preview.example.test'
-/** The host name of another site. */
+/** Host name of a site that does not belong to the platform. */
 export const foreign = 'foreign.example.net'
 
 const makeCertificate = () => {

@@ -40,7 +40,7 @@ suite('PostgreSQL, MariaDB, Redis and SQLite in a sandbox', () => {
   let box: Box
   let committed = 0
   before(async () => {
-    // A package mirror may be in a network that sandboxes cannot reach.
+    // Allow the address of the package mirror, because it may be in a network that sandboxes cannot reach by default.
     const mirror = await lookup('deb.debian.org', { all: true, family: 4 })
     const env = { ALCOVE_OPEN_NETWORKS: mirror.map(({ address }) => address).join(',') }
     alcove = await platform({ own: true, env })

@@ -18,7 +18,7 @@ const states = sandboxStates.filter((state) => state !== 'destroyed')
 
 const goneWithinSeconds = 10
 
-/** The verb that leads to each resting state. These states are reached through the API, as a caller would. */
+/** The verb that leads to each resting state. The test reaches these states through the API, as a caller would. */
 const ways: Record<string, string> = { stopped: 'stop', paused: 'pause', archived: 'archive' }
 
 const reach = async (alcove: Platform, box: Box, state: string) => {
@@ -59,7 +59,8 @@ test('delete leads from each of the 21 states to 404 within ten seconds, with no
       update sandboxes set desired_state = 'destroyed', generation = generation + 1, stuck_at = now() + interval '1 minute'
       where state = 'destroying'`
     for (const [state, { id }] of boxes) {
-      // Repeat the delete: if the answer to the first one was lost, that delete continues, and this one may find nothing.
+      // A row in `destroying` is the case of a lost answer: its first delete continues, so a second delete may already find
+      // nothing (404).
       const { status } = await alcove.api('DELETE', `/sandbox/${id}`)
       assert.equal(status, state === 'destroying' ? 404 : 200, state)
       const isGone = async () => (await alcove.api('GET', `/sandbox/${id}`)).status === 404

@@ -30,7 +30,7 @@ let joining: Promise<JoinedRunner> | undefined
 before(async () => {
   place = mkdtempSync(join(tmpdir(), 'alcove-store-'))
   store = join(place, 'store')
-  // The pool is small, so these tests need a larger overcommit.
+  // The pool is small. A larger overcommit allows more sandboxes than its size would.
   const env = { ...storeIn(store), ALCOVE_OVERCOMMIT: '64,8,10000' }
   alcove = await platform({ own: true, image: 'small', env, prepare: prepareSmallPool })
   joining = joinRunner(alcove, 'second', storeIn(store))
@@ -269,8 +269,8 @@ suite('two runners', () => {
     await ask(box, 'archive', 'archived')
     await drain('local', false)
     await alcove.api('DELETE', `/sandbox/${box.id}`)
-    // The first runner forgets a sandbox some minutes after the sandbox has moved. Until then its journal still names the
-    // sandbox.
+    // Some minutes after the sandbox has moved, the first runner removes it from its journal. Until then its journal still
+    // names it.
     const journal = `path ${alcove.data}/runner/sandboxes/${box.id}`
     await until('nothing is left of it', async () => {
       const left = [...(await alcove.leftovers()), ...second.leftovers()].filter((line) => line.includes(box.id))

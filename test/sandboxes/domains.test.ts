@@ -55,7 +55,7 @@ if (!isPrivateHost) {
       await rm(scratch, { recursive: true, force: true })
     })
 
-    /** Whether a program inside gets the greeting of that server, with normal name resolution. */
+    /** Whether a program in the sandbox gets the greeting of the server `to`, with normal name resolution. */
     const reachesFrom = async (from: Sandbox, to: string, seconds = 5) => {
       const script = `exec 3<>/dev/tcp/${to}/80 && read -r line <&3 && [ "$line" = hello ]`
       const { exitCode } = await from.process.executeCommand(

@@ -55,9 +55,9 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await until('what comes is followed', () => /\n20\n/.test(followed))
     const before = (await linesOf(sandbox)).length
     await Promise.all([alcove.kill('runner'), alcove.kill('control')])
-    // The gate reads from the agent. For calls that are already admitted it needs neither control nor runner.
+    // For a call that is already admitted, the gate reads the log from the agent, and needs neither control nor runner.
     await until('it is followed on', () => followed.includes(`\n${before + 20}\n`))
-    // The gate may admit calls by control's last answer, so ask control itself.
+    // The gate may admit calls by a cached answer of control, so call control itself.
     const isControlBack = () => daytona.get(sandbox.id).then(Boolean, () => false)
     await until('control is back', isControlBack, 60)
     await until('it went on', async () => (await linesOf(sandbox).catch(() => [])).length > before + 10, 60)
@@ -111,7 +111,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('a real init that insists on being process 1 gets an explanation added to its own message', async () => {
+  test('an entrypoint that must be process 1 fails, and its log ends with an explanation by the platform', async () => {
     const image = registry.put('team/init:1', makeBusyboxImage({ Entrypoint: ['/bin/busybox', 'init'] }))
     const sandbox = await daytona.create({ image })
     await until('its end', async () => (await commandOf(sandbox)).exitCode !== undefined)
@@ -121,7 +121,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('an entrypoint that is killed for memory reports it, in its command and at the end of its log', async () => {
+  test('an entrypoint that is killed for memory has `oom` in its command and a line about it at the log’s end', async () => {
     const grows = 'x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done'
     await daytona.snapshot.create({ name: 'hungry', image: reference, entrypoint: ['sh', '-c', grows] })
     const sandbox = await daytona.create({ snapshot: 'hungry' })

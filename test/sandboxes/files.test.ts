@@ -185,7 +185,7 @@ suite('files', () => {
     assert.equal(await processors.text(), `${await box.run(`cat ${online}`)}\n`)
   })
 
-  test('a move works for a directory of the image, which the overlay cannot rename', async () => {
+  test('POST /files/move works for a directory of the image, which the overlay cannot rename', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     const before = await box.run('ls /usr/share/doc | wc -l')
     const moved = await box.toolbox('POST', '/files/move?source=/usr/share/doc&destination=/moved')

@@ -60,7 +60,8 @@ suite('programs that draw on the whole screen', () => {
       })
     }
     const resize = async ({ cols, rows }: (typeof sizes)[number]) => {
-      // Output that was under way was drawn for the old size, and is overwritten as on any screen.
+      // Output that arrives during the resize was drawn for the old size. The program overwrites this output, as on a real
+      // terminal.
       state.screen = new DrawnScreen(cols, rows)
       await pty.resize(cols, rows)
     }

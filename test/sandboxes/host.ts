@@ -1,4 +1,5 @@
-// Finds everything on the host that belongs to the sandboxes of one server, through the kernel, not through Alcove.
+// Finds everything on the host that belongs to the sandboxes of one server. It reads the kernel's files and calls no code of
+// Alcove.
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -44,7 +45,7 @@ const usedNetworks = ({ instance }: DataDirectory): string[] => {
     try {
       inUse.add(readlinkSync(`/proc/${pid}/ns/net`))
     } catch {
-      // The process has ended at this moment.
+      // The process has already ended, so it uses no network.
     }
   }
   if (inUse.size === 0) return []

@@ -43,7 +43,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('a create may name an image, also a second time', async () => {
+  test('POST /sandbox may name an image; a second create with that image works too', async () => {
     for (const _ of [1, 2]) {
       const sandbox = await daytona.create({ image: reference, resources: { cpu: 1, memory: 1, disk: 1 } })
       assert.equal(sandbox.state, 'started')
@@ -92,7 +92,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     )
   })
 
-  test('a definition builds on the built-in snapshot, in stages', async () => {
+  test('a definition may have several stages, and may build on the built-in snapshot', async () => {
     const buildInfo = [
       `FROM ${reference} AS other`,
       'FROM default',
@@ -145,7 +145,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     const md5 = createHash('md5').update(big).digest('hex')
     assert.equal(said.result, `a note\nit works\ndeep/tool.sh\n${md5}  /srv/tree/big.bin\n755 0\n`)
     await sandbox.delete()
-    // Different files make a different image, equal files do not.
+    // The image depends on the files' contents: changed files make a new image, equal files use the existing one.
     writeFileSync(join(files, 'note.txt'), 'another note\n')
     const other = await daytona.create({ image: image() })
     assert.equal((await other.process.executeCommand('cat /made')).result, 'another note\n')

@@ -31,7 +31,7 @@ suite('the interpreter of the SDK', () => {
     assert.equal(next.stdout, '21 None\n')
   })
 
-  test('an error is a result, with its name, value and traceback', async () => {
+  test('an exception of the code is part of the result, with its name, value and traceback', async () => {
     const { stdout, error } = await sandbox.codeInterpreter.runCode('print("before")\n1 / 0')
     assert.deepEqual([stdout, error?.name, error?.value], ['before\n', 'ZeroDivisionError', 'division by zero'])
     assert.match(error!.traceback!, /line 2, in <module>\n {4}1 \/ 0/)
@@ -61,7 +61,7 @@ suite('the interpreter of the SDK', () => {
     await interpreter.deleteContext(other)
   })
 
-  test('a timeout is the SDK’s timeout error, and the variables stay', async () => {
+  test('a run that exceeds its timeout is the SDK’s timeout error, and the context’s variables stay', async () => {
     const endless = 'kept = 1\nimport time\nwhile True: time.sleep(0.01)'
     await assert.rejects(sandbox.codeInterpreter.runCode(endless, { timeout: 1 }), DaytonaTimeoutError)
     assert.equal((await sandbox.codeInterpreter.runCode('print(kept)')).stdout, '1\n')

@@ -11,8 +11,8 @@ import { type Box, createBox } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 
 /**
- * Reason to skip: in cgroup v2 the memory of buffers counts for the sandbox, so a test with buffers would be an ordinary memory
- * bomb.
+ * Reason to skip the test of socket buffers. In cgroup v2 their memory counts for the sandbox, so the test would repeat that of
+ * the memory bomb.
  */
 const countsBuffers = readLayout().version === 2 && 'cgroup v2 counts buffers as memory'
 

@@ -71,7 +71,7 @@ suite('createLspServer of the SDK', () => {
     await until('the server has ended', async () => (await run('pgrep -c pylsp || true')) === '0')
   })
 
-  test('TypeScript and JavaScript: a missing server is named with its install command, then works', async () => {
+  test('TypeScript and JavaScript: the error for a missing server names its install command, which works', async () => {
     await run('mkdir -p web')
     await upload('web/app.ts', 'export class Greeter { greet() { return 1 } }\nconst g = new Greeter()\ng.gr\n')
     await upload('web/app.js', 'const list = [1]\nlist.ma\n')

@@ -93,7 +93,10 @@ suite('links', () => {
     return reply.status
   }
 
-  /** Ways to make `way` a link that, if the host followed it, would lead to the canary's directory. */
+  /**
+   * Commands that make a link named `way` in the sandbox. If a program of the host followed the link, it would reach the
+   * canary's directory.
+   */
   const ways: Record<string, (target: string) => string> = {
     'an absolute one': (target) => `ln -s ${target} way`,
     'a relative one': (target) => `ln -s ../../../../../../../../..${target} way`,
@@ -109,7 +112,7 @@ suite('links', () => {
 
   for (const [what, makeWay] of Object.entries(ways))
     for (const isThere of [false, true])
-      test(`a link (${what}) is followed in the sandbox or not at all, if its target is ${isThere ? 'in both' : 'only on the host'}`, async () => {
+      test(`a link (${what}) is never followed on the host, if its target is ${isThere ? 'in both' : 'only on the host'}`, async () => {
         await using box = await createBox(alcove)
         if (isThere)
           await box.run(`mkdir -p ${host}/tree && echo inside > ${host}/canary && echo inside > ${host}/tree/leaf`)
@@ -118,7 +121,7 @@ suite('links', () => {
         await box.try(makeWay(host))
         const statuses: Record<string, number> = {}
         for (const [name, perform] of callsOn(box, 'way', 'canary')) statuses[name] = await check(name, await perform())
-        // In the following calls, the last part of the path is the link itself.
+        // In the following calls, the last part of the path is the link itself, not a file below the link.
         await box.try(`rm -rf way; ln -s ${host}/canary way`)
         for (const [name, perform] of callsOn(box, '.', 'way').slice(0, -1)) await check(name, await perform())
         assert.deepEqual(onHost(), before)

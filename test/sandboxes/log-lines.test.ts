@@ -64,7 +64,7 @@ suite('the logs of the programs', () => {
       await commit()
       look(what)
     }
-    // Check that the server still answers. By then, failures that come after an answer have happened, too.
+    // Check that the server still answers. These calls also give log lines that come late some time to arrive.
     assert.equal((await alcove.api('GET', '/sandbox')).status, 200)
     await until('the sandbox answers', async () => (await box.toolbox('GET', '/user-home-dir')).status === 200)
     look('the end')

@@ -153,7 +153,7 @@ suite('previews', () => {
     )
   })
 
-  test('a label makes servers get the host localhost, which many dev servers require', async () => {
+  test('with the label preview-host, servers get the Host localhost, which many dev servers require', async () => {
     await alcove.api('PUT', `/sandbox/${box.id}/labels`, { labels: { 'preview-host': 'localhost' } })
     try {
       const called = async () => seenBy(await ask('/', bearer())).headers

@@ -112,7 +112,7 @@ suite('the programs of a running server', () => {
     assert.match(runInside(gate, uid(gate), `ls ${agentSockets} || echo no`), /no$/)
   })
 
-  test('no program sees another process, and the users cannot signal each other', () => {
+  test('no program sees a process of another program, and programs cannot signal each other', () => {
     for (const each of running) {
       const others = runInside(each, uid(each), 'ls /proc')
         .split('\n')

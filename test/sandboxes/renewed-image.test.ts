@@ -20,7 +20,7 @@ suite('a renewed default image', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('new sandboxes use the new image, old sandboxes keep theirs, and status shows the day of the image', {
+  test('new sandboxes use the new image, older ones keep the old image, and `alcove status` shows its day', {
     timeout: 900_000,
   }, async () => {
     const images = join(alcove.data, 'runner/images')

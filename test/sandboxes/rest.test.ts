@@ -55,7 +55,7 @@ suite('pause, resize, archive and snapshot', () => {
     assert.equal(await box.run(limit), String(2 * 1024 ** 3))
   })
 
-  test('a start during an archive is accepted, and nothing is lost', async () => {
+  test('a start during an archive is accepted, and the sandbox has all its files', async () => {
     await using box = await createBox(alcove)
     await box.run('echo kept > file; head -c 40M /dev/urandom > big; sha256sum big > sum')
     for (let round = 0; round < 2; round++) {
@@ -83,7 +83,7 @@ suite('pause, resize, archive and snapshot', () => {
     assert.equal(await box.run('sha256sum file big; cat /etc/machine-id'), before)
   })
 
-  test('a snapshot starts other sandboxes with the disk as it was at its moment', async () => {
+  test('a sandbox made from a snapshot has the disk of the moment at which the snapshot was taken', async () => {
     await using box = await createBox(alcove)
     await box.run('echo then > file')
     await asks(box.id, 'snapshot', { name: 'as-it-was' })

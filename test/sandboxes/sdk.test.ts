@@ -72,7 +72,7 @@ for (const [name, Sdk] of [
       }
     })
 
-    test('the SDK shows a port by link and by signed URL until it is revoked; a repository stays', async () => {
+    test('the SDK opens a port by link, and by a signed URL until that is revoked; a cloned repository stays', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create()
       await sandbox.process.createSession('web')

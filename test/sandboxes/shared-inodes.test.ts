@@ -80,7 +80,8 @@ suite('files of two sandboxes', () => {
     await other.run(`for each in ${touched.join(' ')}; do head -c1 $each | wc -c; done`)
     await using third = await createBox(alcove, { user: 'root' })
     await third.run('true')
-    // Cause an event: events come in order, so it comes after all events that other sandboxes could have caused.
+    // Cause an event on `mine`. Events come in order, so this event comes after all events that other sandboxes could have
+    // caused.
     await one.run(`head -c1 ${mine} | wc -c`)
     await until('its own event', async () => (await one.run('cat /tmp/seen')).includes(mine))
     const seen = new Set((await one.run('cat /tmp/seen; kill $(cat /tmp/pid)')).split('\n'))

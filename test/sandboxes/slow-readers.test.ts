@@ -9,7 +9,10 @@ import { type Platform, platform } from './harness.ts'
 const readers = 100
 const mostGrowthBytes = 50_000_000
 const programs = ['runner', 'gate'] as const
-/** Seconds of output per reader: several times the bytes that are under way, and more than the reader takes. */
+/**
+ * Seconds for which each command writes 1 MB per second. That is several times what fits into all buffers between command and
+ * reader.
+ */
 const secondsBusy = 6
 const busy = `for i in $(seq ${secondsBusy}); do head -c 1000000 /dev/zero; sleep 1; done`
 

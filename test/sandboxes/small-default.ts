@@ -50,7 +50,7 @@ const addPython = (rootfs: string): void => {
   mkdirSync(join(rootfs, 'usr/bin'), { recursive: true })
   copyFileSync(python, join(rootfs, python))
   const filter = (path: string) => !unneededOfPython.test(basename(path))
-  // The compiled modules count only if the times of their sources are the same.
+  // Preserve file times: Python uses a compiled module (.pyc) only if it names the modification time of its source.
   cpSync(library, join(rootfs, library), { recursive: true, preserveTimestamps: true, verbatimSymlinks: true, filter })
   copyLibraries(rootfs, [python, ...globSync(join(library, 'lib-dynload/*.so'))])
 }

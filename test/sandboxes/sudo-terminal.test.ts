@@ -35,7 +35,7 @@ suite('sudo in a terminal', () => {
     return { pty, screen, type }
   }
 
-  test('the command has its own terminal, which follows the size of the caller’s terminal', async () => {
+  test('sudo’s command has its own terminal, which follows the size of the caller’s terminal', async () => {
     const { pty, type } = await open()
     await type(
       'sudo sh -c "tty; stty size; id -un; stat -c %U \\$(tty); : </dev/tty && echo con""trolled"\n',
@@ -49,7 +49,7 @@ suite('sudo in a terminal', () => {
     await pty.kill()
   })
 
-  test('Ctrl-C ends the command and not the shell; what was typed with echo off is not shown', async () => {
+  test('Ctrl-C ends sudo’s command and not the shell; text typed with echo off is not shown', async () => {
     const { pty, type } = await open()
     await type('sudo sh -c "echo run\\$((1)); sleep 3600"\n', /run1/)
     await type('\x03', /\$ /)
@@ -73,7 +73,7 @@ suite('sudo in a terminal', () => {
     await pty.kill()
   })
 
-  test('in a pipeline each program keeps its input and Ctrl-C ends all of them', async () => {
+  test('in a pipeline with sudo each program reads its own input, and Ctrl-C ends all programs', async () => {
     const { pty, type } = await open()
     await type('sudo sh -c "seq 3; id -un" | sed s/^/-/\n', /-1\s+-2\s+-3\s+-root/)
     await type('x=$(sudo sh -c "read y; echo \\$y"); echo "<$x>"\n', /read y/)

@@ -100,14 +100,14 @@ print(p.wait())`
     )
   })
 
-  test('the command runs in the caller’s directory, even if the caller could not enter it again', async () => {
+  test('sudo runs its command in the caller’s directory, even if the caller has no more permission to enter it', async () => {
     assert.equal(await box.run('mkdir -p /tmp/here && cd /tmp/here && sudo pwd'), '/tmp/here')
     assert.equal(await box.run('mkdir -p /tmp/shut && cd /tmp/shut && chmod 0 . && sudo pwd'), '/tmp/shut')
     assert.equal(await box.run('cd /tmp && sudo -D /etc pwd && sudo -i pwd'), '/etc\n/root')
     assert.match((await box.try('sudo -D /nosuch pwd 2>&1')).result, /unable to change directory to \/nosuch/)
   })
 
-  test('the command gets a fresh environment by the rules of sudo', async () => {
+  test('sudo’s command gets a fresh environment, with only a few of the caller’s variables, such as LANG', async () => {
     const given =
       'LANG=C.UTF-8 LC_TIME=a/b OWN=1 HTTP_PROXY=http://proxy PATH=/tmp/own:$PATH LD_LIBRARY_PATH=/tmp TERM=dumb'
     const lines = (await box.run(`env ${given} sudo env`)).split('\n').sort()
@@ -194,7 +194,7 @@ print(p.wait())`
     await isGone('sleep 361[2]')
   })
 
-  test('a daemon that a command leaves behind stays when the command has ended', async () => {
+  test('a daemon that a command of sudo starts continues when that command has ended', async () => {
     await box.run(`sudo sh -c 'setsid sleep 3613 >/dev/null 2>&1 &'; sudo -b sleep 3614 >/dev/null 2>&1; sleep 0.2`)
     assert.match(await box.run('pgrep -f "sleep 361[3]"; pgrep -f "^sleep 361[4]"'), /^\d+\n\d+$/)
     await box.run('sudo pkill -f "sleep 361[34]"')
@@ -209,7 +209,7 @@ print(p.wait())`
       execFileSync('nsenter', [...inside, `echo ${client - below} >/proc/sys/kernel/ns_last_pid`])
       await box.toolbox('POST', '/process/session', { sessionId: 'reused' })
       const { body } = await box.toolbox('POST', '/process/session/reused/exec', { command: 'echo $$' })
-      // All that belongs to the shell is ended with it.
+      // The delete ends the shell and everything that the shell started.
       await box.toolbox('DELETE', '/process/session/reused')
       return Number(body['stdout'] ?? body['output']) === client
     })
@@ -380,7 +380,7 @@ s = knock(); send(s, 0, request([b'/bin/true']), [0, 1, 2]); print(answer(s))`,
     assert.equal(said, "b'\\x07\\x01'\nb'\\x07\\x01'")
   })
 
-  test('a half message, an invalid message or a closed connection from sudo ends its command', async () => {
+  test('sudo’s command ends if sudo sends half a message or an invalid one, or closes its connection', async () => {
     for (const rest of [
       "s.send(b'\\x02')",
       "s.send(b'\\xff\\xff')",
@@ -397,7 +397,7 @@ while s.recv(10): pass`)
     }
   })
 
-  test('the caller’s terminal stays the terminal of the caller’s session', async () => {
+  test('the caller’s terminal remains the controlling terminal of the caller’s session', async () => {
     const said = await python(`${words}
 import pty
 pid, master = pty.fork()

@@ -54,7 +54,7 @@ suite('kill -9', () => {
   }
 
   for (const program of ['control', 'gate', 'runner', 'postgres'] as const) {
-    test(`after a kill of ${program} it is restarted, and the same sandbox answers`, async () => {
+    test(`${program} is restarted after a kill, and the same sandbox answers`, async () => {
       const before = Number(await ask('cat /tmp/counter'))
       assert.ok(before > 0)
       await alcove.kill(program)
@@ -97,7 +97,7 @@ suite('kill -9', () => {
     }
   })
 
-  test('kills while volumes are made and removed leave none that control does not know, and lose none', async () => {
+  test('kills while volumes are made and removed lose no volume, and leave no volume that control does not list', async () => {
     const api: Platform['api'] = async (...call) => {
       let answer: Awaited<ReturnType<Platform['api']>> | undefined
       await until(

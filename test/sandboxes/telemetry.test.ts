@@ -115,7 +115,8 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     )
 
   test('an execute is one trace through the gate, control and the toolbox', async () => {
-    // Wait: before this, the gate would not ask control, because the create already brought the answer.
+    // Wait until the gate's cached access from the create has expired. Otherwise the gate would not call control, and the trace
+    // would lack it.
     await pause(accessKeptMs + 100)
     const { traceId, parentId, record } = await execute()
     assert.equal(record['result'], secrets[2])

@@ -1,4 +1,5 @@
-// Tests `./alcove up` for an operator: run twice, on a taken port, stopped, killed, and started again.
+// Tests `./alcove up` as an operator uses it: started twice, started on a port that is in use, stopped, killed, and started
+// again.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -44,7 +45,7 @@ suite('alcove up', () => {
     ['the port itself', 0],
     ['the port above, which the gate needs', 1],
   ] as const) {
-    test(`a port that is in use is refused, and the message names it: ${what}`, async () => {
+    test(`up refuses a port that is in use, and the message names the port: ${what}`, async () => {
       const port = await freePorts(2)
       const other: Server = createServer()
       await new Promise<void>((listening) => other.listen(port + offset, '127.0.0.1', listening))

@@ -9,7 +9,7 @@ import { until } from './box.ts'
 import { type Platform, platform } from './harness.ts'
 import { connectTo } from './sdk-client.ts'
 
-/** Everything that programs expect of a disk, and that shared directories often lack. */
+/** A program that checks what programs expect of a disk and shared directories often lack, such as locks and renames. */
 const posix = `
 import errno, fcntl, mmap, os, sqlite3
 os.chdir('/data')

@@ -32,7 +32,7 @@ suite('a warm sandbox', () => {
     return found!.id
   }
 
-  test('a warm sandbox is exactly as its caller requested, down to the limits and the network', async () => {
+  test('a claimed warm sandbox has all settings of the create call, including limits and network', async () => {
     await alcove.api('POST', '/warm-pools', { snapshot: 'default', pool: 1 })
     const id = await ready()
     await using box = await createBox(alcove, {
