@@ -11,7 +11,7 @@ import { problemOf } from './failures.ts'
 /** Value of the `source` field of every toolbox error. */
 const source = 'DAYTONA_DAEMON'
 
-/** The header of a part. It states the part's length, because clients show their progress by it. */
+/** Returns the header of a part. The header has the part's length, from which clients compute their progress. */
 const headerOf = (boundary: string, name: 'file' | 'error', filename: string, type: string, length: number): Buffer =>
   Buffer.from(
     `--${boundary}\r\nContent-Disposition: ${formData(name, filename)}\r\n` +
@@ -33,8 +33,8 @@ async function* parts(files: Files, paths: readonly string[], boundary: string, 
     if (file !== undefined) {
       try {
         yield headerOf(boundary, 'file', path, 'application/octet-stream', file.length)
-        // If a file becomes shorter while it is read, the whole answer breaks off. Otherwise a client would take a part of the
-        // file for the whole.
+        // If a file becomes shorter while it is read, this stream throws and the whole answer breaks off. Otherwise the client
+        // would mistake the incomplete file for a complete one.
         yield* file.stream as AsyncIterable<Buffer>
       } finally {
         file.stream.destroy()

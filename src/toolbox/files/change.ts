@@ -52,7 +52,7 @@ const failsWith = async (files: Files, path: string, errno: string | undefined):
   }
 }
 
-/** Errnos that may concern the directory of either path, or both paths together. */
+/** Errnos from which it is unclear which path made the move fail: the source, the destination, or one of their directories. */
 const ofBoth: readonly string[] = ['EACCES', 'EPERM', 'EROFS', 'EBUSY', 'EINVAL']
 
 /**

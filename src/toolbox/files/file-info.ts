@@ -2,7 +2,10 @@
 import type { Entry, Files } from '../agent/agent.ts'
 import type { FileInfo } from './schemas.ts'
 
-/** Joins two paths as the caller wrote them. The path is not normalized, because the kernel resolves `..` and links. */
+/**
+ * Joins a directory and a relative path. The result is not normalized: `a/link/..` must stay, because the kernel resolves `..`
+ * after links.
+ */
 export const below = (directory: string, relative: string): string =>
   directory.endsWith('/') ? `${directory}${relative}` : `${directory}/${relative}`
 

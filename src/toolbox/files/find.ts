@@ -1,4 +1,4 @@
-// Finds lines that contain a text, with the image's own `grep`. The text is literal, as it is for `replace`.
+// Finds lines that contain a text, with the image's own `grep`. The text is literal, not a regular expression.
 
 import { jsonBytes } from '#src/kit/json-size.ts'
 import type { Deadline } from '#src/toolbox/running/deadline.ts'
@@ -18,14 +18,15 @@ const recordBytes = 16 * 1024
 const options = ['-F', '-n', '-H', '-I', '--null', '--no-messages', '--devices=skip', '--color=never']
 
 /**
- * Tests which `grep` the image has. A `grep` that knows all these options exits with 1 here; another `grep` exits with another
- * code.
+ * A command that tests which `grep` the image has. GNU grep knows all `options` and exits with 1, because /dev/null has no
+ * match. Another `grep` exits with another code.
  */
 const isKnownBy = ['grep', ...options, '-e', 'x', '--', '/dev/null']
 
 /**
- * Searches file by file, for BusyBox's `grep`: its output does not mark the end of a file name, and it does not know binary
- * files. `$1` is the text, the files follow. The first `grep` checks whether any of the files contains the text.
+ * A script that searches file by file, for BusyBox's `grep`. The output of BusyBox does not mark the end of a file name, and
+ * does not skip binary files. `$1` is the text, the files follow. The first `grep` checks whether any of the files contains the
+ * text.
  */
 const slowly = `p=$1
 shift
@@ -57,7 +58,8 @@ export const find = async (
     throw aboutPath('invalid_file_path', path, 'This is neither a regular file nor a directory.')
   }
   const matches: Match[] = []
-  // A file name may contain any byte but NUL, so NUL ends it. The matching line follows.
+  // In the output of `grep`, a file name ends with NUL, because names may contain any other byte. The matching line ends with a
+  // line break.
   const records = new Records([0, 0x0a], recordBytes)
   let file: string | undefined
   let bytes = 0

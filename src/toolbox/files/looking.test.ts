@@ -107,7 +107,7 @@ suite('GET /files/find', () => {
     }
   })
 
-  test('422 in a sandbox whose image lacks the tools', async () => {
+  test('422 for find and search in a sandbox whose image lacks the programs grep and find', async () => {
     await using room = await FilesRoom.start({ env: { PATH: '/nowhere' } })
     for (const call of ['/find', '/search']) {
       const reply = await room.get(call, { path: room.directory, pattern: 'x' })
@@ -145,7 +145,7 @@ suite('GET /files/search', () => {
     assert.deepEqual(await ask('*.ts; touch /tmp/x'), [])
   })
 
-  test('400 for **/ in more than six places', async () => {
+  test('400 for a pattern with more than six **/', async () => {
     await using room = await FilesRoom.start()
     const ask = (pattern: string) => room.get('/search', { path: room.directory, pattern })
     assert.deepEqual((await ask(`${'**/a/'.repeat(6)}b`)).body, { files: [] })
@@ -230,7 +230,7 @@ suite('POST /files/replace', () => {
     }
   })
 
-  test('a text is replaced wherever the chunks of the file are cut', async () => {
+  test('POST /files/replace replaces a text that extends over two chunks of the file', async () => {
     const word = fc.array(fc.constantFrom('a', 'b', '.'), { maxLength: 30 }).map((letters) => letters.join(''))
     await fc.assert(
       fc.asyncProperty(fc.array(word), word.filter(Boolean), word, async (pieces, from, to) => {

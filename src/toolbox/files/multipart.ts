@@ -1,5 +1,5 @@
-// Reads a multipart body (RFC 2046 §5.1, RFC 7578) as a stream, part by part. It reads more only when the consumer of a part asks
-// for more, and holds one chunk. The memory of a chunk is reused when the next chunk has come.
+// Reads a multipart body (RFC 2046 §5.1, RFC 7578) as a stream, part by part. The reader reads more only when the consumer of a
+// part requests more, and holds one chunk. The memory of a chunk is reused for the next chunk.
 import { Problem } from '#src/problems.ts'
 
 const headerBytes = 16 * 1024
@@ -34,8 +34,8 @@ const nameOf = (header: Buffer): string => {
 class PartReader {
   readonly #chunks: AsyncIterator<Buffer>
   readonly #delimiter: Buffer
-  // A delimiter follows a line break, except that the first delimiter may be at the very start. With this line break before the
-  // body, the first delimiter follows one too.
+  // A delimiter comes after a line break, except that the first delimiter may be at the very start of the body. To treat all
+  // delimiters alike, the reader adds a line break before the body.
   #held: Buffer = Buffer.from('\r\n')
   #isInContents = true
 
@@ -51,7 +51,7 @@ class PartReader {
     this.#held = held.length === 0 ? value : Buffer.concat([held, value])
   }
 
-  /** Number of bytes at the end of the held chunk that may be the start of a delimiter. */
+  /** Returns how many bytes at the end of the held chunk may be the start of a delimiter that continues in the next chunk. */
   #doubtfulBytes(): number {
     for (let size = Math.min(this.#held.length, this.#delimiter.length - 1); size > 0; size--) {
       const end = this.#held.subarray(-size)

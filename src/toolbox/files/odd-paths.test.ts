@@ -28,7 +28,7 @@ suite('paths that are not ordinary files', () => {
   const wrong = [400, 'INVALID_FILE_PATH']
   const fine = [200, undefined]
 
-  test('fifos, sockets and devices are refused at once by calls that need contents', async () => {
+  test('calls that need contents refuse fifos, sockets and devices at once', async () => {
     await using room = await FilesRoom.start()
     execFileSync('mkfifo', [room.at('fifo')])
     const server = createServer().listen(room.at('socket'))

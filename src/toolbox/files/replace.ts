@@ -7,7 +7,7 @@ import type { ReplaceRequest, ReplaceResult } from './schemas.ts'
 
 const pieceBytes = 64 * 1024
 
-/** Thrown while the new file is being written, so that the old file stays in place. */
+/** Thrown into the write of the new file to abort it, so that the old file stays in place. */
 class Untouched extends Error {
   readonly isFailure: boolean
 
@@ -38,8 +38,8 @@ class Gathered {
 }
 
 /**
- * Replaces every `from` by `to`, wherever the chunks are cut. Holds little more than one chunk. Joins its output into larger
- * pieces, because one piece per match would take most of the time.
+ * Replaces every `from` by `to`, also where a match extends over two chunks. Holds little more than one chunk in memory. Joins
+ * the output into larger pieces, because writing one piece per match would be slow.
  */
 export async function* replacing(
   chunks: AsyncIterable<Buffer>,
@@ -58,7 +58,7 @@ export async function* replacing(
       if (gathered.add(to)) yield gathered.take()
       start = at + from.length
     }
-    // A possible beginning of another match waits for the next chunk.
+    // The last bytes of a chunk may be the beginning of a match, so they wait for the next chunk.
     const rest = Math.max(start, held.length - from.length + 1)
     if (gathered.add(held.subarray(start, rest))) yield gathered.take()
     held = held.subarray(rest)

@@ -48,7 +48,7 @@ suite('POST /files/upload-v2, POST /files/upload', () => {
     assert.equal(readFileSync(room.at('empty'), 'utf8'), '')
   })
 
-  test('/files/upload-v2 returns what it has written', async () => {
+  test('/files/upload-v2 returns the description of the file that it has written', async () => {
     await using room = await FilesRoom.start()
     const { body } = await room.upload(room.at('a', 'written.txt'), 'x')
     assert.deepEqual(body, { name: 'written.txt', path: room.at('a', 'written.txt'), type: 'file' })
@@ -265,7 +265,7 @@ suite('POST /files/bulk-upload', () => {
 })
 
 suite('an upload over an existing file', () => {
-  test('an upload keeps the file’s inode, hard links and open readers, whether it becomes longer or shorter', async () => {
+  test('an upload keeps the inode, hard links and open readers of a file that becomes longer or shorter', async () => {
     await using room = await FilesRoom.start()
     writeFileSync(room.at('file'), 'old '.repeat(50_000))
     linkSync(room.at('file'), room.at('other'))

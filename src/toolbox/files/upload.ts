@@ -1,5 +1,5 @@
 // Receives files. A file is changed only after all its contents are on the sandbox's disk. Memory holds only the bytes that are
-// on the way between two sockets.
+// being passed from the caller's socket to the agent's.
 import type { IncomingMessage } from 'node:http'
 import { giveBack } from '#src/kit/pour.ts'
 import { Problem } from '#src/problems.ts'
@@ -22,7 +22,7 @@ async function* bodyOf(request: IncomingMessage): AsyncGenerator<Buffer, void, v
       giveBack(chunk as Buffer)
     }
   } catch (cause) {
-    // A body that came too slowly is answered with its own problem.
+    // A body that came too slowly fails with a Problem already (408). Any other failure is a body that was cut short.
     throw cause instanceof Problem ? cause : new Problem('bad_request', 'The upload was cut short.', { cause })
   }
 }
@@ -66,15 +66,15 @@ const storePart = async (files: Files, part: Part, paths: Paths): Promise<Proble
     return undefined
   } catch (error) {
     const problem = problemOf(error, { path: path.toString('utf8') })
-    // A failure of the body or of the sandbox would also affect all following files, so stop.
+    // Stop at a failure of the body or of the sandbox, because all following files would fail too.
     if (error === problem || problem.status >= 500) throw problem
     return problem
   }
 }
 
 /**
- * Combines the failures of several files into one Problem. Failures with one common code give that code. Otherwise the code is
- * `rate_limited` if a retry may help any file, or else `bad_request`.
+ * Combines the failures of several files into one Problem. If all failures have one code, the result has that code. Otherwise
+ * the code is `rate_limited` if any failure has it, because a retry may help. Else the code is `bad_request`.
  */
 const together = (failures: readonly Problem[]): Problem => {
   const codes = new Set(failures.map(({ code }) => code))

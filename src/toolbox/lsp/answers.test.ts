@@ -22,7 +22,7 @@ suite('answers of language servers in the shapes of the API', () => {
     assert.deepEqual(completionsOf(null), { isIncomplete: false, items: [] })
   })
 
-  test('documentation is an object with kind and value', () => {
+  test('the documentation of a completion is an object with kind and value', () => {
     const documentationIn = (documentation: unknown) =>
       completionsOf([{ label: 'a', documentation }]).items[0]?.documentation
     assert.deepEqual(documentationIn('text'), { kind: 'plaintext', value: 'text' })
@@ -42,7 +42,7 @@ suite('answers of language servers in the shapes of the API', () => {
     assert.deepEqual(symbolsOf(null), [])
   })
 
-  test('422 if repeating the name of the file would make a small message of a server huge', () => {
+  test('422 if the answer would be huge because it repeats the file name for each symbol of a small message', () => {
     const symbols = (count: number) => [{ name: 'A', children: Array.from({ length: count }, () => ({ name: 'b' })) }]
     const uri = `file:///${'a'.repeat(12_000)}`
     assert.throws(() => symbolsOf(symbols(100_000), uri), { code: 'unprocessable' })
@@ -50,7 +50,7 @@ suite('answers of language servers in the shapes of the API', () => {
     assert.equal(symbolsOf(symbols(1000), uri).length, 1001)
   })
 
-  test('a field of a wrong type is dropped, or becomes zero', () => {
+  test('a field of a wrong type is dropped, or becomes zero if the API requires it', () => {
     for (const wrong of [1, 'x', true, {}, { items: {} }, { items: [1, null, {}, { label: 2 }] }]) {
       assert.deepEqual(completionsOf(wrong).items, [])
     }

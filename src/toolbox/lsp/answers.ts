@@ -1,4 +1,4 @@
-// Turns results of language servers into the shapes of the API. Everything else that a server sends is dropped.
+// Turns results of language servers into the shapes of the API. All other data of a server is dropped.
 import { Problem } from '#src/problems.ts'
 import type { CompletionItem, CompletionList, LspSymbol, Position, Range } from './schemas.ts'
 
@@ -63,12 +63,15 @@ const flatten = (result: unknown, uri: string): LspSymbol[] =>
     ]
   })
 
-/** Most bytes of a list that the URI of the document may take up. Everything else in a list is bounded by the message. */
+/**
+ * Maximum of bytes that repeated copies of the document's URI may add to a list of symbols. Everything else in the list is
+ * limited by the size of the server's message.
+ */
 const uriBytes = 32 * 1024 * 1024
 
 /**
- * `uri`: the document of symbols that do not name one. Symbols inside others come after them. Throws a 422 if the URI
- * would be repeated too often: a small message of a server must not become an answer of gigabytes.
+ * `uri`: the document of symbols that do not name one. A nested symbol comes after the symbol that contains it. Throws a 422 if
+ * the URI would be repeated too often: a small message of a server must not become an answer of gigabytes.
  */
 export const symbolsOf = (result: unknown, uri = ''): LspSymbol[] => {
   const symbols = flatten(result, uri)

@@ -62,7 +62,7 @@ suite('language servers', () => {
 
   const label = ({ body }: Reply) => body.items[0]?.label
 
-  test('POST /lsp/start: 200 and one server, however often and at once it is called; POST /lsp/stop ends it', async () => {
+  test('POST /lsp/start: 200 for repeated and parallel calls, which start one server; POST /lsp/stop ends it', async () => {
     const work = project('one server')
     const replies = await Promise.all(Array.from({ length: 4 }, () => work.call('start')))
     assert.deepEqual([...new Set(replies.map(({ status }) => status))], [200])
@@ -93,7 +93,7 @@ suite('language servers', () => {
     }
   })
 
-  test('POST /lsp/did-open, POST /lsp/did-close, POST /lsp/completions: the server sees the present text of the file', async () => {
+  test('POST /lsp/did-open, POST /lsp/did-close, POST /lsp/completions: the server gets the file’s current text', async () => {
     const work = await started('documents')
     assert.equal(label(await work.complete()), 'closed 1')
     assert.equal((await work.call('did-open', { uri: work.uri })).status, 200)
@@ -119,7 +119,7 @@ suite('language servers', () => {
     await work.call('stop')
   })
 
-  test('files are named as the SDK writes them or as URIs; 404 for a missing file, 422 for a large one', async () => {
+  test('a file may be named by file:// with a plain path, or by a URI; 404 if it is missing, 422 if it is large', async () => {
     const work = await started('names of files')
     const name = join(work.pathToProject, 'ä 100%.py')
     writeFileSync(name, 'odd')
@@ -145,7 +145,7 @@ suite('language servers', () => {
     await work.call('stop')
   })
 
-  test('400 for another language, a missing project and positions that are none; 422 names what to install', async () => {
+  test('400 for an unknown language, missing project or invalid position; 422 names the program to install', async () => {
     const work = project('refused')
     for (const languageId of ['ruby', '', 'Python', '__proto__']) {
       assert.equal((await work.call('start', { languageId })).status, 400, languageId)
@@ -189,7 +189,7 @@ suite('language servers', () => {
     ['endless questions', /too many messages/],
     ['endless stderr', /writes more than 16777216 bytes/],
   ] as const) {
-    test(`422 for a call whose server ${name.includes(' ') ? `sends: ${name}` : name}; others are not affected`, async () => {
+    test(`422 for a call whose server ${name.includes(' ') ? `sends: ${name}` : name}; another server answers`, async () => {
       const other = await started('beside it')
       const work = await started(name)
       const [pid] = work.pids()
@@ -227,7 +227,7 @@ suite('language servers', () => {
     await odd.call('stop')
   })
 
-  test('422 for a program that speaks no protocol or does not start, and nothing is left of it', async () => {
+  test('422 for a server that does not speak the protocol or does not start; none of its processes is left', async () => {
     for (const name of ['speaks no protocol', 'does not start']) {
       const work = project(name)
       const { status, body } = await work.call('start')
@@ -247,7 +247,7 @@ suite('language servers', () => {
     for (const each of [...all.slice(1), more]) assert.equal((await each.call('stop')).status, 200)
   })
 
-  test('a server ends after 15 minutes without a call, and each call gives it 15 more', async (t) => {
+  test('a server ends 15 minutes after its last call', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const work = await started('idle')
     const [pid] = work.pids()
@@ -287,7 +287,7 @@ suite('a language server with small limits', () => {
   }
   const completion = { textDocument: { uri: 'file:///a' }, context: {} }
 
-  test('408 for an answer that does not come; 429 for too many open requests; the server goes on', async () => {
+  test('408 if a server does not answer; 429 for too many open requests; the server continues', async () => {
     await using box = await startToolbox()
     const server = await run(box, 'hangs', { answerMs: 300, mostWaiting: 2 })
     const waiting = [

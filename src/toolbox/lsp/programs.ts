@@ -5,7 +5,7 @@ export type Language = (typeof languages)[number]
 
 type Programs = { commands: readonly (readonly string[])[]; install: string }
 
-/** TypeScript from version 7 is a language server itself. Before, `typescript-language-server` starts one for it. */
+/** TypeScript from version 7 is a language server itself. For older versions, `typescript-language-server` provides one. */
 const forScripts: Programs = {
   commands: [
     ['tsc', '--lsp', '--stdio'],

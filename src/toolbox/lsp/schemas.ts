@@ -2,11 +2,11 @@ import Type from 'typebox'
 import { optional } from '#src/http/shapes.ts'
 import { languages } from './programs.ts'
 
-/** Longer paths are refused by the kernel. */
+/** Maximum length of a path, in bytes: the kernel's limit. */
 const longestPath = 4096
 const Text = Type.String()
 const Whole = Type.Integer()
-/** Largest unsigned number of the protocol. */
+/** A line or a column. The maximum is the largest `uinteger` of the Language Server Protocol. */
 const AskedPosition = Type.Integer({ minimum: 0, maximum: 2 ** 31 - 1 })
 
 const project = {

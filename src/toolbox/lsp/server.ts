@@ -1,5 +1,6 @@
-// A language server is a command of the agent whose input stays open. It lives no longer than its connection, so it ends with the
-// sandbox, and with the gate. What it writes is untrusted: a server that breaks a limit is ended, and its calls are 4xx.
+// A language server is a command of the agent whose input stays open. The server ends with its connection, and therefore with
+// the sandbox or the gate. The output of the server is untrusted. A server that breaks a limit is ended, and its open calls are
+// answered with 4xx.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { type CommandSpec, type RunningCommand, StartFailed } from '../agent/agent.ts'
@@ -26,11 +27,11 @@ export const bounds: Bounds = {
   unsentBytes: 8 * 1024 * 1024,
 }
 
-/** Unread bytes of all servers: incomplete messages, and requests that the server has not read. */
+/** Memory for all language servers: messages of a server that are incomplete, and requests that a server has not read yet. */
 const held = new Budget({ all: 256 * 1024 * 1024, ofFree: 1 })
 
 const complaintLength = 300
-/** Most messages of one piece of output that are handled without a break. */
+/** Maximum of messages in a row that are handled before other work of the event loop gets a turn. */
 const inARow = 100
 const methodNotFound = -32_601
 
@@ -133,7 +134,7 @@ export class LanguageServer {
     if (this.#ending !== undefined) throw this.#ending
   }
 
-  /** Each call allows the server some more output. */
+  /** Resets the count of output bytes and messages, which are limited per call. */
   #renew(): void {
     this.#left = this.#bounds.outputBytes
     this.#messages = 0

@@ -1,5 +1,5 @@
-// The language servers of all sandboxes: at most one for each language and project of a sandbox. Only this process lists them.
-// When the gate ends, its servers end too, and callers start them again.
+// The language servers of all sandboxes: at most one for each language and project of a sandbox. The list is only in the gate's
+// memory. When the gate ends, the servers end too, and callers start new ones.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 import { StartFailed } from '../agent/agent.ts'

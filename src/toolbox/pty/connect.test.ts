@@ -23,7 +23,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     assert.equal((await box.get(`${pty}/create-connect?id=a`)).status, 400)
   })
 
-  test('the exit control is chosen before any other offered subprotocol; without offers there is none', async () => {
+  test('the answer has the subprotocol for exit messages if it is offered, else another offer, else none', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     for (const [offered, selected] of [
@@ -65,7 +65,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     ['exit 143', 143, 'SIGTERM'],
     ['kill -HUP $$', 129, 'signal 1'],
   ] as const) {
-    test(`all output comes first after ${how}, then the exit message to clients that know it, then the close`, async () => {
+    test(`after ${how} a client gets all output, then the exit message if it knows that, then the close`, async () => {
       await using box = await startBox()
       await box.post(pty, { id: 'a' })
       const [told, plain] = [await connect(box, 'a'), await connect(box, 'a', [])]
@@ -177,7 +177,7 @@ suite('GET /process/pty/{sessionId}/connect', () => {
     next.hangUp()
   })
 
-  test('1008 for a client that reads too slowly, and its output does not pile up; other clients continue', async () => {
+  test('1008 for a client that reads too slowly: its output is not buffered without limit, others continue', async () => {
     await using box = await startBox()
     await box.post(pty, { id: 'a' })
     const [slow, quick] = [await connect(box, 'a'), await connect(box, 'a')]

@@ -23,7 +23,7 @@ const scrollbackBytes = 64 * 1024
 const wakeMs = 20
 /** Maximum of clients of one terminal. Each client follows the output and buffers input on its own. */
 const clientsMax = 32
-/** Maximum time in ms until a process that the kernel has killed for lack of memory is really gone. */
+/** Maximum time in ms between the kernel's kill of a process for lack of memory and the end of that process. */
 const dyingMs = 2_000
 const clients = new Budget({ each: clientsMax })
 
@@ -53,7 +53,8 @@ class Client {
     const { job, record } = this.#pty
     const begin = record.lazyStart ? startMark.length : 0
     const first = Math.max(begin, job.startOffset, job.endOffset - scrollbackBytes)
-    // When the first client comes, a shell with `lazyStart` has not printed its start mark yet.
+    // A shell with `lazyStart` prints its start mark only after the first client has connected. So `first` may be after the end
+    // of the output.
     const from = Math.min(first, job.endOffset)
     let isCut = from > begin
     let markLeft = first - from
@@ -80,7 +81,8 @@ class Client {
   }
 
   /**
-   * Starts passing on input, but only once the shell runs: earlier the terminal would echo it, as if the shell had printed it.
+   * Passes the client's input to the terminal once the shell runs. Before that, the terminal would echo the input, as if the
+   * shell had printed it.
    */
   #takeInput(typing: Typing): void {
     this.#hasStarted = true
@@ -100,8 +102,8 @@ class Client {
   }
 
   /**
-   * Finds out whether the kernel killed the shell itself for lack of memory. If a child of the shell was killed, the shell prints
-   * that.
+   * Finds out whether the kernel killed the shell itself for lack of memory. If the kernel killed only a child, the shell
+   * itself prints a message.
    */
   async #findShortage({ signal }: JobEvent & { type: 'exit' }) {
     const endedAt = new Date()
@@ -110,7 +112,10 @@ class Client {
     return signal === null ? undefined : (await lookBack(this.#sandbox, [ran]))(ran)
   }
 
-  /** Whether output is missing because this client reads too slowly. The other possible reason is a full disk in the sandbox. */
+  /**
+   * Whether output is missing because this client reads too slowly. Otherwise the agent could not store it, because the disk of
+   * the sandbox is full.
+   */
   async #isTooSlow({ offset, lostBytes }: JobEvent & { type: 'truncated' }): Promise<boolean> {
     const now = (await this.#sandbox.agent.jobs.list()).find(({ id }) => id === this.#pty.job.id)
     if (now !== undefined && now.startOffset > offset) {

@@ -7,7 +7,7 @@ import { until } from '#src/toolbox/agent/testing/native-agent.ts'
 import { connect, connectedMessage, listed, pty, startBox } from './testing/terminal.ts'
 
 suite('POST /process/pty', () => {
-  test('201 with all fields of the info, with defaults, and with the id under the name that clients use', async () => {
+  test('201 with all fields of the terminal, their defaults, and the id also as sessionId, which clients read', async () => {
     await using box = await startBox()
     const { status, body } = await box.post(pty, { id: 'one' })
     const { createdAt, ...rest } = body
@@ -82,7 +82,7 @@ suite('POST /process/pty', () => {
     assert.deepEqual(await box.native.agent.jobs.list(), [])
   })
 
-  test('an id may have 255 characters of any kind, and null means absent', async () => {
+  test('an id may have 255 characters of any kind, and a field that is null counts as absent', async () => {
     await using box = await startBox()
     const id = `ü ?#%&"'\\${'x'.repeat(246)}`
     assert.equal(id.length, 255)
@@ -105,7 +105,7 @@ suite('POST /process/pty', () => {
     client.hangUp()
   })
 
-  test('the shell is sh if the image has no bash, and 422 if it has neither', async () => {
+  test('the shell is sh if the image has no bash, and POST /process/pty is 422 if it has neither', async () => {
     await using box = await startBox()
     mkdirSync(join(box.directory, 'none'))
     symlinkSync('/bin/sh', join(box.directory, 'sh'))

@@ -51,7 +51,7 @@ export const readPty = (job: Job): Pty | undefined => {
   const record = decodeRecord(job.metadata)
   if (record === undefined || jobIdOf(record.id) !== job.id) return undefined
   const hasEnded = job.state === 'ended'
-  // A shell with `lazyStart` that waits for its first client has written nothing (shell.ts).
+  // A shell with `lazyStart` is active only after its first output. Before that, it waits for its first client (shell.ts).
   return { record, job, hasEnded, isActive: job.state === 'running' && !(record.lazyStart && job.endOffset === 0) }
 }
 

@@ -41,7 +41,7 @@ export const PtyParams = Type.Object({ sessionId: PathText })
 
 export const PtyInfo = Type.Object({
   id: Type.String(),
-  /** Whether the terminal's shell runs. */
+  /** Whether the shell of the terminal runs. False while a terminal with `lazyStart` waits for its first client. */
   active: Type.Boolean(),
   lazyStart: Type.Boolean(),
   createdAt: DateTime,

@@ -69,7 +69,7 @@ suite('typing into a terminal that accepts nothing', () => {
     }
   })
 
-  test('1013 if one sandbox, or all together, typed too much; input before the refusal still arrives', async () => {
+  test('1013 if the input for one sandbox, or for all, exceeds its limit; input before that still arrives', async () => {
     const bound = new Budget({ each: 10_000, all: 15_000, sure: 2000 })
     const [one, two, three] = [start(bound, 'a'), start(bound, 'a'), start(bound, 'b')]
     for (const { find } of [one, two, three]) find()
@@ -86,7 +86,7 @@ suite('typing into a terminal that accepts nothing', () => {
     assert.equal(next.closed(), undefined)
   })
 
-  test('a sandbox always has some room, even if others have typed too much', () => {
+  test('a sandbox can always buffer some input, even if the input for other sandboxes fills the limit', () => {
     const bound = new Budget({ each: 10_000, all: 10_000, sure: 2000 })
     start(bound, 'a').type(Buffer.alloc(9000), 1)
     const little = start(bound, 'b')

@@ -10,15 +10,15 @@ const aheadBytes = 1024 * 1024
 /** Memory that a frame takes besides its contents. For a frame of one byte this is nearly all. */
 const frameBytes = 256
 /**
- * Limits of buffered input: per sandbox, in total, and the share of each sandbox. A client is paused one frame too late, and a
- * frame may have 4 MiB.
+ * Limits of buffered input, in bytes. `each`: per sandbox. `all`: in total. `sure`: what each sandbox always gets. The limits
+ * are far above `aheadBytes`, because a client is paused only after a frame, which may have 4 MiB.
  */
 const typed = new Budget({ each: 16 * 1024 * 1024, all: 256 * 1024 * 1024, sure: 64 * 1024 })
 
 const tooMuch = 'More is typed than terminals have taken.'
 const lost = 'Some of what was typed is lost: the terminal has not taken it.'
 
-/** Whether the error means that the terminal has ended. The client learns the end elsewhere. */
+/** Whether the error means that the terminal has ended. The client is told of the end by connect.ts. */
 const hasEnded = (error: unknown): boolean => ['ENOENT', 'ESRCH', 'EPIPE'].some((errno) => isRefused(error, errno))
 
 export class Typing {

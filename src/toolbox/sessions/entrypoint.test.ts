@@ -110,7 +110,7 @@ suite('GET /process/session/entrypoint', () => {
 })
 
 suite('GET /process/session/entrypoint/logs', () => {
-  test('200 with the streams apart and together, during and after the run, also at the command’s path', async () => {
+  test('200 with stdout, stderr and both in order, during and after the run, also at the command’s path', async () => {
     await using box = await boxWith(script('echo out; sleep 0.05; echo err >&2; exec sleep 1000'))
     await seen(box, /err/)
     const expected = { status: 200, body: { output: 'out\nerr\n', stdout: 'out\n', stderr: 'err\n' } }

@@ -127,8 +127,9 @@ export const withLine = (logs: Logs, line: string, isMarked: boolean): Logs => {
 const frameBytes = 32 * 1024
 
 /**
- * Sends a piece as messages that each begin with the marker. Returns true if all was sent at once; otherwise calls `done` later.
- * Copies no output: the marker is written into the room before the piece, or over bytes that the kernel already has.
+ * Sends a piece as messages that each begin with the marker. Returns true if all was sent at once; otherwise calls `done`
+ * later. Copies no output. The marker is written into the bytes before each message: unused room, or output that was already
+ * sent.
  */
 const sendPiece = (socket: WebSocket, piece: Piece, done: () => void): boolean => {
   if (piece.type === 'truncated') {

@@ -87,7 +87,7 @@ export const getCommand = async (sandbox: ToolboxSandbox, params: CommandParams)
 const commandIdOf = (idempotencyKey: string | undefined): string =>
   idempotencyKey === undefined ? randomUUID() : createHash('sha256').update(idempotencyKey).digest('hex').slice(0, 32)
 
-/** A command to run and its id. */
+/** A command to run, with its id in the agent. */
 type Exec = { id: string; given: Given<ExecRequest> }
 
 const readExec = (sessionId: string, given: Given<ExecRequest>, idempotencyKey: string | undefined): Exec => {
@@ -98,7 +98,10 @@ const readExec = (sessionId: string, given: Given<ExecRequest>, idempotencyKey: 
   return { id: commandIdOf(idempotencyKey), given }
 }
 
-/** Checks that an existing command with this id has the same text. The id exists only if the command was sent before. */
+/**
+ * Checks that an existing command with this id has the same text. The id exists already if the caller repeats a call with its
+ * Idempotency-Key.
+ */
 const checkIsSame = async ({ agent }: ToolboxSandbox, sessionId: string, { id, given }: Exec): Promise<void> => {
   const { text } = await agent.sessions.command(sessionId, id)
   if (given.body.command !== text) throw otherBody()
@@ -123,7 +126,7 @@ export const startCommand = async (
   return exec.id
 }
 
-/** Runs a new command and follows it. Releases the text when the agent has it. */
+/** Runs a new command and follows it. Frees the memory of the command's text once the agent has received it. */
 const followNew = ({ agent }: ToolboxSandbox, sessionId: string, { id, given }: Exec, signal: AbortSignal) => {
   const spec = { id, text: given.body.command, keepInput: false, echoInput: false }
   return agent.sessions.execAndFollow(sessionId, spec, { onTaken: given.letGo, signal })

@@ -61,7 +61,7 @@ suite('sessions', () => {
       assert.deepEqual(codeOf(await box.post('/process/session', { sessionId: id })), [409, 'CONFLICT'])
     })
 
-    test('ids may use any script', async () => {
+    test('session ids may contain letters of any script', async () => {
       const sessionId = 'große 部屋 %2F?'
       assert.equal((await box.post('/process/session', { sessionId })).status, 201)
       const path = `/process/session/${encodeURIComponent(sessionId)}`
@@ -166,7 +166,7 @@ suite('sessions', () => {
       )
     })
 
-    test('the older name of runAsync still works, and null means absent', async () => {
+    test('`async`, the older name of runAsync, still works, and a field that is null counts as absent', async () => {
       const id = await open()
       assert.equal((await exec(id, 'true', { async: true })).status, 202)
       assert.equal((await exec(id, 'true', { runAsync: null, async: null, suppressInputEcho: null })).status, 200)
@@ -252,7 +252,7 @@ suite('sessions', () => {
       assert.equal((await exec(id, 'echo on')).body.stdout, 'on\n')
     })
 
-    test('400 for a missing or blank command, or a NUL in it; 413 above 1 MiB; 404 for an unknown session', async () => {
+    test('400 for a command that is missing, blank or contains a NUL; 413 above 1 MiB; 404 for an unknown session', async () => {
       const id = await open()
       for (const body of [{}, { command: '' }, { command: ' \n' }, { command: 'a\0b' }, { command: 7 }, '{', '[]']) {
         assert.equal((await box.post(`/process/session/${id}/exec`, body)).status, 400, JSON.stringify(body))
@@ -340,7 +340,7 @@ suite('sessions', () => {
       for (const version of ['0.143.0', '0.166.9', 'v0.20.1']) {
         assert.equal((await box.get(logs, asSdk(version))).body, marked, version)
       }
-      // This request is of an SDK without a version.
+      // An SDK that sends no version is an old SDK.
       assert.equal((await box.get(logs, { 'x-daytona-source': 'sdk-python' })).body, marked)
       for (const version of ['0.167.0', '0.216.0', '1.0.0', '0.0.0-dev', 'x']) {
         assert.equal((await box.get(logs, asSdk(version))).body.stdout, 'one\nthree\n', version)
@@ -355,7 +355,7 @@ suite('sessions', () => {
       assert.equal((await box.get(commandAt('none', 'none'))).status, 404)
     })
 
-    test('another gate finds the same sessions: all state is in the sandbox', async () => {
+    test('a second gate finds the sessions that the first gate made, because all state is in the sandbox', async () => {
       const id = await open()
       const command = await execAsync(id, 'echo before; read x; echo after')
       await seen(id, command, /before/)
@@ -381,7 +381,7 @@ suite('sessions', () => {
       for (const frame of frames) assert.ok(['010101', '020202'].includes(frame.subarray(0, 3).toString('hex')))
     })
 
-    test('the socket sends all output of an ended command, then closes; without follow also of a running one', async () => {
+    test('without follow, or for an ended command, the socket sends the output so far, then closes', async () => {
       const id = await open()
       const { body } = await exec(id, 'echo all')
       for (const query of ['', '?follow=true', '?follow=false']) {
@@ -401,7 +401,7 @@ suite('sessions', () => {
       assert.equal(await refusalOf(logs('none', 'none', '?follow=maybe')), 400)
     })
 
-    test('every byte of a log arrives', async () => {
+    test('every byte value of a log arrives unchanged', async () => {
       const id = await open()
       const command = await execAsync(id, "printf '\\377\\000\\200'; head -c 100000 /dev/zero | tr '\\0' '\\203'")
       const { stdout, code } = await follow(logs(id, command))

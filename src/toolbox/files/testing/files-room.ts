@@ -58,7 +58,10 @@ export class FilesRoom {
     this.#stop = stop
   }
 
-  /** Starts the endpoints and their agent. A test about rights that runs as root passes the user `nobody`. */
+  /**
+   * Starts the endpoints and their agent. `user`: the user of the sandbox. A test of permissions that runs as root passes
+   * `nobody`.
+   */
   static async start({ user = userInfo().username, env = {} }: { user?: string; env?: Record<string, string> } = {}) {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-files-'))
     chmodSync(directory, 0o755)
@@ -107,7 +110,7 @@ export class FilesRoom {
       path: `/toolbox/box-1/files${path}?${new URLSearchParams(query)}`,
       headers,
     })
-    // The answer may come before the whole body was sent. Errors of sending the remaining bytes are ignored then.
+    // The answer may come before the whole body was sent. Ignore errors of sending the remaining bytes.
     outgoing.on('error', () => undefined)
     return outgoing
   }

@@ -1,4 +1,4 @@
-// For tests: finds files that an agent is still receiving. They have no name, so they are found through the agent's open
+// For tests: finds files that an agent is still receiving. Such files have no name, so the search goes through the agent's open
 // descriptors.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 
