@@ -74,7 +74,7 @@ size_t connection_widen(struct connection *connection) {
   if (!out) return CHUNK;
   connection->out = out;
   connection->out_room = OUT_ROOM(LONG_CHUNK);
-  /* The kernel caps this value. A large buffer wakes the peer less often, which makes each byte cheaper. */
+  /* The kernel caps this value. With a large buffer the peer wakes up less often, which saves processor time. */
   setsockopt(connection->socket.fd, SOL_SOCKET, SO_SNDBUF, &(int){2 * LONG_CHUNK}, sizeof(int));
   return LONG_CHUNK;
 }
@@ -97,7 +97,7 @@ bool connection_send_pipe(struct connection *connection, int pipe, size_t size) 
   for (; moved > 0 && (size_t)sent < size; sent += moved > 0 ? moved : 0)
     moved = splice(pipe, NULL, connection->socket.fd, NULL, size - (size_t)sent, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if ((size_t)sent == size) return true;
-  /* Bytes that the peer has no room for are buffered. If the socket has failed, the next send reports the error. */
+  /* Buffer the bytes that the socket did not accept. If the socket has failed, the next send reports the error. */
   ssize_t left = read(pipe, connection->out, size - (size_t)sent);
   if (sent + left == (ssize_t)size) {
     connection->out_end = (size_t)left;

@@ -18,7 +18,7 @@ struct operation {
   bool (*frame)(struct connection *, uint8_t kind, uint8_t *payload, uint32_t size);
   /* Called when everything written so far was sent and the buffer has room for a whole chunk. */
   void (*drained)(struct connection *);
-  /* Called when the connection is closed. Frees the operation's state. */
+  /* Called when the connection is closed, so that the operation frees its state. */
   void (*closed)(struct connection *);
 };
 
@@ -37,9 +37,9 @@ struct connection {
 /* Starts accepting on this listening socket. */
 void connections_start(int listening_fd);
 
-/* Sends a short frame (at most 1 KiB in total between two calls of `drained`). */
+/* Sends a short frame. All such frames between two calls of `drained` may have at most 1 KiB in total. */
 void connection_send(struct connection *, uint8_t kind, const void *payload, uint32_t size);
-/* Prepares a short frame that is sent with the next frame or by `connection_flush`. Only one at a time. */
+/* Prepares a short frame that is sent with the next frame or by `connection_flush`. Only one frame can wait at a time. */
 void connection_hold(struct connection *, uint8_t kind, const void *payload, uint32_t size);
 void connection_flush(struct connection *);
 /* Sends FAILED, and ends the connection when that is written. */
@@ -60,7 +60,7 @@ uint8_t *connection_chunk(struct connection *);
 void connection_send_chunk(struct connection *, uint8_t kind, uint32_t size);
 /*
  * Sends a frame that is completely in a pipe, and empties the pipe. Only allowed when everything earlier was sent and the frame
- * fits. Returns false if the pipe held less; the connection then ends.
+ * fits. Returns false if the pipe contained less than `size` bytes; the connection then ends.
  */
 bool connection_send_pipe(struct connection *, int pipe, size_t size);
 
@@ -73,7 +73,10 @@ void request_free(uint8_t *body, size_t size);
  * must not have sent anything after the request yet.
  */
 int connection_take_over(struct connection *);
-/* Ends the count of a connection whose socket an operation took over. Until then it counts towards the limit. */
+/*
+ * Call this when an operation closes a socket that it took over. Until this call the socket counts towards the limit of
+ * connections.
+ */
 void connection_slot_free(void);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * A pass over /proc finds each process's parent; then processes are marked until no new one is found. A process that forks during
- * the pass is missed, so killers repeat the pass until it finds none.
+ * One pass over /proc finds the parent of each process. Then descendants are marked until no more are found. A child that is
+ * forked during the pass is missed, so callers that kill repeat the pass until it finds no process.
  */
 #include "descendants.h"
 

@@ -1,6 +1,6 @@
 /*
- * DIAL: connects to a port inside the sandbox, then relays raw bytes in both directions. Each direction ends separately. Only the
- * bytes of one read that the other side has no room for are buffered.
+ * DIAL: connects to a port inside the sandbox, then relays raw bytes in both directions. Each direction ends separately. At
+ * most the bytes of one read are buffered, if the other side does not accept them at once.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -49,8 +49,8 @@ static void tunnel_close(struct tunnel *tunnel) {
 }
 
 /*
- * Handles a failed send. A server may answer and close while it still receives: then the unsent rest is dropped, and the answer
- * is relayed. Returns false if the tunnel is closed.
+ * Handles a failed send. A server may answer and close before it has received everything. Then the unsent bytes are dropped,
+ * and the answer is relayed. Returns false if the tunnel is closed.
  */
 static bool send_failed(struct tunnel *tunnel, int from) {
   if (from == PORT) {
@@ -115,7 +115,10 @@ static void watch(struct tunnel *tunnel) {
     uint32_t events = 0;
     if (!tunnel->from[i].ended && !is_waiting(&tunnel->from[i])) events |= EPOLLIN;
     if (is_waiting(&tunnel->from[!i])) events |= EPOLLOUT;
-    /* An end that has sent everything may still close completely: epoll always reports errors and hang-ups. */
+    /*
+     * Go on watching an end that has sent everything, because it may still close completely. Epoll always reports errors and
+     * hang-ups.
+     */
     if (!events && tunnel->from[i].ended) events = EPOLLERR;
     source_watch(&tunnel->end[i], events);
   }

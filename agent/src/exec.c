@@ -55,7 +55,10 @@ static void watch_report(struct timer *silence) {
   source_watch(&owner_of(silence, struct command, silence)->report, EPOLLIN);
 }
 
-/* Sends OK or FAILED once the report has arrived. With `more_follows`, OK goes out with the next frame that the caller sends. */
+/*
+ * Reads the report of the new process, which says whether the program runs, and sends OK or FAILED. With `more_follows`, OK
+ * goes out with the next frame that the caller sends.
+ */
 static void hear_report(struct command *command, bool more_follows) {
   uint8_t payload[5];
   ssize_t got = read(command->report.fd, payload, sizeof payload);
@@ -106,7 +109,7 @@ static void forward(struct command *command, int which, uint32_t at_most) {
   connection_send_chunk(command->connection, which == 0 ? KIND_STDOUT : KIND_STDERR, (uint32_t)got);
 }
 
-/* Sends as much output as the peer has room for. */
+/* Sends output until the peer accepts no more. */
 static void pump(struct command *command) {
   if (!command->started || command->told) return;
   while (command->exited && connection_is_drained(command->connection)) {

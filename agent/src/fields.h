@@ -1,6 +1,7 @@
 /*
- * Reads the fields of a request and writes those of an answer. A reader never runs past its end. At an error it turns bad and
- * returns zeros. The caller checks once, after the last field, whether everything was valid.
+ * Reads the fields of a request and writes those of an answer. A reader never reads past the end of the request. After an
+ * invalid field it is marked `bad`, and all later reads return zeros. So the caller checks only once, after the last field,
+ * whether everything was valid.
  */
 #ifndef ALCOVE_FIELDS_H
 #define ALCOVE_FIELDS_H

@@ -35,15 +35,17 @@ static int make_directory(const char *path) {
   return reason == EEXIST ? ENOTDIR : reason;
 }
 
-/* Returns the next slash that has a part of the path before it and another part behind it. */
+/* Finds the next slash between two parts of the path. For example, in `/a/b/` that is only the slash before `b`. */
 static char *next_slash(const char *path, char *from) {
   for (char *slash = from; (slash = strchr(slash, '/')); slash++)
     if (slash != path && slash[-1] != '/' && slash[1 + strspn(slash + 1, "/")] != 0) return slash;
   return NULL;
 }
 
-/* Whether the directory of the path exists, as is usual. Without this check, each part of a long path would be looked up from
- * the root. */
+/*
+ * Whether the parent directory of the path exists. Checking this first avoids a lookup of each part of a long path in the usual
+ * case.
+ */
 static bool has_parent(char *path) {
   char *last = NULL;
   for (char *slash = path; (slash = next_slash(path, slash)); slash++) last = slash;

@@ -110,7 +110,8 @@ static void serve_list(struct fields *request) {
 
 /*
  * A file's reported size is unreliable: sysfs reports too much, proc too little, and a file may be cut while it is read. So the
- * beginning is read before a size is sent. If the file ends within the beginning, the number of bytes read is the size.
+ * agent reads the beginning of the file before it sends a size. If the file ends within the beginning, the number of bytes read
+ * is the size.
  */
 static uint8_t beginning[WITHOUT_SIZE_MAX + 1];
 

@@ -1,6 +1,7 @@
 /*
- * A process for one file operation. It has the rights of one user of the sandbox. The agent itself never opens a path named by a
- * caller, and an operation that blocks, blocks only this process. The process owns the connection and may wait on it.
+ * A process for one file operation, with the rights of one user of the sandbox. The agent itself never opens a path named by a
+ * caller. If an operation blocks, it blocks only its own process. The process owns the connection and may use blocking calls on
+ * it.
  */
 #ifndef ALCOVE_FILE_SERVER_H
 #define ALCOVE_FILE_SERVER_H

@@ -69,7 +69,7 @@ static char *follow_link(const char *path) {
   return followed;
 }
 
-/* Finds the file that is to be written. Follows links, also to a target that does not exist yet. */
+/* Finds the file to write: follows links from the path, also to a target that does not exist yet. */
 static void find_place(char *path, bool makes_parents) {
   for (int links = 0; path; links++) {
     if (links > LINKS_MAX) peer_fail(STAGE_FILE, ELOOP);
@@ -82,8 +82,8 @@ static void find_place(char *path, bool makes_parents) {
 }
 
 /*
- * Whether a file may be a trap. In a sticky directory such as /tmp another user may place a file to receive data meant for the
- * caller's own file. Many kernels forbid a shell to write such a file too (fs.protected_regular).
+ * Whether a file may be a trap. In a sticky directory such as /tmp, another user may create the file first, to receive the data
+ * that the caller writes. Many kernels refuse such writes as well (fs.protected_regular).
  */
 static bool is_trap(const struct stat *old) {
   struct stat directory;
@@ -117,7 +117,7 @@ static bool open_named(void) {
   return true;
 }
 
-/* Returns true if the directory passes on its group or an access list, which only files created inside it get. */
+/* Returns true if the directory passes its group or a default access list to files that are created inside it. */
 static bool directory_gives_rights(const struct stat *directory) {
   char path[32];
   snprintf(path, sizeof path, "/proc/self/fd/%d", file.directory);
@@ -125,8 +125,8 @@ static bool directory_gives_rights(const struct stat *directory) {
 }
 
 /*
- * Watchers of a directory see a file without a name as `#123`. So it is created in another directory of the same mount. The
- * directories are compared, because an overlay may report another device for a file than for its directory.
+ * Watchers of a directory see a file without a name as `#123`. So the new file is created in /var/tmp if that is in the same
+ * mount. The directories are compared, because an overlay may report another device for a file than for its directory.
  */
 static void find_elsewhere(bool exists) {
   struct stat here, there;
@@ -165,8 +165,8 @@ static void read_whole(uint8_t *into, size_t size) {
 }
 
 /*
- * Starts writing the received data to the disk, so that less is left at the end. On an overlay sync_file_range() has no effect.
- * Data that is not on the disk yet stays in memory.
+ * Starts writing the received data to the disk, so that the final sync takes less time. On an overlay sync_file_range() has no
+ * effect. Data that is not on the disk yet stays in memory.
  */
 static void begin_writing(off_t from, off_t to) { posix_fadvise(file.fd, from, to - from, POSIX_FADV_DONTNEED); }
 
@@ -214,8 +214,8 @@ static void tell_watchers(void) {
 }
 
 /*
- * Called if the directory is in another mount, where the file without a name cannot get its name. Makes an empty file of that
- * name, which is then written in place.
+ * Called if the directory is in another mount, where the file without a name cannot get its name. Makes an empty file with the
+ * final name, which is then written in place.
  */
 static void keep_name(void) {
   int fd = openat(file.directory, file.name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -223,7 +223,7 @@ static void keep_name(void) {
   if (fd >= 0) close(fd);
 }
 
-/* Gives the new file its name. Returns false if a file of this name exists by now, which must then be written. */
+/* Gives the new file its name. Returns false if another file got this name meanwhile; that file must then be written in place. */
 static bool become_new(uint32_t mode) {
   if (fchmod(file.fd, mode == KEEP_MODE ? 0644 : mode) < 0 || fsync(file.fd) < 0) peer_fail(STAGE_FILE, errno);
   if (!name_it(file.directory, file.name)) {
@@ -236,7 +236,7 @@ static bool become_new(uint32_t mode) {
   return true;
 }
 
-/* A running program cannot be written, so a new file replaces it. */
+/* The kernel refuses writes to the file of a running program, so a new file replaces that file. */
 static void replace_program(const struct stat *old, uint32_t mode) {
   if (mode == KEEP_MODE) mode = old->st_mode & 07777;
   /* Only root may give files away. Otherwise the file now belongs to the user, without the special mode bits of the old owner. */

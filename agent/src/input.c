@@ -1,6 +1,7 @@
 /*
  * INPUT, CLOSE_INPUT, RESIZE, SIGNAL: act on a running job. Input is written directly from the request. The connection waits
- * until the job has taken all of it, and later inputs queue behind. OK means that the kernel has every byte.
+ * until the job's pipe or terminal has accepted all bytes, and later inputs are queued behind it. OK means that every byte was
+ * accepted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ static void unlink_wait(struct input_wait *wait) {
     }
 }
 
-/* Ends the wait of a connection and returns the connection. It may stay open until its peer closes it. */
+/* Ends the wait of a connection and returns the connection, which may stay open until the peer closes it. */
 static struct connection *finish(struct input_wait *wait) {
   struct connection *connection = wait->connection;
   unlink_wait(wait);

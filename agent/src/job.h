@@ -40,7 +40,7 @@ struct job {
 extern struct job *jobs;
 
 struct job *job_find(const char *id);
-/* Finds a job. If it returns NULL, the connection has received "no such job". */
+/* Finds a job. If there is none, sends FAILED with ENOENT on the connection and returns NULL. */
 struct job *job_named(struct connection *, const char *id);
 
 /* Whether an id is valid: 1 to JOB_ID_MAX printable ASCII characters without space. */
@@ -52,10 +52,10 @@ void job_enlist(struct job *);
 /* Takes over the process and its descriptors (see launch.h) and watches them from now on. */
 void job_started(struct job *, pid_t, uint32_t ring_bytes, bool keeps_beginning, const int ours[3], int report);
 
-/* input.c: called when the job's input has room again, or never will have (errno). */
+/* Continues queued inputs (input.c). Called when the job's input accepts bytes again, or when it never will (`errno`). */
 void inputs_continue(struct job *);
 void inputs_fail(struct job *, int error_number);
-/* remove.c: called when the job's first process has been reaped. */
+/* Continues the requests to remove the job (remove.c). Called when the job's first process has been reaped. */
 void removers_continue(struct job *);
 
 /* Frees a job that is off the list, once it has no followers. */

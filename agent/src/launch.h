@@ -8,7 +8,7 @@
 
 #include "fields.h"
 
-/* The program to start. The strings are part of the request, which must stay in memory longer than this. */
+/* The program to start. The strings point into the request, which must stay in memory longer than this struct. */
 struct program {
   char *user, *cwd; /* cwd: absolute, or relative to the user's home; empty: home */
   char **argv, **env;
@@ -20,9 +20,9 @@ bool program_take(struct program *, struct fields *);
 void program_free(struct program *);
 
 /*
- * Opens pipes for a program. `ours`: our non-blocking ends of its input, output and error output. `theirs`: its descriptors 0, 1
- * and 2. With merged output, `ours` has no third descriptor. All must be -1 before the call. On failure, those that were opened
- * are filled in.
+ * Opens pipes for a program. `ours`: our non-blocking ends of its input, output and error output. `theirs`: its descriptors 0,
+ * 1 and 2. With merged output, `ours` has no third descriptor. All must be -1 before the call. On failure, the descriptors that
+ * were opened are filled in, so that the caller can close them.
  */
 bool streams_open(bool merge_output, int ours[3], int theirs[3]);
 void streams_close(int fds[3]);

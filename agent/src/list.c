@@ -1,4 +1,7 @@
-/* LIST: sends one frame per job, as fast as the peer reads. Jobs that come or go meanwhile may or may not be included. */
+/*
+ * LIST: sends one frame per job, as fast as the peer reads. A job that is started or removed during the listing may be missing
+ * or included.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * An epoll loop with three rules that keep its callers simple. A source that is watched for no event is removed completely,
- * because a hang-up would be reported again and again. A source that the kernel refuses to watch is polled (a neighbour with the
- * same uid can use up max_user_watches). Memory is freed between rounds.
+ * because a hang-up would be reported again and again. A source that the kernel refuses to watch is polled. The kernel refuses
+ * if another sandbox with the same uid has used up max_user_watches. Memory is freed between rounds.
  */
 #include "loop.h"
 
@@ -95,7 +95,10 @@ void timer_clear(struct timer *timer) {
   timer->at = 0;
 }
 
-/* Frees memory after the current round. Until then it must stay unchanged: a late event sees in it that its descriptor is -1. */
+/*
+ * Frees memory after the current round. Until then the memory must stay unchanged: the handler of a late event reads in it that
+ * the descriptor is -1, and does nothing.
+ */
 void bury(void *memory) {
   if (!memory) return;
   if (grave_count == grave_room) {

@@ -1,6 +1,6 @@
 /*
- * The event loop: ready descriptors, timers, and memory that is freed only when no event can refer to it. One thread; a callback
- * never waits.
+ * The event loop calls back for ready descriptors and timers, and frees memory only when no event can refer to it. There is one
+ * thread, so a callback must never block.
  */
 #ifndef ALCOVE_LOOP_H
 #define ALCOVE_LOOP_H
@@ -33,8 +33,8 @@ _Noreturn void loop_run(void);
 /* Takes over the descriptor. No event of the descriptor is watched yet. */
 void source_open(struct source *, int fd, void (*ready)(struct source *, uint32_t));
 /*
- * Sets the events to watch. 0 stops watching completely: not even a hang-up is reported, so that a peer without room does not
- * make the loop spin.
+ * Sets the events to watch. 0 stops watching completely, even for hang-ups. Otherwise a peer that has hung up while nothing can
+ * be sent would wake the loop all the time.
  */
 void source_watch(struct source *, uint32_t events);
 /* Stops watching and returns the descriptor. */

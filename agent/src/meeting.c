@@ -20,7 +20,7 @@ static char directory[DIRECTORY_PATH];
 static unsigned long long last_name;
 static pid_t maker;
 
-/* Removes the directory at exit. PID 1 needs no cleanup; an agent in a test does. */
+/* Removes the directory at exit. This matters only for an agent in a test, because the end of PID 1 ends the sandbox. */
 static void remove_directory(void) {
   DIR *entries = getpid() == maker ? opendir(directory) : NULL; /* a forked process leaves the directory alone */
   if (!entries) return;
@@ -65,7 +65,7 @@ bool meeting_open(char path[MEETING_PATH], enum meeting_use use, int *reading, i
   if (!make_pipe(path)) return false;
   *reading = open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   *writing = *reading >= 0 ? open(path, O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;
-  /* Access is granted by mode, not by owner, so that a program of another user can open /dev/stdout too. */
+  /* Set the mode so that every user may open the pipe, because a program of another user may open /dev/stdout. */
   if (*writing >= 0 && is_pipe(*reading) && fchmod(*reading, use == SANDBOX_READS ? 0444 : 0222) == 0) return true;
   int reason = errno;
   if (*reading >= 0) close(*reading);

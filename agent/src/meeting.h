@@ -1,6 +1,6 @@
 /*
- * Named pipes between the agent and a shell of the sandbox: the only way to give descriptors to a running process. Anyone who
- * knows a name may open it. The name exists only while its command runs.
+ * Named pipes connect the agent and a shell of the sandbox. Only by a name can a running shell get new descriptors. Anyone who
+ * knows the name of a pipe may open it, so the name exists only while its command runs.
  */
 #ifndef ALCOVE_MEETING_H
 #define ALCOVE_MEETING_H

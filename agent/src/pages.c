@@ -1,6 +1,7 @@
 /*
- * Two pipes that are empty after each use: one for the data taken, and one twice as large for its copy with a header. They are
- * closed while unused, because the kernel counts the capacity of pipes per user, and all sandboxes may share that user.
+ * `taken` is the pipe for the moved data. `doubled`, twice as large, is the pipe for the copy with a header. Both are empty
+ * after each use. They are closed while unused, because the kernel counts the capacity of pipes per user, and all sandboxes may
+ * share that user.
  */
 #include "pages.h"
 

@@ -12,7 +12,10 @@
 
 /* Opens the pipes. Returns false if this kernel or its limits do not allow them. */
 bool pages_ready(void);
-/* Moves at most LONG_CHUNK bytes out of a pipe; returns like read. The caller must then read all of them from `pages_taken`. */
+/*
+ * Moves at most LONG_CHUNK bytes out of a pipe. Returns the same values as read(2). The caller must then read all of them from
+ * `pages_taken`.
+ */
 ssize_t pages_take(int pipe, size_t at_most);
 int pages_taken(void);
 /*

@@ -45,7 +45,7 @@ bool reaper_knows(pid_t pid) {
 static void tell(pid_t pid, int status) {
   for (struct child *child = *bucket(pid); child; child = child->next)
     if (child->pid == pid) {
-      /* While members of the group are left, the kernel does not reuse this number. */
+      /* While the process group has members, the kernel does not give its number to another process or group. */
       child->group_left = kill(-pid, 0) == 0;
       reaper_forget(child);
       child->ended(child, status);
@@ -102,7 +102,10 @@ void exit_payload(uint8_t payload[5], int status) {
 bool child_signal_group(struct child *child, pid_t group, int signal_number) {
   if (!child->pid && !child->group_left) return false;
   child->group_left = kill(-group, signal_number) == 0;
-  /* Signal the process itself too: right after the fork it is still in our group and would miss the group's signal. */
+  /*
+   * Signal the process itself too. Directly after the fork it is still in the agent's group, so the signal to its own group
+   * would miss it.
+   */
   if (child->pid) kill(child->pid, signal_number);
   return child->pid || child->group_left;
 }

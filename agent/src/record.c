@@ -9,7 +9,7 @@
 
 #include "pages.h"
 
-/* Output waits for a follower only if that follower has taken something within this time. */
+/* A command that writes fast is slowed down for a follower only if the follower has received something within this time. */
 #define TAKING_MILLISECONDS 250u
 
 struct follower {
@@ -118,7 +118,7 @@ void record_wake(struct record *record) {
   }
 }
 
-/* Finds a follower that can be sent the next bytes as soon as they arrive. */
+/* Finds a follower that has received everything so far and whose peer accepts more. */
 static struct follower *find_ready(const struct record *record) {
   for (struct follower *follower = record->followers; follower; follower = follower->next)
     if (follower->follows && follower->offset == record->ring.end && connection_is_drained(follower->connection) &&
@@ -150,7 +150,7 @@ ssize_t record_take(struct record *record, enum origin origin, int pipe, size_t 
   size_t size = (size_t)got;
   uint8_t header[FRAME_HEADER];
   put_u32(header, (uint32_t)size)[0] = kinds[origin];
-  /* Duplicate pages only for much data: for little data, the pages would take more memory than the data. */
+  /* Send whole pages without a copy only from CHUNK bytes on. Fewer bytes would take less memory than their pages. */
   bool is_double = size >= CHUNK;
   bool is_well = !is_double || pages_double(header, size);
   is_well &= keep_pages(&record->ring, origin, size);

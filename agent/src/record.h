@@ -21,13 +21,16 @@ struct record {
 
 /* Initializes a record. The owner of the record opens its ring. */
 void record_start(struct record *, void (*left)(struct record *));
-/* Does what `ring_take` does, for much data. A follower that has read everything so far gets the data at once, without a copy. */
+/*
+ * Like `ring_take`, but for large amounts of data. A follower that has received everything so far gets the new data without a
+ * copy.
+ */
 ssize_t record_take(struct record *, enum origin, int pipe, size_t at_most);
 /* Call this after new output was stored. */
 void record_wake(struct record *);
 /* Returns true if an active follower has no room for more output at the moment. */
 bool record_is_pressed(const struct record *);
-/* Sends followers the rest of the output and the exit. */
+/* Sends followers the remaining output and then the exit. */
 void record_end(struct record *, const uint8_t exit[5]);
 
 /* Answers OK, then sends the requested output on this connection as it comes. */

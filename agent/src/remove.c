@@ -1,6 +1,6 @@
 /*
- * REMOVE: kills all processes of a job that can be found, waits until its first process is reaped, and frees the job. The job's
- * followers get its end first.
+ * REMOVE: kills all processes of a job that can be found, waits until its first process is reaped, and frees the job. The
+ * followers of the job get its exit before the answer to REMOVE.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /*
- * A circular file, and beside it a list of runs (stretches of one stream). So a replay shows both streams in the order in which
- * they were read.
+ * A ring is a circular file with a list of runs. A run is consecutive output of one stream. From the list, a replay shows both
+ * streams in the order in which they were read.
  */
 #include "ring.h"
 
@@ -44,7 +44,10 @@ static int open_hidden(const char *directory) {
   return fd;
 }
 
-/* Opens a file for output. Uses memory only if no disk can be written at all. A full disk may have room again later. */
+/*
+ * Opens a file for output. Uses memory only if no disk can be written at all. A full disk still counts as a disk, because it
+ * may have room again later.
+ */
 int ring_storage(void) {
   static const char *const directories[] = {"/var/tmp", "/tmp", "/"};
   bool is_full = false;
@@ -79,7 +82,7 @@ static uint64_t place_of(const struct ring *ring, uint64_t offset) {
   return offset < ring->head ? offset : ring->head + (offset - ring->head) % (ring->capacity - ring->head);
 }
 
-/* Number of contiguous bytes from this offset on. */
+/* Number of bytes from this offset on that are contiguous in the file. */
 static uint64_t beside(const struct ring *ring, uint64_t offset) {
   return (offset < ring->head ? ring->head : ring->capacity) - place_of(ring, offset);
 }

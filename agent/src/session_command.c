@@ -41,7 +41,7 @@ static bool collect(struct session_command *command, int which, size_t at_most) 
                                         : ring_take(&command->record.ring, origin, source->fd, at_most);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (got >= (ssize_t)CHUNK && !command->is_wide[which]) {
-    /* The output filled the pipe. With a larger pipe, the command and the agent wait for each other less often. */
+    /* The output filled the pipe, so make the pipe larger. Then the command and the agent wait for each other less often. */
     command->is_wide[which] = true;
     fcntl(source->fd, F_SETPIPE_SZ, LONG_CHUNK);
   }
@@ -65,8 +65,8 @@ static void on_eased(struct record *record) {
 }
 
 /*
- * Slows down a command that writes faster than a follower reads. Otherwise the command would only overwrite data that the
- * follower is about to get. The command waits a moment for each piece, which still allows tens of megabytes per second.
+ * Slows down a command that writes faster than a follower reads. Otherwise the command would overwrite stored output before the
+ * follower has read it. The command waits a moment for each piece, which still allows tens of megabytes per second.
  */
 static void pace(struct session_command *command, uint64_t size) {
   if (!record_is_pressed(&command->record)) return;

@@ -1,6 +1,6 @@
 /*
  * SESSION_LIST: sends one session or all, each followed by its commands in order, as fast as the peer reads. Sessions and
- * commands that come or go meanwhile may or may not be included.
+ * commands that are added or removed during the listing may be missing or included.
  */
 #include <errno.h>
 #include <stdlib.h>

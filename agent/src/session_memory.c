@@ -1,6 +1,7 @@
 /*
- * Limits what ended commands leave behind in a long session. Their output on disk is limited in total, and their records in
- * number. Long texts are moved to the disk. The oldest commands are evicted first. ATTACH reports missing output as lost.
+ * Limits the room that ended commands of a long session take. Their output on disk is limited in total, and their records in
+ * number. Long command texts are moved from memory to the disk. The oldest commands are evicted first. ATTACH reports missing
+ * output as lost.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +58,7 @@ static void drop(struct session_command *command) {
     fallocate(command->session->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, text_place(command), COMMAND_TEXT_MAX);
 }
 
-/* Returns true if the command has no followers and none of its processes can write any more. */
+/* Returns true if the command has ended, has no followers, and none of its processes can write any more. */
 static bool is_over(const struct session_command *command) {
   return command->state == COMMAND_ENDED && !command->record.followers && command->output[0].fd < 0 &&
          command->output[1].fd < 0;

@@ -1,4 +1,7 @@
-/* SESSION_OPEN: starts a shell. The caller is told whether it runs. If the caller has gone by then, the shell runs anyway. */
+/*
+ * SESSION_OPEN: starts a shell. The answer says whether the shell runs. If the caller has closed the connection before the
+ * answer, the shell runs anyway.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

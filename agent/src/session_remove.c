@@ -1,7 +1,7 @@
 /*
- * SESSION_REMOVE: the session leaves the list at once. All its processes get SIGTERM, and after five seconds SIGKILL. The caller
- * is told when all are gone. Processes that leave the tree meanwhile are still known, because the tree was recorded at the
- * beginning.
+ * SESSION_REMOVE: the session leaves the list at once. All its processes get SIGTERM, and after five seconds SIGKILL. The
+ * answer comes when all processes have ended. The tree of processes is recorded at the beginning, so a process that leaves the
+ * tree later is still killed.
  */
 #include <errno.h>
 #include <signal.h>

@@ -54,8 +54,8 @@ static int read_score(void) {
 }
 
 /*
- * Lowering our own score needs a right that the agent mostly lacks. Then the scores of commands are raised instead, which is
- * always allowed.
+ * Makes the kernel kill commands before the agent for lack of memory. The agent tries to lower its own out-of-memory score, but
+ * often lacks the right. Then it raises the scores of commands, which is always allowed.
  */
 static void choose_scores(void) {
   write_score(-1000);
@@ -64,7 +64,10 @@ static void choose_scores(void) {
   if (child_score > 1000) child_score = 1000;
 }
 
-/* Opens the limit of the sandbox's control group, v1 or v2. It stays open, because each new process reads it. */
+/*
+ * Opens the file with the process limit of the sandbox's cgroup, v1 or v2. The file stays open, because each new process reads
+ * it.
+ */
 static int open_process_limit(void) {
   int fd = open("/sys/fs/cgroup/pids.max", O_RDONLY | O_CLOEXEC);
   return fd < 0 ? open("/sys/fs/cgroup/pids/pids.max", O_RDONLY | O_CLOEXEC) : fd;

@@ -1,6 +1,6 @@
 /*
- * Two timers: until SIGKILL, and until the agent stops waiting for processes that even SIGKILL cannot end (uninterruptible
- * sleep). As PID 1, the agent's exit ends those too.
+ * A shutdown waits twice. The first wait ends with SIGKILL for all processes. The second ends with the exit of the agent, even
+ * if processes are left that SIGKILL cannot end (uninterruptible sleep). The exit of PID 1 ends them too.
  */
 #include "shutdown.h"
 
@@ -64,7 +64,7 @@ void shutdown_begin(uint32_t grace_milliseconds) {
 
 bool shutdown_has_begun(void) { return begun; }
 
-/* Waits a moment for the last output to be sent. */
+/* Lets the agent exit after a moment, in which the last output is sent. */
 void shutdown_nobody_left(void) {
   bool is_leaving = next_step.fire == leave && next_step.at <= now_milliseconds() + LAST_WORDS_MILLISECONDS;
   if (begun && !is_leaving) timer_set(&next_step, LAST_WORDS_MILLISECONDS, leave);

@@ -1,6 +1,4 @@
-/*
- * Reads from a limited number of pipes and discards the data. Above that limit a pipe is closed instead.
- */
+/* Reads from a limited number of pipes and discards the data. Above the limit a further pipe is closed. */
 #include "sink.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * Takes the output of background children after their last reader has gone. Without a reader, SIGPIPE would end the children at
- * their next line.
+ * Reads and discards the output of background children whose connection was closed. Without a reader, SIGPIPE would end these
+ * children at their next line.
  */
 #ifndef ALCOVE_SINK_H
 #define ALCOVE_SINK_H

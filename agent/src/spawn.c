@@ -1,6 +1,6 @@
 /*
- * SPAWN: decodes the request, opens its pipes or terminal, and starts a job. The caller is told whether it runs. If the caller
- * has gone by then, the job runs anyway.
+ * SPAWN: decodes the request, opens its pipes or terminal, and starts a job. The answer says whether the program runs. If the
+ * caller has closed the connection before the answer, the job runs anyway.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,8 @@ static bool take_spawn(struct spawn_request *spawn, struct fields *request) {
 
 /*
  * Opens a terminal, or pipes. `ours`: our ends of input, output and error output. `theirs`: descriptors 0, 1 and 2 of the job.
- * All must be -1 before the call. Those that were opened are filled in.
+ * All must be -1 before the call. On failure, the descriptors that were opened are filled in, so that the caller can close
+ * them.
  */
 static bool open_terminal(const struct spawn_request *spawn, int ours[3], int theirs[3]) {
   if (!terminal_open(spawn->cols, spawn->rows, &ours[1], &theirs[0])) {

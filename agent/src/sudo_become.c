@@ -1,4 +1,7 @@
-/* Turns a request into the running program: user, program, directory. Everything is looked up with the rights of that user. */
+/*
+ * Turns a request into the running program: finds the user, the program and the directory. The program and the directory are
+ * looked up with the rights of the target user.
+ */
 #include <ctype.h>
 #include <errno.h>
 #include <grp.h>

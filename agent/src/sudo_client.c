@@ -1,7 +1,7 @@
 /*
- * The program that a user of the sandbox starts as `sudo`. It has no rights of its own. It passes its descriptors, directory and
- * environment to the agent. Meanwhile it represents the command: it passes on signals and terminal input, and stops and ends with
- * it.
+ * The program that a user of the sandbox starts as `sudo`. It has no rights of its own. It passes its descriptors, directory
+ * and environment to the agent. While the command runs, this program represents it: it passes on signals and terminal input,
+ * stops when the command stops, and ends when the command ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -294,7 +294,7 @@ _Noreturn static void pass_on(struct client *client) {
   }
 }
 
-/* Only asks whether the caller may use sudo, and prints the answer. */
+/* Asks the agent whether the caller may use sudo, prints the answer, and runs no command. */
 static void ask(struct client *client, const struct sudo_options *sudo) {
   uint8_t answer[2];
   send_request(client, sudo, SUDO_ASK);
@@ -329,7 +329,10 @@ void sudo_client(int argc, char **argv) {
   if (client.has_terminal) client.ignored &= ~(UINT64_C(1) << (SIGTTIN - 1) | UINT64_C(1) << (SIGTTOU - 1));
   client.signals = watch_signals(client.ignored);
   if (client.signals < 0) fail("no descriptor is left");
-  /* In a pipeline another program may have the terminal until the command asks for it. */
+  /*
+   * In a pipeline another program may be in the foreground. Then it reads the keys until the command becomes the foreground
+   * job.
+   */
   client.reads_keys = client.has_terminal && isatty(0) && isatty(1) && passage_is_foreground(&client.passage);
   send_request(&client, &sudo, sudo.flags | (client.reads_keys ? SUDO_FOREGROUND : 0));
   if (client.reads_keys) passage_make_raw(&client.passage);

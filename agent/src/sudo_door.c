@@ -90,10 +90,7 @@ static void watch_again(struct timer *timer) {
   source_watch(&door, EPOLLIN);
 }
 
-/*
- * Accepts clients, but only a few at a time, so that a program that connects endlessly does not keep the agent from its other
- * work.
- */
+/* Accepts only a few clients per call, so that the agent also does its other work while a program connects all the time. */
 static void on_knock(struct source *source, uint32_t events) {
   (void)events;
   for (int i = 0; i < ACCEPTS_PER_ROUND; i++) {

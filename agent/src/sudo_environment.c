@@ -1,6 +1,6 @@
 /*
- * The environment of a command, by the rules of sudoers(5) with Debian's defaults. It is new unless the caller keeps the old one;
- * then variables that make programs load or run other code are removed.
+ * The environment of a command, by the rules of sudoers(5) with Debian's defaults. The environment is new, unless the caller
+ * requests its own environment by -E. Then variables that make programs load or run other code are removed.
  */
 #include <fnmatch.h>
 #include <stdio.h>

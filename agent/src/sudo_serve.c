@@ -1,7 +1,7 @@
 /*
- * The process between a client and its command. It is root, has no terminal, and ends when both have ended. It is the parent of
- * everything that the command leaves behind, so that a killed client leaves no process.
- * The command runs in this process's session and in its own process group. Its descriptors are the caller's. If they are a
+ * The process between a client and its command. This process is root, has no terminal, and ends when both client and command
+ * have ended. It is the parent of everything that the command leaves behind, so that a killed client leaves no process. The
+ * command runs in this process's session and in its own process group. Its descriptors are the caller's. If they are a
  * terminal, the command gets a new terminal whose other side the client holds.
  */
 #include <errno.h>
@@ -116,7 +116,10 @@ static void on_stopped(struct service *service, int number) {
   say(service, SUDO_STOPPED, (uint8_t)number);
 }
 
-/* Reaps processes. Returns true if the command has ended. Processes that it left behind become the agent's children later. */
+/*
+ * Reaps processes. Returns true if the command has ended. Background processes of the command become children of the agent when
+ * this process ends.
+ */
 static bool reap(struct service *service, int *status) {
   struct signalfd_siginfo info;
   while (read(service->children, &info, sizeof info) > 0) continue;

@@ -1,6 +1,6 @@
 /*
- * Copies between the caller's terminal and the command's. Neither side waits for the other: at most one buffer is under way, and
- * more is read only after the buffer was written.
+ * Copies between the caller's terminal and the command's. A slow side does not block the other: each direction has one buffer,
+ * and reads more only after the buffer was written.
  */
 #include "sudo_terminal.h"
 
@@ -21,7 +21,7 @@ bool passage_open(struct passage *passage) {
     if (fd == 1 || passage->output != 1) passage->output = fd;
   }
   if (passage->user < 0 || !terminal_open(80, 24, &passage->master, &passage->slave)) return false;
-  /* Read keys from the terminal even if standard input is something else. */
+  /* Read keys from the caller's terminal even if standard input is, for example, a pipe. */
   int own = passage->user == 0 ? -1 : open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (own >= 0) passage->user = own;
   if (tcgetattr(passage->user, &passage->modes) == 0) tcsetattr(passage->slave, TCSANOW, &passage->modes);

@@ -46,7 +46,7 @@ static void find_groups(struct user *user) {
   accounts_close(&file);
 }
 
-/* Finds "name:group". As in Docker, such a user has only that group. */
+/* Finds a user given as "name:group". As in Docker, the process then has only that group. */
 static bool find_with_group(struct user *user, const char *wanted, const char *colon) {
   char *name = strndup(wanted, (size_t)(colon - wanted));
   if (!name) return false;

@@ -23,7 +23,7 @@ struct user {
  * 0. Returns false with errno.
  */
 bool user_find(struct user *, const char *user_and_group);
-/* Gives up all rights that this user does not have. Returns false with errno. */
+/* Becomes the user: sets groups, gid and uid, and gives up all other rights. Returns false with errno on failure. */
 bool user_become(const struct user *);
 
 #endif
