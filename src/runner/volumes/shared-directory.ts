@@ -1,7 +1,8 @@
 // The volumes in a directory that the operator mounts on every host, such as CephFS or NFS.
 //
-// The server of the directory may stop answering, and a call of ours would then wait without end. Other programs make these calls:
-// they are killed after a while, and the runner goes on with everything else.
+// The file server of the directory may stop answering, and a system call on the directory then blocks without end. Therefore
+// the runner starts programs such as `mkdir` for these calls. A program that blocks is killed after a while, and the runner is
+// never blocked.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
@@ -10,11 +11,11 @@ import { isName } from '../overlay/subvolumes.ts'
 const timeoutMs = 10_000
 const removeTimeoutMs = 10 * 60_000
 
-/** The directory of volumes below the operator's. Other files there are left alone. */
+/** Name of the directory with our volumes, inside the operator's directory. Other files of the operator are not touched. */
 const ownName = 'alcove-volumes'
 const leaving = '.leaving-'
 
-/** A volume cannot be mounted here now, for a reason that the operator can change. */
+/** Thrown if a volume cannot be used on this host now, for a reason that the operator can change. */
 export class VolumeUnavailable extends Error {
   override readonly name = 'VolumeUnavailable'
 }
@@ -26,8 +27,8 @@ const withoutEscapes = (path: string) =>
   path.replaceAll(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
 
 /**
- * Whether the path is on another mount than `/`. Otherwise nobody has mounted the directory, and volumes there would be on the disk
- * of one host only. The kernel's list answers even if the directory's server does not.
+ * Whether the path is in another mount than `/`. Otherwise the operator has not mounted the directory, and its volumes would be
+ * on the disk of this host only. The kernel's list of mounts can be read even if the file server does not answer.
  */
 const isMounted = async (path: string): Promise<boolean> => {
   const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n')
@@ -54,13 +55,14 @@ export class SharedDirectory {
     this.#path = path
   }
 
-  /** Throws `VolumeUnavailable` if the directory is not there, is not mounted or does not answer. */
+  /** Throws `VolumeUnavailable` if the directory is missing, not mounted, or its file server does not answer. */
   static async open(path: string): Promise<SharedDirectory> {
     const shared = new SharedDirectory(path)
     await shared.#checkMounted()
     if (!(await succeeds(['test', '-d', path]))) throw new VolumeUnavailable(`There is no directory ${path}.`)
     const own = join(path, ownName)
-    // Files in a volume may be open to every user, but no user of the host may pass this directory.
+    // Files in a volume may have modes for every user. Mode 700 of this directory keeps users of the host away from these
+    // files.
     if (!(await succeeds(['test', '-d', own]))) await succeeds(['mkdir', '--', own])
     if (!(await succeeds(['chmod', '700', '--', own]))) throw new VolumeUnavailable(`${own} cannot be made.`)
     return shared
@@ -76,23 +78,26 @@ export class SharedDirectory {
     return succeeds(['test', '-d', this.pathOf(volumeId)])
   }
 
-  /** Another host may make the same volume at the same moment. */
+  /** Makes the volume's directory. No error if it exists, for example because another host makes it at the same moment. */
   async make(volumeId: string): Promise<void> {
     if (await this.exists(volumeId)) return
     if (await succeeds(['mkdir', '-m', '700', '--', this.pathOf(volumeId)])) return
     if (!(await this.exists(volumeId))) throw new VolumeUnavailable('The volume could not be made.')
   }
 
-  /** Atomic, even if killed, and if several hosts do it at once. No error if the volume does not exist. */
+  /**
+   * Removes a volume: renames it first, so that a kill leaves the whole volume or none. Several hosts may call this at once. No
+   * error if the volume does not exist.
+   */
   async remove(volumeId: string): Promise<void> {
     const going = this.pathOf(`${leaving}${volumeId}`)
     if (await this.exists(volumeId)) await succeeds(['mv', '-T', '--', this.pathOf(volumeId), going])
     await runCommand(['rm', '-rf', '--', going], { timeoutMs: removeTimeoutMs })
-    // The name of an earlier, unfinished removal may have been in the way.
+    // The rename above fails if the directory of an earlier, unfinished removal still exists.
     if (await this.exists(volumeId)) throw new VolumeUnavailable('The volume could not be removed.')
   }
 
-  /** Looked at each time, because it can be unmounted. */
+  /** Checks the mount before each operation, because the operator may unmount the directory at any time. */
   async #checkMounted(): Promise<void> {
     if (!(await isMounted(this.#path)))
       throw new VolumeUnavailable('The directory of the volumes is not mounted on this host.')

@@ -25,7 +25,7 @@ const volumeAt = (mountPath: string, given: Partial<AssignedVolume> = {}): Assig
   ...given,
 })
 
-/** A volume that a sandbox has used. */
+/** Returns an assigned volume that a sandbox has used before, so it is not new. */
 const used = (
   { isNew, subpath: before, ...volume }: AssignedVolume,
   mountPath: string,
@@ -104,7 +104,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(one, 'cmp /small/file /small/two; rm /other/big')
   })
 
-  test('a missing subpath is made; a start fails if the subpath is a file or leads through a link', async () => {
+  test('a missing subpath of a volume is made; a start fails if the subpath is a file or leads through a link', async () => {
     const data = volumeAt('/data', { subpath: 'users/alice' })
     const alice = await startWith(box, [data])
     assert.equal(await run(alice, 'stat -c "%u %a" /data'), '0 777')
@@ -123,17 +123,17 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
       )
     }
     assert.equal(await run(all, 'ls /all/users/alice'), 'file')
-    // A directory that a sandbox made stays as it is.
+    // An existing directory at the subpath keeps its mode and owner.
     await run(all, 'mkdir -m 700 /all/private; chown 1000 /all/private')
     const own = await startWith(box, [used(data, '/data', 'private')])
     assert.equal(await run(own, 'stat -c "%u %a" /data'), '1000 700')
   })
 
-  test('a link or a file at the mount path fails the start, wherever it leads; other paths are made', async () => {
+  test('a start fails if a volume’s mount path is a file or has a link in it; missing mount paths are made', async () => {
     const shared = volumeAt('/shared')
     const first = await startWith(box, [shared])
     await run(first, 'ln -s / /shared/root')
-    // Each would hide something of the platform, or make the volume the root with the programs of the platform in it.
+    // A mount at one of these paths would hide files of the platform, or replace the root directory.
     const targets = ['/', '..', '/proc', '/proc/1', '/dev', '/dev/.alcove', '/sys', '/etc', '/nowhere', '/shared/root']
     const links = targets.map((target, at) => `ln -s ${target} /link-${at}`).join('; ')
     await run(first, `${links}; mkdir /real; ln -s /real /behind; echo x > /file`)
@@ -179,11 +179,11 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(one, 'cat /data/file'), 'kept\nforked')
   })
 
-  test('a volume is made once: a lost volume is not made again, and a half-made volume is finished', async () => {
+  test('a volume that was lost is not made again; a half-made volume is completed at the next start', async () => {
     const gone = volumeAt('/data')
     await assert.rejects(startWith(box, [used(gone, '/data')]), /is not where it was/)
     assert.equal(existsSync(pathOf(gone)), false)
-    // A runner was killed after its first step.
+    // Simulates a runner that was killed after the first step of making a volume.
     const half = volumeAt('/data')
     execFileSync('btrfs', ['subvolume', 'create', pathOf(half)], { stdio: 'ignore' })
     const one = await startWith(box, [half])
@@ -200,7 +200,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     assert.equal(await run(started[0]!, 'ls /data'), '0\n1\n2')
   })
 
-  test('a removal removes the whole volume, may be repeated, and leaves other volumes unchanged', async () => {
+  test('`remove` removes the whole volume, may be repeated, and leaves other volumes unchanged', async () => {
     const [data, other] = [volumeAt('/data'), volumeAt('/other')]
     const { sandboxId } = await startWith(box, [data, other])
     await box.run(sandboxId, 'mkdir -p /data/a/b; echo x > /data/a/b/c; echo y > /other/file')
@@ -214,9 +214,9 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
 })
 
 suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
-  // ramfs cannot map owners, as NFS cannot.
+  // Like NFS, ramfs cannot map owners.
   for (const type of ['tmpfs', 'ramfs'])
-    test(`every host that mounts it shares its files; without the mount nothing is made: ${type}`, async () => {
+    test(`hosts that mount the directory share its volumes; without the mount no volume is made: ${type}`, async () => {
       await using ends = new AsyncDisposableStack()
       const shared = mkdtempSync(join(tmpdir(), 'alcove-volumes-'))
       ends.defer(() => rmSync(shared, { recursive: true }))
@@ -244,7 +244,7 @@ suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
       assert.equal(statSync(join(own, data.volumeId, 'a/file')).uid, uidBase + 1000)
       await one.host.destroy(first.sandboxId)
       await two.host.destroy(second.sandboxId)
-      // A host was killed in the middle of an earlier removal.
+      // Simulates a host that was killed in the middle of an earlier removal.
       mkdirSync(join(own, `.leaving-${data.volumeId}`))
       await Promise.all([one, two].map(({ host }) => host.removeVolume(data)))
       await one.host.removeVolume(data)
@@ -257,7 +257,7 @@ suite('a volume in a directory of the operator', { skip: needsRoot }, () => {
     })
 
   test('a runner whose directory is not mounted offers no volumes', async () => {
-    // Below a mount of its own, so that only the directory itself is missing.
+    // Use a path below a mount, so that only the directory is missing, not the mount.
     const directory = mkdtempSync('/dev/shm/alcove-volumes-')
     const parts = {
       disks: undefined as never,

@@ -1,4 +1,5 @@
-// The volumes of this host: directories that several sandboxes mount, each with its users' ids (oci/ids.ts).
+// The volumes of this host. A volume is a directory that several sandboxes mount. Each sandbox sees the owners of its files as
+// its own users (oci/ids.ts).
 //
 // There are two drivers. `disk`: a subvolume of this host's pool, with a limit that the kernel enforces. `directory`: a directory
 // below one that the operator mounts on every host, such as CephFS or NFS; its limits are those of the operator.
@@ -19,14 +20,17 @@ type StoreParts = {
   disks: Subvolumes
   directory: string | undefined
   launcher: string
-  /** Whether sandboxes have ids of their own here. */
+  /** Whether each sandbox on this host has its own range of user ids. */
   mapsOwners: boolean
-  /** Where `launch` mounts the volumes of a sandbox, in the order of its list. */
+  /** Returns the path at which `launch` mounts a sandbox's volume, by the volume's position in the sandbox's list. */
   mountPointOf: (at: number) => string
   log: Logger
 }
 
-/** The operator's directory, and whether owners can be mapped there. If not, sandboxes with its volumes share one range of ids. */
+/**
+ * The operator's directory. `mapsOwners`: owners of its files can be mapped. If not, all sandboxes with volumes from it share
+ * one range of ids.
+ */
 type Opened = { shared: SharedDirectory; mapsOwners: boolean }
 
 export class VolumeStore {
@@ -63,12 +67,12 @@ export class VolumeStore {
     }
   }
 
-  /** Whether a sandbox that mounts these volumes can have ids of its own. */
+  /** Whether a sandbox that mounts these volumes can have its own range of user ids. */
   canMapOwners(volumes: Volumes = []): boolean {
     return volumes.every(({ driver }) => driver === 'disk' || this.#opened?.mapsOwners === true)
   }
 
-  /** Checks that the volumes are there. A volume that no sandbox has used yet is made. */
+  /** Makes each volume that is new, and checks that all other volumes exist on this host. */
   async prepare(volumes: Volumes = []): Promise<void> {
     for (const { volumeId, driver, isNew } of volumes) {
       if (isNew) await this.#prepareNew(volumeId, driver)
@@ -79,7 +83,7 @@ export class VolumeStore {
 
   async #prepareNew(volumeId: string, driver: VolumeDriver): Promise<void> {
     if (driver === 'directory') return this.#getShared().make(volumeId)
-    // The launch makes subvolumes, at no extra cost.
+    // Subvolumes are made later by the launcher (`stepsToMake`), which needs no extra program for that.
     if (!this.#disks.areSubvolumes)
       await mkdir(this.#disks.pathOf(volumeId), { mode: 0o700 }).catch((error: unknown) => {
         if (!hasCode(error, 'EEXIST')) throw error
@@ -91,7 +95,10 @@ export class VolumeStore {
     return (await stat(this.#disks.pathOf(volumeId)).catch(() => undefined)) !== undefined
   }
 
-  /** For `disk`. Safe to repeat, and for two sandboxes at once. */
+  /**
+   * Returns the steps with which the launcher makes new volumes of the driver `disk`. The steps may be repeated, and two
+   * sandboxes may run them at once.
+   */
   stepsToMake(volumes: Volumes = []): Step[] {
     return volumes.flatMap(({ volumeId, driver, isNew, sizeGiB }): Step[] => {
       if (!isNew || driver !== 'disk' || !this.#disks.areSubvolumes) return []
@@ -107,7 +114,7 @@ export class VolumeStore {
     })
   }
 
-  /** Removes a volume that no sandbox mounts. Atomic, even if killed. No error if it does not exist. */
+  /** Removes a volume that no sandbox mounts. A kill leaves the whole volume or none. No error if the volume does not exist. */
   async remove({ volumeId, driver }: Pick<VolumeAssignment, 'volumeId' | 'driver'>): Promise<void> {
     await (driver === 'disk' ? this.#disks : this.#getShared()).remove(volumeId)
   }

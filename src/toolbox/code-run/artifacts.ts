@@ -33,7 +33,7 @@ const chartIn = (line: string): object | undefined => {
 export class ArtifactSieve implements Disposable {
   readonly charts: object[] = []
   readonly #rest: BoundedOutput
-  /** Number of bytes of `chartMark` that the current line has matched so far. -1: the line is ordinary output. */
+  /** Number of bytes of `chartMark` that the current line has matched so far. -1: the current line is ordinary output. */
   #matched = 0
   #line: BoundedOutput | undefined
   #chartBytesLeft = allChartsBytes

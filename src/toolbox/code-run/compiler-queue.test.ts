@@ -31,7 +31,7 @@ suite('the queue of TypeScript compilations', () => {
     assert.deepEqual(order, ['a', 'a', 'b', 'a', 'c', 'a'])
   })
 
-  test('429 if too many of one owner or too many in total wait; but each owner may always have one waiting', async () => {
+  test('429 if too many compilations of one owner or in total wait; each owner may always have one waiting', async () => {
     const { take } = start(1)
     await take('a')
     for (let call = 0; call < 3; call++) take('a')

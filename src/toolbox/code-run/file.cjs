@@ -1,5 +1,5 @@
-// Runs code as `node FILE` would run a file of the working directory, without making one: with __filename, __dirname and what is
-// required from there. A worker that is given that file runs the code.
+// Runs code as `node FILE` would run a file in the working directory, but makes no file. `__filename`, `__dirname` and
+// `require` behave as in such a file. A worker that is started with the path of this file runs the code again.
 ;(function run(code, name) {
   const Module = require('node:module')
   const { join } = require('node:path')

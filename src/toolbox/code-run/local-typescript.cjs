@@ -1,5 +1,5 @@
-// Lets a program require TypeScript files that lie beside it, by their names with or without an ending, or with the one of
-// the JavaScript that they would become. `transform` is sucrase's, as Node by itself knows no types before version 22.
+// Lets a program require TypeScript files. For example, `./a`, `./a.ts` and `./a.js` all load `a.ts`. `transform` is the
+// function of sucrase that removes types, because Node before version 22 cannot do that.
 ;(transform) => {
   const Module = require('node:module')
   const { readFileSync } = require('node:fs')

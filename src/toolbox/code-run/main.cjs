@@ -1,6 +1,6 @@
-// Runs code that may be a module. `node -` takes it for a script, and older versions cannot find out by themselves.
-// A script that compiles is run as one. What does not compile as a script is run as a module, by a process of its own: only a
-// new one can be told so.
+// Runs code that may be a script or an ES module. `node -` always reads a script, and older versions of Node cannot detect
+// modules. Code that compiles as a script is run as a script. Other code is run as a module, in a new process with
+// `--input-type=module`, because a running process cannot change its input type.
 ;(source, prelude, isModule, script) => {
   const { Script } = require('node:vm')
   const { spawnSync } = require('node:child_process')

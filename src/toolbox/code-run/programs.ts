@@ -1,5 +1,5 @@
-// Turns code into a program: which interpreter to start, and what to write to its standard input. Arguments start at index 1,
-// error messages have the line numbers of the code, and the code sees an empty standard input.
+// Turns code into a program: which interpreter to start, and what to write to its standard input. In every language, arguments
+// start at index 1, error messages have the line numbers of the code, and standard input is empty for the code.
 import { readFileSync } from 'node:fs'
 
 export type Program = { argv: readonly string[]; stdin: string }
@@ -24,8 +24,8 @@ const named = '\n//# sourceURL=[stdin]'
 const mayBeModule = /\b(?:import|export|await)\b/
 
 /**
- * Matches top-level `await` at the beginning of a line. In a script, `await (x)` may call a function named await, but not at this
- * place.
+ * Matches top-level `await` at the beginning of a line. In a script, `await (x)` may also be a call of a function named await.
+ * Hardly any script has such a call at the beginning of a line.
  */
 const awaitsAtTop = /^(?:(?:const|let|var)\s[^=\n]*=\s*)?await\b/m
 
@@ -119,8 +119,8 @@ const inPython = (text: string, name: string) => `exec(compile(${text},'<${name}
 const needsMain = /import|__file__|coding[:=]/
 
 /**
- * Builds the program for Python. Code that needs main.py gets it as the first line of standard input, followed by the code. Code
- * that draws also gets charts.py.
+ * Builds the program for Python. For code that needs main.py, the first line of standard input is main.py, and the code
+ * follows. Code that draws also gets charts.py.
  */
 export const pythonProgram = (code: string): Program => {
   if (!needsMain.test(code)) return { argv: ['python3', '-u', '-'], stdin: code.toWellFormed() }

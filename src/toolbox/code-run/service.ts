@@ -53,7 +53,10 @@ const programOf = async (
     : typescriptProgram(javascript, await compiler.typeRemover())
 }
 
-/** Starts the program, or returns the result if it could not start. Keeps no reference to the caller's body afterwards. */
+/**
+ * Starts the program, or returns the result if it could not start. Does not refer to the caller's body after the start, so that
+ * the memory of the body can be freed.
+ */
 const start = async (
   sandbox: ToolboxSandbox,
   { body }: Given<CodeRunRequest>,

@@ -60,7 +60,7 @@ suite('POST /process/execute', () => {
     assert.deepEqual((await box.post(execute, { command })).body, { exitCode: 0, result: 'after, exit 1\n' })
   })
 
-  test('programs of the command do not see how the text reached the shell', async () => {
+  test('programs of the command inherit no variable that passed the text to the shell', async () => {
     await using box = await startToolbox()
     const { body } = await box.post(execute, { command: 'env | grep -i "command" || echo "$# $-"', envs: { A: 'b' } })
     assert.match(body.result, /^0 [a-zA-Z]+\n$/)
@@ -173,7 +173,7 @@ suite('POST /process/execute: timeout', () => {
     assert.doesNotMatch(asked.body.message, /default/)
   })
 
-  test('200 without a default limit for calls that carry an SDK’s version, as SDKs promise', async () => {
+  test('200 and no default limit for calls with an SDK’s version header, as SDKs promise', async () => {
     await using box = await startToolbox({}, { executeTimeoutSeconds: 1 })
     const sdk = { 'x-daytona-sdk-version': '0.216.0' }
     assert.equal((await box.post(execute, { command: 'sleep 1.5; echo done' }, sdk)).body.result, 'done\n')
@@ -250,7 +250,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
 suite('stored answers of commands with an Idempotency-Key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('stored answers are limited: the oldest are evicted first, and a too long answer is 409 next time', async () => {
+  test('stored answers are limited: the oldest are evicted first; repeating a call with a too long answer is 409', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0
@@ -277,7 +277,7 @@ suite('stored answers of commands with an Idempotency-Key', () => {
     assert.equal(first.deref(), undefined)
   })
 
-  test('429 above the limit of running commands; a command that did not run may be sent again', async () => {
+  test('429 above the limit of running commands with a key; a command that did not run may be sent again', async () => {
     const answers = new Answers()
     const going = Promise.withResolvers<{ exitCode: number; result: string }>()
     for (let key = 0; key < 256; key++) answers.once(String(key), key, () => going.promise)

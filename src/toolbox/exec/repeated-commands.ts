@@ -1,11 +1,11 @@
-// A caller that lost an answer may send the command again, and the command must not run twice. The gate stores the answers for 10
-// minutes and within limits. A restart of the gate loses them, but it also ends the commands.
+// A caller that lost an answer may send the command again, and the command must not run twice. The gate stores answers by
+// idempotency key for 10 minutes, within limits. A restart of the gate loses the answers, but also ends the commands.
 import { createHash } from 'node:crypto'
 import { otherBody } from '#src/http/idempotency-key.ts'
 import { Problem } from '#src/problems.ts'
 
 const keptMs = 10 * 60_000
-/** Limits per sandbox, so that no sandbox can evict the answers of another. */
+/** Maximum of stored answers per sandbox. The limits are per sandbox, so that no sandbox can evict the answers of another. */
 const mostKeys = 256
 const mostBytes = 256 * 1024
 
@@ -15,7 +15,9 @@ type RememberedCommand = {
   answer: Promise<Answer>
   bytes: number
   isOver: boolean
-  /** Evicts the answer at its time. Until the timer is cleared, it also keeps the answer in memory. */
+  /**
+   * Evicts the answer after its time. An evicted answer's timer must be cleared, because the timer holds the answer in memory.
+   */
   timer?: NodeJS.Timeout
 }
 

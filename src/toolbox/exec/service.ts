@@ -47,7 +47,10 @@ export const checkCommand = ({ command, envs }: ExecuteRequest): void => {
   checkEnvironment(envs ?? {})
 }
 
-/** Starts the command, or returns why it could not start. Releases the caller's body once the command has started. */
+/**
+ * Starts the command, or returns why it could not start. Does not refer to the caller's body after the start, so that the
+ * memory of the body can be freed.
+ */
 const start = async (
   sandbox: ToolboxSandbox,
   { body }: Given<ExecuteRequest>,
@@ -101,7 +104,7 @@ export const executeGiven = async (
   )
   const shortage = await findOutOfMemory(exitCode)
   if (shortage === undefined) return { exitCode, result: output.text() }
-  // Another program may parse the output of a successful command. Therefore no line about memory is added to that output.
+  // Do not add the line about memory to the output of a successful command, because a program may parse that output.
   const line = exitCode === 0 ? '' : shortage.line
   return { exitCode, result: `${output.text()}${line}`, oom: shortage.oom }
 }

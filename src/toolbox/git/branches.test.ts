@@ -54,7 +54,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/branches', { path })).body.current, 'readme')
   })
 
-  test('each refusal names its reason', async () => {
+  test('4xx for invalid, missing, existing and current branches, with the reason', async () => {
     await using room = await GitRoom.start()
     room.advance({ readme: 'next\n' }, 'next')
     const path = await room.clone()
@@ -76,7 +76,7 @@ suite('GET /git/branches, POST /git/branches, DELETE /git/branches, POST /git/ch
     assert.equal((await room.get('/branches', { path })).body.current, 'main')
   })
 
-  test('a repository of another user is refused, as git does', { skip: needsRoot }, async () => {
+  test('calls for a repository of another user are refused, as git does', { skip: needsRoot }, async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     chownSync(path, 4242, 4242)

@@ -87,7 +87,7 @@ suite('POST /git/clone', () => {
     assert.deepEqual(refusal(reply), [502, 'GIT_TRANSPORT_FAILED'])
   })
 
-  test('no field of a clone request is taken for an option or a program', async () => {
+  test('git takes no field of a clone request for an option or a program', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const proof = join(room.home, 'proof')

@@ -168,7 +168,7 @@ suite('POST /git/reset', () => {
     assert.equal((await room.post('/reset', { path, files: ['a'], mode: 'hard' })).status, 400)
   })
 
-  test('a repository without a commit can be reset too', async () => {
+  test('POST /git/reset works in a repository without a commit', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'new')
     await room.done('/init', { path })

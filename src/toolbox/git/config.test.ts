@@ -6,7 +6,7 @@ import { GitApi } from '@daytona/toolbox-api-client'
 import { GitRoom, refusal } from './testing/git-room.ts'
 
 suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
-  test('the default scope is global; the value is null if not set', async () => {
+  test('the default scope is global; the value of a setting that is not set is null', async () => {
     await using room = await GitRoom.start()
     assert.deepEqual(await room.get('/config', { key: 'user.name' }), { status: 200, body: { value: null } })
     assert.equal((await room.done('/config', { key: 'user.name', value: '-x "ü"\nz ' })).status, 200)
@@ -14,7 +14,7 @@ suite('GET /git/config, POST /git/config, POST /git/config/user', () => {
     assert.match(readFileSync(join(room.home, '.gitconfig'), 'utf8'), /name/)
   })
 
-  test('each scope has its own value', async () => {
+  test('a setting has a value of its own in each scope: global, local and system', async () => {
     await using room = await GitRoom.start()
     const path = await room.clone()
     for (const scope of ['global', 'local', 'system']) {

@@ -58,11 +58,11 @@ suite('credentials of one call', () => {
       )
     }
     assert.deepEqual((await room.get('/remotes', { path })).body, { remotes: [{ name: 'origin', url }] })
-    // Nothing stores the credentials: the next call without them is refused.
+    // The credentials were not stored: the next call without credentials is refused.
     assert.deepEqual(refusal(await room.post('/pull', { path })), [401, 'GIT_AUTH_FAILED'])
   })
 
-  test('credentials in the URL work too, and are in no file or argument afterwards either', async () => {
+  test('credentials in the URL work for clone too, and are in no file or argument afterwards', async () => {
     await using room = await GitRoom.start()
     const path = join(room.home, 'work')
     const url = `${room.http.url}/upstream.git`
@@ -114,7 +114,7 @@ suite('credentials of one call', () => {
     assert.deepEqual(other.authorizations, [])
   })
 
-  test('a password alone is enough, and so is a token as user name', async () => {
+  test('a call may have only a password, or a token as user name', async () => {
     await using room = await GitRoom.start()
     const url = `${room.http.url}/upstream.git`
     await room.post('/clone', { url, path: join(room.home, 'a'), password: 'token' })

@@ -1,5 +1,6 @@
 // Credentials for one call. They are in the environment of a single git process, where a credential helper for that call reads
-// them. Therefore they are in no file, no argument and no remote's URL, and they end with the process.
+// them. Therefore the credentials are in no file, no argument and no remote's URL, and no longer exist after the process has
+// ended.
 //
 // During the call, processes of that user in that sandbox, including hooks, can read the credentials. A caller that gives a
 // password to a sandbox trusts the processes of its user. A file, a socket or a pipe would not be safer, because these processes

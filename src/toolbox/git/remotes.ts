@@ -37,7 +37,7 @@ export const addRemote = async (git: Git, { name, url, fetch, overwrite }: AddRe
   const added = await git.ask(['remote', 'add', '--', name, url])
   if (added.exitCode === alreadyExists && overwrite) {
     await git.run(['config', '--local', '--replace-all', `remote.${name}.url`, url])
-    // Removes the old push URL: pushes would still use it. This command fails if there is no push URL, and the error is ignored.
+    // Remove the old push URL, because pushes would still use it. Ignore the error: the command fails if there is no push URL.
     await git.ask(['config', '--local', '--unset-all', `remote.${name}.pushurl`])
   } else if (added.exitCode !== 0) throw problemOf(added)
   if (fetch) await git.run(['fetch', '--quiet', '--', name])

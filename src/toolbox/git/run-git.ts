@@ -16,8 +16,8 @@ const answerBytes = 16 * 1024 * 1024
 const complaintBytes = 64 * 1024
 
 /**
- * Maximum of records in git's output: far more than 16 MiB of real file names hold. A hostile program that prints empty records
- * would keep the gate busy.
+ * Maximum of records in git's output: far more than 16 MiB of real file names hold. Without the maximum, a hostile program in
+ * place of git could print empty records and keep the gate busy.
  */
 const mostRecords = 250_000
 
@@ -38,7 +38,7 @@ type GitAnswer = { exitCode: number; stdout: Buffer; stderr: string }
 export type Git = {
   /** Runs git. If git fails, throws the matching Problem. */
   run: (args: readonly string[], options?: GitOptions) => Promise<GitAnswer>
-  /** Runs git and returns also failures, for callers that check the exit code. */
+  /** Runs git and returns its result even if git fails, for callers that check the exit code. */
   ask: (args: readonly string[], options?: GitOptions) => Promise<GitAnswer>
 }
 

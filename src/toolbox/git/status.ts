@@ -17,7 +17,7 @@ const words: Record<string, StatusWord> = {
 /** Decodes a name. Names are bytes; invalid UTF-8 becomes U+FFFD only here, after the names were split. */
 const nameOf = (latin1: string) => Buffer.from(latin1, 'latin1').toString('utf8')
 
-/** Returns the rest of a record after its first `count` fields. The rest may contain spaces, because it ends with a name. */
+/** Returns what follows the first `count` fields of a record. That part is a name and may contain spaces. */
 const after = (record: string, count: number): string => {
   let at = 0
   for (let field = 0; field < count; field++) at = record.indexOf(' ', at) + 1
@@ -36,7 +36,7 @@ const readHeader = (status: Status, header: string): void => {
     const [ahead, behind] = value.split(' ')
     status.ahead = Math.abs(Number(ahead))
     status.behind = Math.abs(Number(behind))
-    // Git prints these counts only if the upstream branch exists.
+    // Git prints the counts ahead and behind only if the upstream branch exists.
     status.branchPublished = true
   }
 }

@@ -11,13 +11,13 @@ import type { ToolboxSandbox } from '../sandbox.ts'
 import { closeLane } from './lanes.ts'
 import type { CreateContextRequest, InterpreterContext } from './schemas.ts'
 
-/** Id of the context for calls that name no context. It is made when it is first needed, and never listed. */
+/** Id of the context for calls that name no context. The context is made at the first such call, and is never listed. */
 export const defaultContext = 'default'
 
 const contextsMax = 64
 /**
- * Maximum of stored messages of a context, in bytes on the sandbox's disk. A reader that falls further behind loses some
- * messages.
+ * Maximum of stored messages of a context, in bytes on the sandbox's disk. A reader that is more than `ringBytes` behind loses
+ * some messages.
  */
 const ringBytes = 16 * 1024 * 1024
 const prefix = 'python.'
@@ -105,7 +105,7 @@ const startAnew = async (sandbox: ToolboxSandbox, ended: Context): Promise<Conte
   await removeJob(sandbox, jobId)
   const started = await startWorker(sandbox, ended, jobId)
   if (await removeJob(sandbox, ended.job.id)) return started
-  // The context was deleted while it restarted, so remove the new job too.
+  // The context was deleted during its restart, so remove the new job too.
   await removeJob(sandbox, jobId)
   throw unknown(ended.id)
 }

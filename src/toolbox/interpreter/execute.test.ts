@@ -15,7 +15,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.equal((await box.get('/process/interpreter/execute')).status, 400)
   })
 
-  test('outputs come first, then the message completed, then close code 1000; only printed values appear', async () => {
+  test('the client gets all printed output, then the message `completed`, then close code 1000', async () => {
     await using box = await startToolbox()
     const run = start(box, 'import sys\nprint("out")\nsys.stdout.flush()\nprint("err", file=sys.stderr)\n6 * 7')
     const { messages, code } = await run.outcome
@@ -253,7 +253,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.deepEqual(order, [1, 2, 3, 4, 5])
   })
 
-  test('1013 if 16 MiB of code of the sandbox wait already, in any contexts', async () => {
+  test('1013 if 16 MiB of code already wait in the contexts of one sandbox', async () => {
     await using box = await startToolbox()
     const file = join(box.directory, 'go')
     const contexts = [undefined, await newContext(box)].map((contextId) => (contextId ? { contextId } : {}))
@@ -327,7 +327,7 @@ suite('GET /process/interpreter/execute', () => {
     assert.match(run.text(), /end\n$/)
   })
 
-  test('an error of any size, and an error that cannot be printed, is still reported as an error', async () => {
+  test('exceptions that are huge, or whose text cannot be made, are still reported as errors', async () => {
     await using box = await startToolbox()
     const { messages } = await start(box, 'raise ValueError("x" * 10_000_000)').outcome
     assert.match(messages[0]!['value']!, /^x{16384}… \(10000000 characters\)$/)

@@ -1,4 +1,5 @@
-// The WebSocket of one execution: the client sends a request, the gate sends output, and the close code tells how it ended.
+// Serves the WebSocket of one execution. The client sends a request, the gate sends output, and the close code says how the
+// execution ended.
 import type { WebSocket } from 'ws'
 import { closeWith, keepAlive, sendWhole } from '#src/http/socket.ts'
 import { readPart } from '#src/http/validate.ts'
@@ -93,7 +94,8 @@ const tellEnding = async (
 ): Promise<void> => {
   if (ending.how === 'done') {
     const display = formats === undefined ? {} : { display: formats }
-    // The kernel may have killed a process that the code had started, so look for memory kills.
+    // Python itself has not ended, but the kernel may have killed a process that the code had started. So look for memory
+    // kills.
     const shortage = await findOutOfMemory(0)
     if (shortage !== undefined) await tell(socket, { type: 'stderr', text: shortage.line })
     const oom = shortage === undefined ? {} : { oom: shortage.oom }

@@ -5,7 +5,8 @@
 type About = { id: string | null }
 
 /**
- * A message of the worker. `deadline`: in ms since 1970. `asked`: the word of the question that this message answers (run.ts).
+ * A message of the worker. `deadline`: in ms since 1970. `asked`: the random word of the question that this message answers
+ * (`Asking` in run.ts).
  */
 export type WorkerMessage = About &
   (

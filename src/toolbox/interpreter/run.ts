@@ -1,5 +1,5 @@
-// A run in a worker, from the request to its end. A worker does one run after the other. So the gate first waits for a run that
-// an earlier gate began; the worker reports that run's deadline.
+// A run in a worker, from the request to its end. A worker does one run after the other. So before its own run, the gate waits
+// for a run that an earlier gate began. The worker reports the deadline of that run.
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:os'
 import { type Exit, isRefused, type Jobs } from '../agent/agent.ts'
@@ -9,7 +9,7 @@ import { lastMessage, lineBytes, MessageReader, type WorkerMessage } from './mes
 export type Ending = { how: 'done' } | { how: 'timeout' } | { how: 'died'; exit: Exit }
 type RunOutput = Exclude<WorkerMessage, { type: 'start' | 'done' | 'free' }>
 type WithoutId<Message> = Message extends unknown ? Omit<Message, 'id'> : never
-/** Receives the output of the run. If it is slow, reading slows down, but the run does not. */
+/** Receives the output of the run. If `Take` is slow, the gate reads the output more slowly, but the run is not slowed down. */
 export type Take = (output: WithoutId<RunOutput> | { type: 'lost'; bytes: number }) => Promise<void>
 
 type RunRequest = { code: string; envs: Record<string, string>; timeoutSeconds: number }
@@ -45,7 +45,7 @@ class Deadline {
   }
 
   #send(signal: number): void {
-    // An error means that the worker has already ended.
+    // Ignore an error: the worker has already ended.
     this.#sent = this.#jobs.signal(this.#jobId, signal).catch(() => undefined)
   }
 
@@ -78,8 +78,8 @@ class Asking {
   begin(): void {
     if (this.#isOver || this.#timer !== undefined) return
     this.#timer = setTimeout(async () => {
-      // The worker has accepted the previous question by now, so questions do not pile up. The end of a worker is noticed
-      // elsewhere.
+      // Send a question only after the worker has accepted the last one, so that questions do not pile up. Ignore the error of
+      // an ended worker: `follow` reports the end.
       await this.#jobs
         .input(this.#jobId, Buffer.from(`\n${JSON.stringify({ ask: this.#word })}\n`))
         .catch(() => undefined)

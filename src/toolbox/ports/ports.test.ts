@@ -28,7 +28,7 @@ suite('GET /port, GET /port/{port}/in-use', () => {
     assert.ok(body.ports.includes(local.port) && body.ports.includes(open.port))
   })
 
-  test('GET /port/{port}/in-use says whether a server accepts connections there', async () => {
+  test('GET /port/{port}/in-use says whether a server accepts connections at that port', async () => {
     await using box = await startToolbox()
     const server = await listening('127.0.0.1')
     const ask = () => box.get(`/port/${server.port}/in-use`)

@@ -17,7 +17,7 @@ const shortageOf = ({ assignment }: Sandbox): OutOfMemory => {
 export const wasBetween = (spans: MemoryKillsHere['spans'], from: number, until: number): boolean =>
   spans.some((span) => span.after <= until && span.until >= from)
 
-/** Asks the runner for memory kills. If the runner does not answer, no kills are assumed. */
+/** Asks the runner which memory kills happened in the sandbox. If the runner does not answer, there are none. */
 const killsOf = async ({ memoryKills }: Sandbox): Promise<MemoryKillsHere> =>
   (await memoryKills?.().catch(() => undefined)) ?? { count: 0, spans: [] }
 
@@ -42,8 +42,8 @@ export const watchMemory = (sandbox: Sandbox) => {
 type Ran = { createdAt: Date; endedAt: Date | null }
 
 /**
- * Tells whether the sandbox ran out of memory during ended commands that were not watched. The time of a kill is known only to
- * two seconds, so a command that ran at about that time may be reported too.
+ * Returns a function that tells whether the sandbox ran out of memory during a command. For ended commands without
+ * `watchMemory`. The time of a kill is known only to two seconds, so a command that ran at about that time may be reported too.
  */
 export const lookBack = async (
   sandbox: Sandbox,

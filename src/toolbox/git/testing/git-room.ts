@@ -25,7 +25,7 @@ export class GitRoom {
   readonly home: string
   /** A bare repository with one commit on `main`: `readme` says `one`. */
   readonly upstream: string
-  /** A server of this repository and its neighbours over HTTP. */
+  /** An HTTP server for all repositories in the directory of `upstream`. */
   readonly http: GitServer
   readonly native: NativeAgent
   readonly #stop: () => Promise<void>

@@ -15,7 +15,7 @@ export class GitServer {
   admitted = 0
   /** The credentials that were sent, right or wrong. */
   readonly authorizations: string[] = []
-  /** Called before an admitted request is served; the request waits for it. */
+  /** Called before an admitted request is served. The request is served after the returned promise has resolved. */
   beforeServing: () => Promise<void> | void = () => {}
   readonly #server
   readonly #directory: string
