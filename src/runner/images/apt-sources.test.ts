@@ -16,7 +16,7 @@ suite('the mirror and release of the default image', () => {
     assert.equal(distributionIn('').id, 'debian')
   })
 
-  test('the host’s mirror is read from a one-line file, with security and updates, each once', () => {
+  test('the host’s mirror is read from a one-line file; its security and updates archives are listed once', () => {
     const text = [
       'deb http://mirror.example/debian bookworm main contrib # near',
       'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=amd64] http://mirror.example/debian bookworm-updates main',

@@ -1,4 +1,4 @@
-// Finds where this host gets its own distribution from, so that the default image uses the same mirror and release. Only the
+// Finds the mirror and the release that apt uses on this host, so that the default image is built from them. Only the
 // distribution's archives count; other sources of the host are ignored.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -43,7 +43,7 @@ const stanzaEntries = (text: string): Entry[] =>
     )
   })
 
-/** `files`: the files of `/etc/apt`, by name and content. */
+/** Finds the archives in the configuration of apt. `files`: names and contents of the files in `/etc/apt`. */
 export const sourcesFrom = (
   { id, codename }: Distribution,
   files: readonly [name: string, text: string][],

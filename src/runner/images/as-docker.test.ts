@@ -30,7 +30,7 @@ suite('images of registries are handled as Docker handles them', { skip: cannotR
     assert.ok(!room.registry.asked.some((path) => path.endsWith('/manifests/1')))
   })
 
-  test('in an index with attestations and signatures, the image for this machine is found', async () => {
+  test('of an index with attestations and signatures, the image for this machine is fetched', async () => {
     const image = makeImage({ layers: [layer(file('a'))] })
     const attestation = makeArtifact({
       layers: [{ mediaType: 'application/vnd.in-toto+json', digest: image.digest, size: image.manifest.length }],
@@ -59,7 +59,7 @@ suite('images of registries are handled as Docker handles them', { skip: cannotR
     await assert.rejects(refused, { message: /^The image is for no platform; this runner is linux\// })
   })
 
-  test('things that are not images are refused by their kind: charts, modules, empty configurations', async () => {
+  test('artifacts that are not images are refused by their kind: charts, modules, empty configurations', async () => {
     const kinds = {
       'application/vnd.cncf.helm.config.v1+json': {
         config: { mediaType: 'application/vnd.cncf.helm.config.v1+json', digest: `sha256:${'0'.repeat(64)}`, size: 2 },

@@ -1,5 +1,6 @@
-// Downloaded layers, stored by origin and digest, and shared by all images of that origin. Only a cache: an unpacked image needs
-// none of them, so any may be removed at any time. A layer with its final name was verified and belongs to root.
+// Downloaded layers, stored by origin and digest, and shared by all images of that origin. The layers are only a cache. An
+// unpacked image needs none of them, so any layer may be removed at any time. A layer with its final name was verified and
+// belongs to root.
 import { createHash, randomUUID } from 'node:crypto'
 import { constants, existsSync, renameSync } from 'node:fs'
 import { chmod, chown, copyFile, link, lstat, mkdir, realpath, rename, rm, utimes } from 'node:fs/promises'
@@ -7,7 +8,10 @@ import { join } from 'node:path'
 import { namesBelow, sha256Of } from './files.ts'
 import { ImageFailed } from './image-failed.ts'
 
-/** A digest is no secret. Therefore a layer is shared only within its origin, whose readers may read the layer anyway. */
+/**
+ * Identifies a stored layer. The digest alone is not enough, because anyone may know it. A layer is shared only within its
+ * origin, whose readers may read the layer anyway.
+ */
 type Blob = { origin: string; digest: string }
 
 /** A stored layer; `usedAt` in milliseconds. */
@@ -49,14 +53,14 @@ export class Blobs {
     else this.#held.set(name, rest)
   }
 
-  /** A file that is not verified yet has the name of its layer and more. */
+  /** Whether the layer of a file is held. The name of a file that is not verified yet begins with the name of its layer. */
   #isHeld({ name }: Stored): boolean {
     return this.#held.has(name.slice(0, keptNameLength))
   }
 
   /**
-   * Removes unwanted layers, then the least recently used layers until the rest fits. Returns the bytes that stay. A layer is
-   * `surplus` if it was wanted and did not fit. Layers that are held stay.
+   * Removes unwanted layers. Then removes the least recently used layers until all others together have at most `mostBytes`;
+   * these removals have the reason `surplus`. Never removes layers that are held. Returns the bytes of the layers that stay.
    */
   async sweep(
     isWanted: (stored: Stored) => boolean,

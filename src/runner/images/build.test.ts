@@ -79,7 +79,7 @@ suite('building an image', { skip: needs }, () => {
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('a build does not keep the pool of another server, which can be removed meanwhile', async () => {
+  test('the pool of another server can be removed during a build', async () => {
     const [file, pool] = [join(directory, 'pool.img'), join(directory, 'pool')]
     await mkdir(pool)
     await runCommand(['truncate', '--size', '128M', file])

@@ -23,7 +23,7 @@ type BuildParts = {
   /** Directory for temporary files. It is emptied first and removed afterwards. */
   workDir: string
   onProgress: (progress: Progress) => void
-  /** Called with what the image lacks, although the build succeeds. */
+  /** Called with a sentence about what the image lacks, although the build succeeds. */
   onLack: (lack: string) => void
   timeoutMs: number
   /** Runs the build with low priority, so that it does not slow down sandboxes. */
@@ -150,13 +150,16 @@ export const buildImage = async ({
   }
 }
 
-/** A program may exit before Node has seen the end of what it was given. Then its exit code tells whether it took everything. */
+/**
+ * Resolves when the program has read all of its input or has closed it. A program may exit before Node notices that it has read
+ * everything; its exit code tells whether it had.
+ */
 const untilTaken = (stdin: Writable) =>
   finished(stdin).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
   })
 
-/** Options of tar(1) to unpack an image's files with all that they have. */
+/** Options of tar(1) to unpack an image's files with owners, modes, times and extended attributes. */
 export const unpackingInto = (root: string): string[] => [
   ...['--extract', '--numeric-owner', '--preserve-permissions', '--xattrs', '--xattrs-include=*'],
   ...['--directory', root],
@@ -170,6 +173,6 @@ const discard = async (workDir: string, { inBackground }: { inBackground: boolea
   await rename(workDir, old)
   const removed = removeTree(old, { tries: 10 })
   if (!inBackground) await removed
-  // A failure is ignored: the next build removes the directory.
+  // Ignore a failed removal: the next build removes the directory.
   else removed.catch(() => {})
 }

@@ -22,7 +22,7 @@ const dns = '203.0.113.53'
 const places = { public: '203.0.113.5', lan: '192.168.77.7', metadata: '169.254.169.254', host: '198.51.100.1' }
 
 if (!isPrivateHost) {
-  test('the tests of where images are fetched from pass on a private host', { skip: needsRoot }, () =>
+  test('in a private network namespace, fetching an image reaches only allowed addresses', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -104,7 +104,7 @@ if (!isPrivateHost) {
       assert.ok(await reaches('public'))
     })
 
-    test('fetches of unknown, private, metadata and host addresses fail with one error after one fixed time', async () => {
+    test('fetches of unknown, private, metadata and host addresses fail with the same error after a fixed time', async () => {
       const told = await Promise.all(
         ['nowhere', 'lan', 'metadata', 'host'].map(async (place) => {
           const begun = performance.now()

@@ -13,9 +13,12 @@ import { type Described, type Descriptor, type Manifest, ourEntryOf, parseConfig
 import { formatReference, pinned, type Reference } from './reference.ts'
 import type { Skopeo } from './skopeo.ts'
 
-/** An image of a registry: the digest to which its name resolves now, and the reference of the image for this platform. */
+/**
+ * An image of a registry after its name was resolved. `digest`: what the name refers to now. `image`: the reference of the
+ * image for this platform.
+ */
 export type Resolved = {
-  /** Digest that the name stands for; it may be the digest of an index. */
+  /** Digest of what the name refers to: a manifest or an index. */
   digest: string
   /** The image for this platform. */
   image: Reference
@@ -80,7 +83,10 @@ export const resolveReference = async (skopeo: Skopeo, reference: Reference, fet
 const notWhatItsDigestSays = (name: Reference) =>
   new ImageFailed('corrupted', `The image ${formatReference(name)} is damaged: what came is not what its digest says.`)
 
-/** umoci verifies only the layers that it finds. With fewer layers than diff ids, the files would not match the configuration. */
+/**
+ * Check the number of layers, because umoci verifies only layers that exist. With fewer layers than diff ids, the files would
+ * not match the configuration.
+ */
 const checkLayersOf = ({ layers }: Manifest, { diffIds }: Described): void => {
   if (layers.length !== diffIds.length)
     throw new ImageFailed(
@@ -107,7 +113,8 @@ export const fetchFromRegistry = async (
     skopeo.download(image, work.directory, { ...askingFor(work, fetching), timeoutMs }),
   )
   const { config, ...fetched } = await adopt(blobs, work, fetching)
-  // The configuration names the hash of each unpacked layer, so this ties all layers to the image's digest.
+  // The configuration contains the hash of each unpacked layer. So if the digest of the configuration is right, all layers
+  // belong to the image.
   if (config.digest !== manifest.config.digest) throw notWhatItsDigestSays(image)
   return fetched
 }

@@ -20,7 +20,10 @@ export const readSmall = async (path: string, mostBytes: number): Promise<Buffer
   }
 }
 
-/** The first bytes of a file of ours; fewer if it is shorter. */
+/**
+ * Returns the first `count` bytes of a file, or the whole file if it is shorter. Only for files that no other program can
+ * change.
+ */
 export const firstBytesOf = async (path: string, count: number): Promise<Buffer> => {
   const file = await open(path)
   try {
@@ -43,7 +46,10 @@ export const bytesBelow = async (directory: string): Promise<number> => {
   return Number.parseInt(await runCommand(argv, { timeoutMs: 300_000 }), 10)
 }
 
-/** `owners`: users and groups of files from an id on, each once, and at most so many. */
+/**
+ * `owners`: ids of users and groups that own files, each once. Contains only ids from `firstOwner` on, and at most `mostOwners`
+ * ids.
+ */
 export type Measured = { bytes: number; files: number; owners: number[] }
 
 /** Measures a directory by one walk. A file with several names counts once. */

@@ -150,7 +150,7 @@ suite('generations (versions) of the default image', { skip: needsRoot }, () => 
     assert.equal(await madeIn(store, store.newest('default')), '1')
   })
 
-  test('the age is that of the newest generation, and a changed recipe is noticed', async () => {
+  test('`defaultAge` is the age of the newest generation, and says whether the recipe has changed', async () => {
     const store = await opened()
     assert.deepEqual(store.defaultAge(), { madeAt: new Date(now), isOfThisRecipe: true })
     const other = { ...recipe, packages: ['more'] }

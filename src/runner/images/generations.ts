@@ -62,7 +62,7 @@ export class Generations {
     return this.#current
   }
 
-  /** Must be called when a new generation is complete. */
+  /** Call this when a new generation is complete, so that `list` and `current` include it. */
   changed(): void {
     this.#current = undefined
   }
@@ -92,8 +92,8 @@ export class Generations {
       return now.getTime() - this.madeAt(next).getTime() >= replacedForMs
     })
     for (const image of unneeded) {
-      // The directory is renamed first, and then no longer counts as a generation. After a kill the next start removes the
-      // directory.
+      // Rename the directory first, so that a half-removed directory never counts as a generation. After a kill the next start
+      // removes it.
       const going = join(this.#images, `.old-${image}`)
       await rename(join(this.#images, image), going)
       await rm(going, { recursive: true, force: true, maxRetries: 10 })

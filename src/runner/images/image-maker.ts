@@ -54,7 +54,7 @@ const originOfFiles = 'files'
 const originOfNothing = 'scratch'
 
 /**
- * Name that stands for the files of a built-in image, which are outside of the trees: `built-in`, or `built-in.2` for
+ * Returns the name that a record has in place of a tree for the files of a built-in image. For example, `built-in.2` for
  * `default.2`.
  */
 const builtInTree = (image: string) => image.replace(builtInImage, 'built-in')
@@ -173,8 +173,8 @@ export class ImageMaker {
   }
 
   /**
-   * Resolves a name to an image: at the first mirror that has the image, otherwise at the registry. The layers come from there,
-   * too. If the organization has an account at the registry, no mirror is used.
+   * Resolves a name to an image: at the first mirror that has the image, otherwise at the registry. Later the layers are
+   * fetched from the same mirror or registry. If the organization has an account at the registry, no mirror is used.
    */
   async resolve(reference: Reference, making: Making, scratch: string): Promise<Resolved> {
     const fetching = this.#fetching(scratch, making)

@@ -1,5 +1,6 @@
-// A btrfs file system for trees of images that share layers (docs/adr/0035). It is a sparse file in the runner's directory, made
-// with the first image that is brought. Where that is impossible, images share nothing, and the runner logs it.
+// A btrfs file system for trees of images that share layers (docs/adr/0035). The file system is in a sparse file in the
+// runner's directory, and is made when the first image is fetched. If it cannot be made, images share no layers, and the runner
+// logs that.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Logger } from '#src/kit/log.ts'
@@ -22,12 +23,12 @@ export class ImagePool {
     this.#place = join(parts.poolDir, 'image-pool')
   }
 
-  /** Mounts the file system if an earlier call made it. Throws if that fails: images would look as if they were lost. */
+  /** Mounts the file system if it exists. Throws if the mount fails, because without it all images would seem to be lost. */
   async openExisting(): Promise<SharingPlace | undefined> {
     return existsSync(this.#image) ? this.open() : undefined
   }
 
-  /** Makes the file system if it is missing. Answers undefined where this host cannot have one. */
+  /** Makes the file system if it is missing. Resolves with undefined if this host cannot have such a file system. */
   open(): Promise<SharingPlace | undefined> {
     this.#opening ??= this.#open().catch((error: unknown) => {
       this.#opening = undefined

@@ -21,7 +21,7 @@ export type StoredImage = Brought & {
   organizationId?: string
   /** The record is the base image of a definition that is still being built. */
   isUnfinished?: true
-  /** The record exists only as base image of kept lines. No caller sees it as an image. */
+  /** The image exists only as base of kept lines (cached steps of definitions), and is not listed. */
   isBelowLines?: true
   tree: string
   layers: string[]
@@ -81,7 +81,7 @@ export class ImageRecords {
     }
   }
 
-  /** Adds a complete record. If another call has added a record of this name meanwhile, that record stays. */
+  /** Adds a complete record. If a record of this name exists, for example from a concurrent call, the existing record stays. */
   async add(record: StoredImage): Promise<void> {
     const { image } = record
     const unfinished = join(this.directory, `.new-${randomBytes(4).toString('hex')}`)

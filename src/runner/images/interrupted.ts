@@ -1,5 +1,5 @@
-// Keeps complete layers of interrupted downloads: after a broken connection, a cancel, or the end of the runner. The next
-// download from the same repository uses them. They are stored by origin and digest like all layers, for at most a day.
+// Keeps the complete layers of a download that was interrupted by a broken connection, a cancel, or the end of the runner. The
+// next download from the same repository uses these layers. They are stored by origin and digest for at most a day.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Blobs, type BlobsOfOrigin } from './blobs.ts'
@@ -46,7 +46,7 @@ export class Interrupted {
    */
   async saving<T>(scratch: string, { origin, layers }: Download, to: BlobsOfOrigin, run: () => Promise<T>): Promise<T> {
     const saved = this.#layers.of(origin)
-    // The note is written first, so that a kill during the download loses no layer.
+    // Write the note before the download, so that after a kill the next runner knows which layers to save.
     await writeFile(join(scratch, noteName), JSON.stringify({ origin, layers }))
     for (const digest of layers) await to.moveFrom(saved, digest)
     try {
@@ -54,7 +54,7 @@ export class Interrupted {
     } catch (error) {
       for (const digest of layers) {
         await saved.linkFrom(to, digest)
-        // The error is ignored: most layers are missing or incomplete.
+        // Ignore the error: most layers of a failed download are missing or incomplete.
         await saved.take(digest, downloadsTo(scratch)).catch(() => {})
       }
       throw error

@@ -87,7 +87,7 @@ suite('kept files and layers of images', { skip: cannotRun }, () => {
     assert.deepEqual(library.list(), ['theirs'])
   })
 
-  test('an image with a wrong count of layers does not replace one that has all of them', async () => {
+  test('an image is refused if its configuration describes more or fewer layers, and replaces no files', async () => {
     await using room = await openRoom()
     const { put, bring, below } = room
     const [all, some] = [['a', 'b'].map(layer), [layer('a')]]
@@ -131,7 +131,7 @@ suite('kept files and layers of images', { skip: cannotRun }, () => {
     assert.equal(rootfs('old'), rootfs('new'))
   })
 
-  test('layers that no image needs go also while another image is being brought, whose layers stay', async () => {
+  test('layers that no image needs are removed even during a fetch; layers of the fetched image stay', async () => {
     await using room = await openRoom()
     const { registry, library, put, bring, below } = room
     const [one, two] = [makeImage({ layers: ['a', 'b'].map(layer) }), makeImage({ layers: ['b', 'c'].map(layer) })]

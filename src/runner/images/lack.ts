@@ -1,4 +1,4 @@
-// The end of a sentence for the operator: what the default image lacks because its source was out of reach during the build.
+// Tells the operator what the default image lacks, because a source could not be reached during the build.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Generations } from './generations.ts'

@@ -72,7 +72,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(readlinkSync(join(root, 'link')), '/etc/passwd')
   })
 
-  test('in an index the image for this machine is found, and the digest of the index is returned', async () => {
+  test('the image for this machine is fetched from an index, and the digest of the index is returned', async () => {
     const [ours, other] = ['ours', 'other'].map((name) => makeImage({ layers: [layer(file(name))] }))
     assert.ok(ours && other)
     const architecture = process.arch === 'x64' ? 'amd64' : process.arch
@@ -145,7 +145,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     leavesNothing()
   })
 
-  test('downloaded layers are kept within their limit; images need none of them', async () => {
+  test('downloaded layers are kept up to their limit, and images still work without these layers', async () => {
     const library = open({ keptLayersBytes: 1 })
     await bring(library, 'one', from(room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))))
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])

@@ -37,14 +37,14 @@ import { Trees } from './trees.ts'
 import { fetchWebFile, type Fetching as WebFetching, type WebFile } from './web-file.ts'
 
 /**
- * The base image of a definition that is being built. It is not listed until the build is complete; after a restart it is
- * removed.
+ * The base image of a definition that is being built. The image is not listed until the build is complete. A restart during the
+ * build removes the image.
  */
 export type Base = {
   container: ContainerConfig
   digest?: string
   sizeBytes: number
-  /** Name of the image's files: images with an equal name have equal files. */
+  /** Name of the image's files. Two images with the same `files` have the same files. */
   files: string
 }
 
@@ -117,11 +117,11 @@ const keyOfAccounts = ({ organizationId, logins = [] }: Accounts): string =>
 const keptNamesOf = ({ origin, layers }: Pick<StoredImage, 'origin' | 'layers'>): string[] =>
   origin === undefined ? [] : layers.map((digest) => keptNameOf({ origin, digest }))
 
-/** Removes a directory without a program of its own, unless a path in it is too long for that. */
+/** Removes a directory by Node's `rm`. If that fails, for example at a path that is too long, uses the slower `removeTree`. */
 const removeScratch = (scratch: string) =>
   rm(scratch, { recursive: true, force: true }).catch(() => removeTree(scratch))
 
-/** Delays a failure until its caller may hear of it (`notBefore`), without holding a lane meanwhile. */
+/** Delays the error `Unreached` until the time at which its caller may get it (`notBefore`). The delay does not occupy a lane. */
 const tellingEvenly = async <T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> => {
   try {
     return await work()
@@ -194,7 +194,7 @@ export class Library {
     await this.#sweep()
   }
 
-  /** Makes the files of present images reachable. To be called before a sandbox starts over one. */
+  /** Makes the files of present images reachable. Call this before a sandbox that uses one of these images starts. */
   async openTrees(): Promise<void> {
     const place = await this.#pool?.openExisting()
     if (place !== undefined) this.#trees.shareAt(place)
@@ -205,7 +205,7 @@ export class Library {
     if (place !== undefined) this.#trees.shareAt(place)
   }
 
-  /** Files of images stay reachable for sandboxes. */
+  /** Closes the library. Sandboxes that run can still read the files of their images. */
   async close(): Promise<void> {
     await this.#pool?.close()
   }
@@ -283,7 +283,7 @@ export class Library {
     await this.#bring(request, (made) => this.#record(request, made, { isBelowLines: true }))
   }
 
-  /** Digest of the image that a name stands for now. Downloads no layer. */
+  /** Returns the digest of the image that a name refers to now. Downloads no layer. */
   async resolve(text: string, maxGiB: number, signal: AbortSignal, accounts: Accounts = {}): Promise<string> {
     await this.open()
     const reference = parseReference(text)
@@ -401,8 +401,8 @@ export class Library {
           held.push(() => this.#blobs.release(name))
         },
       })
-      // An additional hold on the tree, for the callers of the shared work. `release` ends it when all callers have written their
-      // records.
+      // Hold the tree and the layers again, on behalf of all callers of this shared work. `release` ends this hold when all
+      // callers have written their records.
       this.#trees.hold(made.tree)
       for (const name of keptNamesOf(made)) this.#blobs.hold(name)
       return made
@@ -476,7 +476,10 @@ export class Library {
     this.#sweeping = undefined
   }
 
-  /** Removes what no image uses. What an image that is being fetched needs is held until its record names it. */
+  /**
+   * Removes trees and layers that no image uses. An image that is being fetched holds its tree and layers until its record is
+   * written.
+   */
   async #sweepNow() {
     const unusedBytes = await this.#trees.sweep(() => new Set(this.#records.all().map(({ tree }) => tree)))
     this.#givenBack.add('images', 'unused', unusedBytes)

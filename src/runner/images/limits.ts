@@ -1,7 +1,7 @@
 // Limits for fetching one image. Settings may change them; tests use small ones.
 
 export type ImageLimits = {
-  /** Most bytes of an image, compressed or not. The request may ask for less. */
+  /** Most bytes of an image, compressed or not. A request may set a lower limit. */
   largestBytes: number
   mostFiles: number
   /** Most files for each GiB that the image may have. Even an empty file takes space. */
@@ -19,9 +19,9 @@ export type ImageLimits = {
   keepFreeBytes: number
   /** Bytes of downloaded layers that are kept for later images. */
   keptLayersBytes: number
-  /** Images fetched at the same time; further ones wait. */
+  /** Maximum of images that are fetched at the same time. Further requests wait. */
   atOnce: number
-  /** Images being fetched or waiting; further ones are refused. */
+  /** Maximum of images that are being fetched or waiting. Further requests are refused. */
   mostWaiting: number
 }
 

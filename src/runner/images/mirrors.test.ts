@@ -34,7 +34,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     return lines
   }
 
-  test('the mirror is asked, and the registry is not', async () => {
+  test('an image that the mirror has is fetched from there, without a request to the registry', async () => {
     await using mirror = await TestRegistry.start()
     const reference = room.registry.put('x/y:1', image)
     mirror.put('hub/x/y:1', image)
@@ -62,7 +62,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     assert.ok(room.registry.asked.length > 0)
   })
 
-  test('a mirror at a private address is left out unless the operator allows it', async () => {
+  test('a mirror at a private address is not used unless the operator allows that address', async () => {
     await using mirror = await TestRegistry.start()
     const reference = room.registry.put('x/y:1', image)
     mirror.put('hub/x/y:1', image)

@@ -55,7 +55,7 @@ export const nodeSteps: readonly string[] = [
         `chmod +x "$1/usr/local/lib/node_modules/${path}"; ln -s "../lib/node_modules/${path}" "$1/usr/local/bin/${name}"`,
     ),
   ].join('; '),
-  // With this prefix a user installs packages into their own home, and root installs them for everybody.
+  // With this prefix `npm install --global` of a user installs into the user's home, and that of root installs for everybody.
   `printf '%s\\n' 'prefix=\${HOME}/.local' 'update-notifier=false' > "$1/usr/local/etc/npmrc"`,
   'printf "prefix=/usr/local\\n" > "$1/root/.npmrc"',
   // `pnpm` and `yarn` download themselves at their first call.

@@ -45,8 +45,8 @@ const packages = [
   ...basicPackages,
   // `python3-pylsp` is the language server of `createLspServer('python')`.
   ...['python-is-python3', 'python3-dev', 'python3-pylsp', 'python3-numpy', 'python3-pandas', 'python3-matplotlib'],
-  // Matplotlib's fonts can be satisfied by two sets of packages. This is the smaller set: the other needs SciPy, Boost and a
-  // compiler.
+  // Matplotlib's fonts can be satisfied by two sets of packages. These packages are the smaller set. The larger set needs
+  // SciPy, Boost and a compiler.
   ...['python3-munkres', 'python3-defcon', 'python3-unicodedata2'],
   ...['git-lfs', 'openssh-client', 'wget', 'jq', 'ripgrep', 'file', 'zip', 'bzip2', 'rsync', 'vim-tiny'],
   ...['make', 'gcc', 'g++', 'libc6-dev', 'libatomic1', 'zsh', 'locales', 'tzdata'],
@@ -137,8 +137,8 @@ export const recipeHash = (recipe: Recipe): string =>
 const pythonTests = '/usr/lib/python3/dist-packages/*/tests/*'
 
 /**
- * Python packages are compiled once, at the end and on every CPU. Their own scripts would do it one after the other, and need
- * the tests that are left out.
+ * Python packages are compiled once, at the end and on every CPU. The scripts of each package would compile one after the
+ * other, and need the tests that the image omits.
  */
 const compileLater = [
   'chroot "$1" dpkg-divert --local --quiet --rename --divert /usr/bin/py3compile.later --add /usr/bin/py3compile',

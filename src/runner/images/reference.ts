@@ -68,7 +68,7 @@ export const pinned = (reference: Reference, digest: string): Reference => ({ ..
 export const originOf = ({ registry, repository }: Reference, accountOf?: string): string =>
   accountOf === undefined ? `${registry}/${repository}` : `${registry}/${repository} as shown to ${accountOf}`
 
-/** Whether the registry is a program on this machine itself, which not every caller may reach. */
+/** Whether the registry is on this machine itself. Only registries that the operator allows may be used there. */
 export const isThisMachine = ({ registry }: Pick<Reference, 'registry'>): boolean => {
   const host = (registry.split(':')[0] as string).toLowerCase()
   return host === 'localhost' || host.endsWith('.localhost') || /^(127|0)\./.test(host) || /^\d+$/.test(host)

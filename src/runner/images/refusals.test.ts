@@ -109,7 +109,7 @@ suite('image requests that are refused', { skip: cannotRun }, () => {
     }
   })
 
-  test('other kinds of layers, and users that sandboxes do not have, are refused', async () => {
+  test('layers of unsupported kinds, and file owners that sandboxes do not have, are refused', async () => {
     const encrypted = makeImage({ layers: [layer(file('a'))], layerKind: 'layer.v1.tar+gzip+encrypted' })
     const reference = room.registry.put('x:1', encrypted)
     await fails('unsupported', /not supported \(.*encrypted\)/, bring(open(), 'one', from(reference)))

@@ -122,7 +122,7 @@ export const fetchRepository = async (
   const cause = new Error(outcome.stderr.trim().slice(-2000))
   if (outcome.stopped instanceof TookTooLong) throw fail(`${url.host} did not send it in time.`)
   if (outcome.stopped !== undefined) throw outcome.stopped
-  // A pack that ends early is refused before it has been looked at.
+  // Git may have refused an incomplete pack before the next check, so check the number of objects here.
   if (outcome.exitCode !== 0) await checkObjects(place)
   switch (outcome.exitCode) {
     case 0:

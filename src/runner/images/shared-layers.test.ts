@@ -148,7 +148,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     }
   })
 
-  test('images that an older runner brought stay at their place', async () => {
+  test('images that an older runner fetched stay in their directories', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
     const older = room.open()
     await bring(older, 'old', from(reference))

@@ -1,4 +1,5 @@
-// Runs work once for all callers that ask for it at the same time. A caller may leave; the work is cancelled when all have left.
+// Runs work once for all callers that request it at the same time. If a caller cancels, the work continues for the other
+// callers. It is cancelled when all callers have cancelled.
 
 type Subscriber<Said> = { onSaid: (said: Said) => void; signal?: AbortSignal | undefined }
 

@@ -1,5 +1,5 @@
-// Raises every uid and gid of a tar stream and leaves device nodes out, because a sandbox gets its devices from the runtime. This
-// happens in the stream and not on disk, because chown would remove setuid bits.
+// Raises every uid and gid of a tar stream and leaves device nodes out, because a sandbox gets its devices from the runtime.
+// The ids are changed in the stream and not on disk, because chown would remove setuid bits.
 import { Transform } from 'node:stream'
 
 const blockSize = 512

@@ -41,7 +41,7 @@ export type Asking = {
 
 const credentialsAt = '/run/credentials.json'
 
-/** Whether the operator has named the registry, and so trusts it not to redirect elsewhere. */
+/** Whether the operator has named the registry. The operator then trusts that the registry redirects to no forbidden address. */
 export const isOfOperator = (
   { registry }: Pick<Reference, 'registry'>,
   { plainRegistries, privateRegistries = [] }: RegistrySettings,
@@ -72,7 +72,10 @@ export const checkIsPublic = (reference: Reference, settings: RegistrySettings):
   )
 }
 
-/** Asks for both in the same job. JSON has no zero byte. Without a configuration the caller asks again, and gets that error. */
+/**
+ * A script that prints manifest and configuration in one job, separated by a zero byte, which JSON cannot contain. If the
+ * configuration fails, only the manifest is printed. The caller then requests the configuration alone, to get the error.
+ */
 const inspectTwice = `
 inspect() { skopeo --debug --insecure-policy inspect --raw "$@"; }
 inspect "$@" && printf '\\0' && { inspect --config "$@" || :; }`
@@ -89,7 +92,10 @@ export class Skopeo {
     return this.#inspect(reference, asking, ['--raw'])
   }
 
-  /** Returns the exact bytes of a manifest and, if skopeo finds one for this platform, of a configuration. Nothing ties them yet. */
+  /**
+   * Returns the exact bytes of a manifest and, if skopeo finds one for this platform, of a configuration. The caller must check
+   * that both belong together.
+   */
   async manifestAndConfig(reference: Reference, asking: Asking): Promise<{ manifest: Buffer; config?: Buffer }> {
     const argv = ['sh', '-c', inspectTwice, 'sh', ...this.#registryOptions(reference, '', asking), sourceOf(reference)]
     const both = await this.#run(argv, [], { ...asking, reference })
@@ -227,7 +233,7 @@ export class Skopeo {
 
 type Running = Asking & {
   reference?: Reference
-  /** No credentials are used. */
+  /** True: send no credentials. */
   isOpen?: boolean
   complain?: (outcome: Outcome, running: Running) => ImageFailed
 }

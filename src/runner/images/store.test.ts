@@ -102,7 +102,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.match(steps[0] as string, /^waiting for another server/)
   })
 
-  test('a cut or damaged cache file is detected and built anew', async () => {
+  test('a cut or damaged cache file is detected, and the image is built anew', async () => {
     await open().ensureDefault()
     const size = (await stat(cached())).size
     const damage = [

@@ -52,7 +52,10 @@ export type ImageStore = {
   largeIdsOf(image: string): readonly number[]
   /** Bytes of the image's files; undefined if unknown. */
   sizeOf(image: string): number | undefined
-  /** Fetches an image. Throws `ImageFailed`, whose message is for the caller. May be called twice, also concurrently. */
+  /**
+   * Fetches an image. Throws `ImageFailed`, whose message is for the caller. Repeated and concurrent calls for one image fetch
+   * it once.
+   */
   bring(request: BringRequest): Promise<Brought>
   /** Fetches the base image of a definition. The image is not listed until it is complete. */
   bringBase(request: BringRequest): Promise<Base>
@@ -68,7 +71,7 @@ export type ImageStore = {
   relieve: Library['relieve']
   /** Marks a base image as complete, after its definition was built. */
   complete(image: string, config: ContainerConfig): Promise<void>
-  /** Removes a fetched image. No error if it is gone. No sandbox may use it as base image any more. */
+  /** Removes a fetched image. No error if the image does not exist. No sandbox may use it as base image any more. */
   remove(image: string): Promise<void>
 }
 
@@ -155,7 +158,7 @@ export const openImageStore = (options: ImageStoreOptions): ImageStore => {
 
   const sizes = new Map<string, number>()
   /**
-   * The caller does not wait for this. Until the default image is measured, it counts as 0 in the size of images made from it.
+   * Measures the default image in the background. Until then it counts as 0 bytes in the size of images that are made from it.
    */
   const measureDefault = async () => {
     try {

@@ -1,4 +1,5 @@
-// Makes the tree of an image's layers over the tree of its lower layers, if that is here and its origin may use it (docs/adr/0035).
+// Makes the tree of an image's layers. Begins with the tree of its lower layers, if that exists on this host and the image's
+// origin may use it (docs/adr/0035).
 import { chown, mkdir } from 'node:fs/promises'
 import { uidBase } from '../oci/ids.ts'
 import type { Blobs } from './blobs.ts'
@@ -25,7 +26,7 @@ type Named = { name: string; tree: Tree }
 
 export const treeOfNothing: Tree = { sizeBytes: 0, diffIds: [], layers: [] }
 
-/** After this many packed bytes, a copy of the unfinished tree is kept for images that share these layers. */
+/** After each such number of packed bytes, a copy of the unfinished tree is kept for later images with the same lower layers. */
 const segmentBytes = 8 * 1024 ** 2
 
 /** Small layers are unpacked together with later ones, because each unpacking costs about 0.2 s. */
@@ -61,8 +62,8 @@ export class TreeMaker {
   }
 
   /**
-   * Finds the tree of these layers if the origin may use the tree. Holds its name and the names of the trees of all lower layers,
-   * even if such a tree is made later.
+   * Finds the tree of these layers if the origin may use the tree. Calls `hold` for the tree and for the trees of all lower
+   * layers, even if they do not exist yet.
    */
   find(origin: string, diffIds: readonly string[], hold: (tree: string) => void): Named | undefined {
     const { trees } = this.#parts

@@ -16,7 +16,7 @@ export interface TreePlace {
   copy(from: string, path: string): Promise<void>
   /** Removes a directory. No error if the directory does not exist. */
   remove(path: string): Promise<void>
-  /** Removes a directory slowly: its space is free when this resolves. */
+  /** Removes a directory and waits until its space is free, which takes longer than `remove`. */
   removeAtOnce(path: string): Promise<void>
   sync(path: string): Promise<void>
   /** Resolves when all names given so far are on the disk. */

@@ -1,6 +1,6 @@
-// The files of images, stored by their layers: images with the same layers share one directory. Each is complete or absent, and
-// never changes. Where trees lie on a file system that shares blocks (`tree-place.ts`), a tree begins as a copy of the tree of its
-// lower layers and takes room only for what its own layers add.
+// The files of images, stored by their layers: images with the same layers share one directory. Each directory (tree) is
+// complete or absent, and never changes. Where trees lie on a file system that shares blocks (`tree-place.ts`), a tree begins
+// as a copy of the tree of its lower layers and takes room only for what its own layers add.
 import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
@@ -46,7 +46,7 @@ export class Trees {
     this.#plain = plain
   }
 
-  /** From now on new trees are made at a place where blocks are shared. */
+  /** Makes new trees at `place`, where trees share blocks, from now on. */
   shareAt(place: TreePlace): void {
     this.#sharing = place
   }
@@ -142,7 +142,7 @@ export class Trees {
   async #name(directory: string, name: string): Promise<void> {
     const place = this.#sharing ?? this.#plain
     await rename(directory, join(place.directory, name)).catch(async (error: unknown) => {
-      // Another call made a tree of this name meanwhile. That tree is used.
+      // If a concurrent call has made a tree of this name, use that tree.
       if (this.find(name) === undefined) throw error
       await place.remove(directory)
     })
@@ -167,12 +167,12 @@ export class Trees {
     return unused.reduce((sum, { bytes }) => sum + bytes, 0)
   }
 
-  /** Bytes of these trees on the disk. What trees share counts once. */
+  /** Returns the bytes of these trees on the disk. Blocks that several trees share count once. */
   bytesOf(names: readonly string[]): number {
     return [...this.#withThoseBelow(names)].reduce((sum, name) => sum + this.#ownBytesOf(name), 0)
   }
 
-  /** Bytes that a tree has more than the one that it began as a copy of. */
+  /** Returns the bytes of a tree without those of the tree from which it was copied. */
   #ownBytesOf(name: string): number {
     const tree = this.find(name)
     if (tree === undefined) return 0

@@ -151,7 +151,7 @@ suite('unpacking layers over a tree of lower layers', { skip: cannotRun }, () =>
   }
 
   for (const [what, layers] of Object.entries(images))
-    test(`gives the files that unpacking all layers at once gives: ${what}`, async () => {
+    test(`unpacking over a tree gives the same files as unpacking all layers at once: ${what}`, async () => {
       const key = String(Object.keys(images).indexOf(what))
       const whole = await unpackInto(`${key}-whole`, [layers])
       const oneByOne = await unpackInto(

@@ -41,7 +41,7 @@ export type Unpacked = {
 
 const GiB = 1024 ** 3
 const capabilities = ['CAP_CHOWN', 'CAP_DAC_OVERRIDE', 'CAP_FOWNER', 'CAP_FSETID', 'CAP_SETFCAP']
-/** Factor for the limit of files made: layers may replace files, so more files are made than the tree has in the end. */
+/** Factor for the limit of files that may be made. Layers may replace files, so more files are made than the final tree has. */
 const replacedFiles = 4
 
 export const unpackLayers = async (blobs: BlobsOfOrigin, unpacking: Unpacking): Promise<Unpacked> => {
@@ -118,8 +118,8 @@ const makeLayout = async (
     const isPacked = (await firstBytesOf(join(names, nameOf(digest)), gzipMagic.length)).equals(gzipMagic)
     return { mediaType: kind(isPacked ? 'layer.v1.tar+gzip' : 'layer.v1.tar'), digest, size }
   }
-  // umoci begins with its own root directory, but a lower layer may have described another one. Therefore a layer with the
-  // present root directory comes first.
+  // umoci resets the root directory's owner and mode, but a lower layer may have set them. Therefore the first layer contains
+  // the present root directory.
   const below = presentBytes === undefined ? [] : [await add(await rootOf(rootfs, scratch), kind('layer.v1.tar'))]
   const diffIds = [...below.map(({ digest }) => digest), ...layers.map(({ diffId }) => diffId)]
   const described = { architecture: ownArchitecture, os: 'linux', rootfs: { type: 'layers', diff_ids: diffIds } }
@@ -134,7 +134,7 @@ const makeLayout = async (
   return layout
 }
 
-/** A layer with nothing but the root directory as it is: owner, mode, time and extended attributes. */
+/** Makes a layer that contains only the present root directory, with owner, mode, time and extended attributes. */
 const rootOf = async (rootfs: string, scratch: string): Promise<Buffer> => {
   const { uid, gid } = await stat(rootfs)
   const file = join(scratch, 'root.tar')

@@ -32,7 +32,7 @@ const exitsUnreached = [5, 6, 7, 28, 45, 52, 55, 56]
 const exitTooLarge = 63
 const exitRefused = 22
 
-/** Host with port, if one is written: registries are named in the same form. */
+/** Returns the host, with the port if the URL has one. Registries are named in this form, too. */
 const hostOf = (url: URL): string => url.host
 
 export const fetchWebFile = async (

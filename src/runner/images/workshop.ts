@@ -20,7 +20,7 @@ export type Job = {
   argv: readonly string[]
   /** Directories and files that the job sees besides the programs of this host. They must exist. */
   views: readonly View[]
-  /** Host ids that the job's ids from 0 on map to. */
+  /** The job's ids from 0 to `count` - 1 are mapped to the host's ids from `base` on. */
   ids: { base: number; count: number }
   capabilities?: readonly string[]
   /** The network of this host, one of its network namespaces, or none. */
@@ -34,7 +34,7 @@ export type Job = {
   watch?: (pid: number) => Promise<void>
 }
 
-/** How the job ended. If `stopped` is set, it is the reason for which we ended the job, and nothing else counts. */
+/** How the job ended. If we ended the job, `stopped` is the reason, and the other fields have no meaning. */
 export type Outcome = { exitCode: number | null; stdout: Buffer; stderr: string; stopped?: unknown }
 
 export class TookTooLong extends Error {}

@@ -37,8 +37,8 @@ export type CopyStep = {
 
 type Reader = {
   /**
-   * Expands the variables in a text with their values at this line. Returns the words of the text, or with `splits: false` the
-   * whole text as one word.
+   * Expands the variables in a text with their values at this line. Returns the words of the text. With `splits: false` the
+   * whole text is one word.
    */
   wordsIn: (text: string, splits?: boolean) => string[]
   /** Returns the text of a here-document with its variables expanded. */

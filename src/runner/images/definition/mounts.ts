@@ -21,7 +21,7 @@ const shortNames: Record<string, string> = {
   ro: 'readonly',
 }
 
-/** The allowed options of each kind of mount. Some are accepted and have no effect. */
+/** The allowed options of each kind of mount. Some of these options have no effect. */
 const known: Record<Mount['type'], readonly string[]> = {
   cache: ['id', 'target', 'mode', 'uid', 'gid', 'from', 'source', 'sharing', 'readonly', 'readwrite'],
   bind: ['target', 'source', 'from', 'readwrite', 'readonly'],

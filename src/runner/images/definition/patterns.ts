@@ -4,7 +4,7 @@
 /** Called with the number of steps of a match. Throws when the steps exceed their limit. */
 type Spend = (steps: number) => void
 
-/** The lengths of all matches of the pattern that begin at `from`, the shortest first. */
+/** Returns the lengths of all matches of the pattern that begin at offset `from`, the shortest first. */
 const lengthsMatched = (text: string, from: number, pattern: string, spend: Spend): number[] => {
   const found: number[] = []
   let places = new Set([0])
@@ -34,7 +34,7 @@ export const withoutStart = (text: string, pattern: string, isLongest: boolean, 
 export const withoutEnd = (text: string, pattern: string, isLongest: boolean, spend: Spend): string =>
   reversed(withoutStart(reversed(text), reversed(pattern), isLongest, spend))
 
-/** The text with `by` in place of the first match, or of all matches. */
+/** Returns the text in which `by` replaces the first match or, with `isAll`, all matches. */
 export const replaced = (text: string, pattern: string, by: string, isAll: boolean, spend: Spend): string => {
   let result = ''
   for (let at = 0; at < text.length; ) {

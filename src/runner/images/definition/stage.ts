@@ -53,7 +53,7 @@ type State = Surroundings & {
 export const mostExpanded = 1024 * 1024
 /** Most variables, arguments and environment together: each step has a copy. */
 const mostVariables = 1000
-/** Most characters in the variables of all steps together: they are stored until the steps are done. */
+/** Most characters in the variables of all steps together, because each step stores a copy of the variables until it has run. */
 const mostStepCharacters = 4 * 1024 * 1024
 const mostTriggers = 100
 
@@ -192,7 +192,7 @@ type Verb = (instruction: Instruction, state: State) => void
 
 const copy: Verb = (instruction, state) => {
   const { line, name } = instruction
-  // Computed once, because it copies all variables, and each flag and each file name needs it.
+  // Compute `reading` once per line, because it copies all variables. Each flag and each file name is read with it.
   const reading = readingIn(state, instruction)
   const step = copyIn(instruction, {
     wordsIn: (rest, splits) => words({ line, name, rest }, reading, splits),

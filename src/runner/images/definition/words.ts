@@ -8,8 +8,8 @@ export type Reading = {
   variables: Variables
   escapedBy: string
   /**
-   * Characters that may still be inserted for variables. The limit exists because a variable may be made of many others.
-   * Steps of pattern matching count too.
+   * Characters that may still be inserted for variables. The limit exists because a short text can expand to a very long one,
+   * for example if each variable contains the variable before it twice. Steps of pattern matching count too.
    */
   allowance: { left: number }
   /** Value used for a variable that is not set. Default: empty. */
@@ -161,8 +161,8 @@ class WordReader {
       case '+':
         return isThere ? word : ''
       case '?':
-        // A shell ignores this error in a word that is not used, for example in `${A:-${B:?text}}` if A is set. That is rare, so
-        // the build fails.
+        // A shell ignores this error in a word that is not used, for example in `${A:-${B:?text}}` if A is set. We do not
+        // support this rare case: the build fails.
         if (!isThere) throw new WordError(`${name}: ${word || 'it is not set'}`, `write ARG ${name}=VALUE before`)
         return value as string
       case '#':
