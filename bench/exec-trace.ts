@@ -83,7 +83,7 @@ export const traceExec = async (
   for (let turn = 0; turn < turns; turn++) {
     wall.command.push(...(await commandAlone(box, perTurn)))
     for (const [name, run] of Object.entries(through)) {
-      await run() // not counted: the layer before left other data in the caches
+      await run() // do not count the first run, because the last measured layer left other data in the caches
       if (name === 'gate') spent(-1)
       for (let round = 0; round < perTurn; round++) wall[name as Layer].push(await timed(run))
       if (name === 'gate') spent(1)

@@ -99,7 +99,7 @@ export const prepare = async (
     ours: await repeat(1, work),
     floors: [[(await floors.cat(served, box, 'big', '/dev/null')).ended]],
   })
-  /** Runs a verb and its reverse, such as stop and start. `index` says which of the two is the figure. */
+  /** Runs a verb and its reverse, such as stop and start. `index`: 0 if the first verb is measured, 1 if the reverse. */
   const verbs =
     (box: Sandbox, [verb, state]: [string, string], index: 0 | 1): Figure['take'] =>
     async () => {

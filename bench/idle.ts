@@ -31,7 +31,7 @@ const http = openClient(alcove)
 const childrenOf = (pid: number): number[] =>
   readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number)
 
-/** Processor seconds that a program has used; for PostgreSQL, of all its processes. */
+/** Returns the processor seconds that a program has used. For PostgreSQL, adds up all of its processes. */
 const processorSeconds = async (program: Program) => {
   const pid = await alcove.pidOf(program)
   const all = program === 'postgres' ? [pid, ...childrenOf(pid)] : [pid]

@@ -1,5 +1,5 @@
-// A WebSocket reader that costs as little as `cat`, with which it is compared. It reads everything but checks only the last
-// bytes. It does not parse or answer frames, and is started before the measurement.
+// A WebSocket reader that uses as little processor time as `cat`, with which it is compared. The reader checks only the last
+// bytes, and does not parse or answer frames. It is started before the measurement.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'

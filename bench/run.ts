@@ -41,7 +41,7 @@ const add = (to: Taken | undefined, more: Taken): Taken => ({
   floors: more.floors.map((samples, index) => [...(to?.floors[index] ?? []), ...samples]),
 })
 
-/** The order of the servers in a turn: reversed in every second turn. */
+/** Returns the servers in the order of a turn. The order is reversed in every second turn. */
 const inTurn = (all: Candidate[], turn: number) => (turn % 2 === 0 ? all : all.toReversed())
 
 const measure = async (all: Candidate[]) => {

@@ -41,7 +41,10 @@ export const keep = (name: string, facts: Record<string, unknown>): string => {
   return path
 }
 
-/** With the argument `wait`: continues when a line is entered, so that the preparation can run on a busy machine. */
+/**
+ * With the argument `wait`, waits for a line on standard input before the measurement. So the preparation can run while the
+ * machine is busy.
+ */
 export const whenAsked = async (): Promise<void> => {
   if (!process.argv.includes('wait')) return
   console.log('ready: Enter begins to measure')

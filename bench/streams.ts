@@ -135,7 +135,7 @@ try {
     taken.floor.nothing.push(await floor.cat('whole', '/dev/null'))
     const { milliseconds, arrivedBytes } = await followBusy()
     arrived.push(arrivedBytes)
-    // Scale to the bytes that arrived, because dropped bytes do not count.
+    // Scale the time to the size of the whole stream, because the server drops bytes if the reader is too slow.
     taken.follow.push((milliseconds * streamBytes) / arrivedBytes)
     taken.download.nothing.push(await curl('-o', '/dev/null', at('download', 'whole')))
     taken.download.disk.push(await curl('-o', file('saved'), at('download', 'whole')))

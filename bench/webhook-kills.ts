@@ -1,6 +1,6 @@
 // Kills control many times strictly between a commit and its webhook, and reports which events arrived: `node
-// bench/webhook-kills.ts [kills]`. Fails if a committed event did not arrive, an uncommitted event arrived, or an event came out
-// of order. With `moments` as second argument, control is killed at several moments around the send.
+// bench/webhook-kills.ts [kills]`. Fails if a committed event did not arrive, an uncommitted event arrived, or an event came
+// out of order. With `moments` as second argument, kills control at several moments around the send.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Moment, runKills } from '#test/control/webhook-kills.ts'

@@ -121,7 +121,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(await findArchive(store, sandboxId, 'a1'), archive)
   })
 
-  test('packing again writes no chunk, and makes exactly the same archive', async () => {
+  test('packing an unchanged disk again writes no chunk, and makes an equal archive', async () => {
     const again = watched(store)
     assert.deepEqual(await packDisk({ store: again.store, sandboxId, archiveId: 'a1', disk }), archive)
     assert.deepEqual(again.calls, [])
@@ -155,7 +155,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('removing checks that the archive to keep exists; removing all works, also twice', async () => {
+  test('`removeArchives` fails if the archive to keep is missing; removing all archives works, also twice', async () => {
     const all = await objects(store)
     await assert.rejects(removeArchives({ store, sandboxId, keep: 'a3' }), fails('missing', /to stay is missing/))
     assert.deepEqual(await objects(store), all)
@@ -228,7 +228,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     )
   })
 
-  test('a chunk that is shorter, longer than any chunk may be, or another chunk of the disk is refused', async () => {
+  test('a chunk is refused if it is too short, longer than the maximum, or another chunk of the disk', async () => {
     const [one, other] = filesOf(root, 'chunks')
     await harmed(one!, (path) => truncateSync(path, 100), fails('damaged', /is damaged/))
     await harmed(one!, (path) => truncateSync(path, 64 * 1024 * 1024), fails('damaged', /larger than it can be/))
@@ -243,7 +243,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     await harmed(manifest!, (path) => rmSync(path), fails('missing', /The archive is missing/))
   })
 
-  test('packing again repairs a damaged archive', async () => {
+  test('packing the disk again repairs its damaged archive', async () => {
     const [one, two] = filesOf(root, 'chunks')
     flip(1000)(one!)
     rmSync(two!)
@@ -265,7 +265,7 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(scratch.at('disk')), there)
   })
 
-  test('an id that would name a file outside of the store is refused', async () => {
+  test('a sandbox id that would name a file outside of the store is refused', async () => {
     for (const id of ['../other', '', 'a/b', '.', 'a\0b', 'x'.repeat(200)]) {
       await assert.rejects(packDisk({ store, sandboxId: id, archiveId: 'a1', disk }), TypeError)
       await assert.rejects(packDisk({ store, sandboxId, archiveId: id, disk }), TypeError)
@@ -310,7 +310,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     }
   }
 
-  /** Packs and unpacks the disk, and calls `look` for tar during both. */
+  /** Packs and then unpacks the disk. Calls `look` with the pid of tar each time. */
   const lookAtBoth = async <T>(name: string, look: (pid: string) => T): Promise<T[]> => {
     const seen: T[] = []
     const pieces: Buffer[] = []
@@ -466,7 +466,8 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
       fails('disk', /^The archive holds [\d.]+ MiB, and this runner has room for 8 MiB\.$/),
     )
     assert.deepEqual([written, readdirSync(directory)], [[], []])
-    // This file system has space but too few inodes. The archive does not say that, so only the restore itself fails.
+    // This file system has space but too few inodes. The manifest has no number of inodes, so the check before the restore
+    // passes and the restore itself fails.
     execFileSync('mount', ['-o', 'remount,size=1g,nr_inodes=40', directory])
     await assert.rejects(unpack(), fails('disk', /cannot be unpacked: .*No space left on device/))
     assert.deepEqual(readdirSync(directory), [])

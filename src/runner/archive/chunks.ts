@@ -1,4 +1,5 @@
-// Chunks in the store. They are compressed, and count as stored only after they were read back and match their hash.
+// Chunks in the store. Chunks are compressed. A chunk counts as stored only after it was read back and its content matched the
+// hash.
 import { webcrypto } from 'node:crypto'
 import { promisify } from 'node:util'
 import { constants, zstdCompress } from 'node:zlib'
@@ -11,7 +12,7 @@ const compress = promisify(zstdCompress)
 
 const level = { params: { [constants.ZSTD_c_compressionLevel]: 3 } }
 
-/** Hashes in a thread pool, because the main thread serves sandboxes. */
+/** Computes a hash in the thread pool, so that the main thread can serve sandboxes. */
 const hashAside = async (content: Buffer<ArrayBuffer>): Promise<string> =>
   Buffer.from(await webcrypto.subtle.digest('SHA-256', content)).toString('hex')
 

@@ -85,7 +85,7 @@ export class DirectoryStore implements ObjectStore {
   }
 
   async #name(unfinished: string, path: string) {
-    // Repeated, because another process may remove the directory between these two steps, after its last object.
+    // Retry: after the removal of the last object, another process may remove the directory between these two steps.
     for (let triesLeft = 3; ; triesLeft -= 1) {
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
       try {
@@ -98,7 +98,10 @@ export class DirectoryStore implements ObjectStore {
     for (let above = dirname(path); above.startsWith(this.#root); above = dirname(above)) await syncPath(above)
   }
 
-  /** Removes files of writers that were killed. A file of a running writer is never that old, because a write takes seconds. */
+  /**
+   * Removes files of writers that were killed. A file that is being written is younger than that, because a write takes
+   * seconds.
+   */
   async #sweep() {
     if (this.#isSwept) return
     this.#isSwept = true

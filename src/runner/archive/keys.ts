@@ -1,4 +1,4 @@
-// Keys of an archive's objects. Each sandbox has its own prefix, so that tenants never share objects.
+// Keys of an archive's objects. Keys of a sandbox begin with `sandboxes/ID/`, so that organizations never share objects.
 const safe = /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/
 
 const checked = (id: string): string => {

@@ -26,7 +26,7 @@ type PackParts = {
   store: ObjectStore
   sandboxId: string
   archiveId: string
-  /** Nothing writes to the disk: its sandbox is stopped or frozen. */
+  /** The disk to pack. Its sandbox must be stopped or frozen, so that nothing writes to the disk. */
   disk: DiskParts
   /** Called after each stored chunk, with how much of the disk is stored. */
   onProgress?: (safe: { bytes: number; storedBytes: number }) => void
@@ -112,7 +112,10 @@ const isOfSame = (content: Buffer, { sandboxId, archiveId, createdAt: _, ...rest
   }
 }
 
-/** Finds a complete archive with this id. Only tests use this: a runner that was killed before its report packs again. */
+/**
+ * Finds a complete archive with this id. Only tests use this function. A runner that was killed before its report packs the
+ * disk again.
+ */
 export const findArchive = async (
   store: ObjectStore,
   sandboxId: string,

@@ -34,7 +34,7 @@ export const patient = (store: ObjectStore, waitsMs: readonly number[] = standar
     put: (key, content, signal) => again(() => store.put(key, content, signal), signal),
     get: (key, limit, signal) => again(() => store.get(key, limit, signal), signal),
     remove: (key, signal) => again(() => store.remove(key, signal), signal),
-    // A list that breaks off is repeated from its beginning, so an object may be listed twice.
+    // If a list breaks off, it is requested again from the beginning. So an object may be listed twice.
     async *list(prefix, signal) {
       for (let tried = 1; ; tried += 1) {
         try {

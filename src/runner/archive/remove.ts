@@ -18,8 +18,8 @@ const atOnce = 8
 const batchSize = 256
 
 /**
- * Removes the archives of a sandbox, except `keep`. May be called again at any time, also if the runner was killed during a
- * removal.
+ * Removes the archives of a sandbox, except `keep`. The call may be repeated at any time, for example after the runner was
+ * killed during a removal.
  */
 export const removeArchives = async ({ store, sandboxId, keep, signal }: RemoveParts): Promise<void> => {
   const needed = keep === undefined ? new Set<string>() : await keysOf(store, sandboxId, keep, signal)

@@ -1,4 +1,5 @@
-// Runs the same tests on a directory and on a real S3 server, which checks signatures. A failing store causes readable errors.
+// Runs the same tests on a directory and on a real S3 server, which checks signatures. Also tests the errors of a store that
+// fails.
 import assert from 'node:assert/strict'
 import { readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -101,7 +102,7 @@ suite('a store in a directory', () => {
     assert.deepEqual(readdirSync(`${root}/.incoming`), [])
   })
 
-  test('files of killed writers are removed after a day, files being written stay', async () => {
+  test('files of killed writers are removed after a day; files that are being written stay', async () => {
     const incoming = scratch.make('left/.incoming')
     for (const name of ['old', 'new']) writeFileSync(`${incoming}/${name}`, 'x')
     utimesSync(`${incoming}/old`, 1, 1)
@@ -213,7 +214,7 @@ suite('a failing store', () => {
     return { store, asked: () => asked, [Symbol.asyncDispose]: dispose }
   }
 
-  test('a call to a store that is down is retried, and the later answer counts', async () => {
+  test('a call to a store that is down is retried, and returns the first answer that is no failure', async () => {
     await using s3 = await answering([
       [503, '<Error><Code>SlowDown</Code></Error>'],
       [500, 'x'],
@@ -273,7 +274,7 @@ suite('a failing store', () => {
     assert.equal(s3.asked(), 3)
   })
 
-  test('a failing store is not waited for after an abort', async () => {
+  test('after an abort, a call to a failing store ends at once', async () => {
     const s3 = patient(new S3Store(addressOf(1)), [60_000])
     const abort = new AbortController()
     const asking = s3.get('k', limit, abort.signal)

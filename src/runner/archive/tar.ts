@@ -78,7 +78,7 @@ const outcome = async (child: ChildProcess, said: () => string): Promise<void> =
   )
 }
 
-/** On a full disk, tar's first line of output does not say so. A line that matches this pattern does. */
+/** Matches the line of tar's output that reports a full disk. It is not always the first line. */
 const noRoom = /: (No space left on device|Disk quota exceeded)$/
 
 const look = (walk: string[]): Promise<string> =>
@@ -113,7 +113,10 @@ export const extentOf = async (disk: DiskParts): Promise<Extent> => {
   return { bytesApart, directories }
 }
 
-/** Yields the disk as one tar stream, always the same bytes for the same disk. Nothing may write to the disk meanwhile. */
+/**
+ * Yields the disk as one tar stream. An unchanged disk gives the same bytes each time. Nothing may write to the disk during the
+ * call.
+ */
 export async function* readDisk(disk: DiskParts, signal?: AbortSignal): AsyncGenerator<Buffer> {
   const holder = holderOf(disk)
   await refuseWhatCannotReturn(holder, names(disk))
@@ -165,7 +168,7 @@ export const writeDisk = async (
     await ended
   } catch (error) {
     signal?.throwIfAborted()
-    // The error of the stream, if there is one; otherwise tar ended early, and its own message is the reason.
+    // Use the error of the stream, if there is one. Otherwise tar ended early, and its message is the reason.
     const why =
       error instanceof ArchiveFailed
         ? error

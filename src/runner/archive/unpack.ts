@@ -21,7 +21,10 @@ type UnpackParts = {
   store: ObjectStore
   sandboxId: string
   archive: Required<ArchiveRef>
-  /** `upper` and `etc` are absent or empty. Their directory exists and already has the disk limit. */
+  /**
+   * The disk to restore to. `upper` and `etc` are absent or empty. The directory that contains both exists and has the disk
+   * limit.
+   */
   disk: DiskParts
   onProgress?: (done: { bytes: number; of: number }) => void
   signal?: AbortSignal
@@ -49,7 +52,7 @@ export const unpackDisk = async (parts: UnpackParts): Promise<void> => {
     await sync(place)
     await rename(join(place, 'upper'), disk.upper)
     await rename(join(place, 'etc'), disk.etc)
-    // Synced before return, because the caller may then remove the archive.
+    // Sync before the return, because the caller may remove the archive after it.
     await sync(holder)
   } catch (error) {
     signal?.throwIfAborted()

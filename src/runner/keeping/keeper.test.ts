@@ -122,7 +122,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.said(), ['box 1 started', 'box 1 started'])
   })
 
-  test('an older generation is ignored', async () => {
+  test('an assignment of an older generation is ignored', async () => {
     using kept = startKeeper()
     kept.keeper.take(assigned('box', 5))
     await kept.reported(1)
@@ -134,7 +134,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.host.asked, ['start box 5'])
   })
 
-  test('a newer generation without visible changes is still given to the host', async () => {
+  test('an assignment with a newer generation is given to the host even if the target stays the same', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('box', 1), 'started')
     kept.keeper.take(assigned('box', 2, { network: { blockAll: true, allowList: null } }))
@@ -143,7 +143,7 @@ suite('keeper: assignments are carried out', () => {
     assert.equal(kept.host.get('box')?.assignment.network.blockAll, true)
   })
 
-  test('one verb runs at a time; of the assignments that wait only the last is carried out', async () => {
+  test('one verb of a sandbox runs at a time; of the assignments that wait only the last is carried out', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'start' && kept.host.asked.length === 1 ? passed : undefined)
@@ -158,7 +158,7 @@ suite('keeper: assignments are carried out', () => {
     assert.deepEqual(kept.said(), ['box 4 stopped'])
   })
 
-  test('a delete, and a forced stop, need not wait for a polite stop', async () => {
+  test('a delete and a forced stop interrupt a stop that waits for processes to end', async () => {
     for (const change of [{ target: 'destroyed' }, { target: 'stopped', signal: 'SIGKILL' }] as const) {
       using kept = startKeeper()
       kept.host.hold(assigned('box', 1), 'started')
@@ -296,7 +296,7 @@ suite('keeper: failed verbs', () => {
     )
   })
 
-  test('a newer assignment does not wait for the next retry', async () => {
+  test('a newer assignment is carried out at once, even while a failed verb waits for its retry', async () => {
     using kept = startKeeper({ retryMs: [1e9] })
     kept.host.before = (verb) => {
       if (verb === 'start') throw new Error('no')
@@ -337,7 +337,7 @@ suite('keeper: sandboxes that end by themselves', () => {
     assert.equal(kept.said().at(-1), 'box 2 started')
   })
 
-  test('a change to an ended sandbox does not start it again; an ended warm sandbox is started', async () => {
+  test('a change does not start a sandbox that has ended, but starts a warm sandbox that has ended', async () => {
     using kept = startKeeper()
     for (const [id, isWarm] of [
       ['box', undefined],
@@ -430,7 +430,7 @@ suite('keeper: control’s whole list of sandboxes', () => {
     assert.deepEqual([kept.host.asked, kept.said()], [['destroy stranger'], []])
   })
 
-  test('a sandbox that control lists again in between gets the whole grace period anew', async () => {
+  test('if control lists a sandbox again, its grace period begins anew when it is missing the next time', async () => {
     using kept = startKeeper({ strangerGraceMs: 10 * minutes })
     kept.host.hold(assigned('box', 1), 'started')
     const listed = [{ assignment: assigned('box', 1), state: 'started' as const }]

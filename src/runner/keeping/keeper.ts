@@ -1,7 +1,7 @@
 // Makes the sandboxes of this host what control assigns, and reports the results.
 //
-// Level-triggered: assignments may be repeated at will. The keeper compares each with the host and acts on the difference. For
-// each sandbox only the newest generation counts, one verb runs at a time, and failed verbs are tried again.
+// The keeper is level-triggered. It compares each assignment with the host and acts on the difference, so an assignment may be
+// repeated. For each sandbox only the newest generation counts, one verb runs at a time, and failed verbs are retried.
 import type { Logger } from '#src/kit/log.ts'
 import { isBuildId } from '#src/runner/building/image-builder.ts'
 import { idOf, isRead, type ListedSandbox, type UnreadableSandbox } from '#src/runner/control-link/assignment.ts'
@@ -21,11 +21,11 @@ export type KeptHost = Pick<
 export type KeeperParts = {
   host: KeptHost
   report: (report: Report) => void
-  /** Progress of slow work, at most once a second for each sandbox. */
+  /** Called with the progress of slow verbs, at most once a second for each sandbox. */
   onProgress?: (sandboxId: string, generation: number, progress: Progress) => void
   log: Logger
   now?: () => number
-  /** Pauses before the second, third … try of a verb. A destroy is never given up and repeats the last pause. */
+  /** Pauses in ms before the second, third and later tries of a verb. A destroy is never given up and repeats the last pause. */
   retryMs?: readonly number[]
   /** How long a sandbox that control does not list is left alone. */
   strangerGraceMs?: number
@@ -36,7 +36,7 @@ const progressEveryMs = 1000
 
 type Entry = {
   assignment: Assignment
-  /** The result of the assignment's generation. Nothing more is done until a newer generation arrives. */
+  /** The report for the assignment's generation. If it is set, the keeper does nothing until a newer generation arrives. */
   settled?: Report
   settledAt: number
   takenAt: number
@@ -172,7 +172,7 @@ export class Keeper implements Disposable {
   #reached({ assignment, mayBeUnborn, verb, attempts, mayHaveCopy }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)
-    // There may be something to destroy although the host does not list the sandbox: an archive, a copy in progress, or a
+    // Even if the host does not list the sandbox, parts of it may exist: an archive, a copy in progress, or leftovers of a
     // failed removal.
     const mayHaveParts = assignment.archive !== undefined || verb !== undefined || attempts > 0 || mayHaveCopy
     if (target === 'destroyed') return held || mayHaveParts ? undefined : { state: 'destroyed' }
@@ -240,7 +240,7 @@ export class Keeper implements Disposable {
     const isFaultInside = error instanceof FaultInside
     const said = { err: error, sandboxId, generation, verb, attempts: entry.attempts }
     this.#log[isFaultInside ? 'info' : 'warn'](said, 'a verb failed')
-    // A verb gets two more tries. A destroy is retried without end.
+    // A failed verb gets two more tries. A failed destroy is retried without end.
     const isOwed = verb === 'destroy'
     if (!isOwed && (entry.attempts > 2 || isFaultInside || error instanceof NotRecoverable)) {
       this.#settle(entry, this.#givenUp(entry, verb, error))
@@ -276,8 +276,8 @@ export class Keeper implements Disposable {
 
   #onExit(sandboxId: string, cause: Cause) {
     const entry = this.#entries.get(sandboxId)
-    // If a verb runs or is queued, its result is reported instead. If the assignment does not want processes, their end is
-    // expected.
+    // Do nothing if a verb runs or is queued: its result will be reported. Do nothing if the sandbox should be stopped: the end
+    // is expected.
     if (!entry || entry.verb !== undefined || !runs(entry.assignment.target)) return
     this.#settle(entry, ended(cause))
   }
@@ -299,10 +299,10 @@ export class Keeper implements Disposable {
   }
 }
 
-/** True for targets with processes, frozen or not. */
+/** Whether a sandbox with this target has processes. A paused sandbox has frozen ones. */
 const runs = (target: Target) => target === 'started' || target === 'paused'
 
-/** Running out of memory, or a signal, is a failure. The processes inside may have wanted any other end. */
+/** Running out of memory, or a signal, is a failure. Any other end may be what the programs in the sandbox intended. */
 const ended = (cause: Cause): Outcome =>
   cause.oomKilled || cause.signal !== undefined
     ? { state: 'error', errorReason: cause.detail ?? 'It was killed.', recoverable: true, cause }
@@ -310,7 +310,7 @@ const ended = (cause: Cause): Outcome =>
 
 /**
  * Whether a new assignment may interrupt the verb under way. A polite stop waits for processes to end, and archive and restore
- * wait for a store; newer wishes need not wait for these. A destroy interrupts everything.
+ * wait for a store; a newer assignment need not wait for such verbs. A destroy interrupts everything.
  */
 const overtakes = ({ verb, assignment: { target, signal } }: Entry) => {
   if (target === 'destroyed') return verb !== 'destroy'

@@ -13,7 +13,7 @@ export class Strangers {
     this.#log = log
   }
 
-  /** Takes the ids of all sandboxes that the current list lacks. Returns the ids whose grace period is over. */
+  /** Returns the strangers whose grace period is over. `missing`: ids of all sandboxes that the current list lacks. */
   due(missing: ReadonlySet<string>, now: number): string[] {
     for (const id of this.#since.keys()) if (!missing.has(id)) this.#since.delete(id)
     const due: string[] = []

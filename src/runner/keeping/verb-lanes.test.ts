@@ -25,7 +25,7 @@ suite('lanes of verbs', () => {
     }
   })
 
-  test('a restore waits for no archive', async () => {
+  test('a restore does not wait for archives', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'archive' ? passed : undefined)
@@ -55,7 +55,7 @@ suite('lanes of verbs', () => {
     assert.equal(kept.host.mostRunning, 8)
   })
 
-  test('a sandbox to be archived is stopped before it waits for a lane', async () => {
+  test('a sandbox that is to be archived is stopped before the archive waits for a lane', async () => {
     using kept = startKeeper()
     const { passed, open } = gate()
     kept.host.before = (verb) => (verb === 'archive' ? passed : undefined)
@@ -139,7 +139,7 @@ suite('lanes of forks', () => {
     }
   })
 
-  test('forks get their copy first even if one list holds both, in any order', async () => {
+  test('a fork gets its copy before a verb of its parent if one list has both, in any order', async () => {
     using kept = startKeeper()
     kept.host.hold(assigned('parent', 1), 'stopped')
     kept.keeper.takeAll(

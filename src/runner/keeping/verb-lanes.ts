@@ -1,4 +1,5 @@
-// Decides when verbs run: how many at a time, and what each waits for first. A verb that waits for another sandbox holds no lane.
+// Decides when verbs run: how many run at a time, and what must happen before a verb. A verb that waits for another sandbox
+// takes no place in a lane.
 import { FairQueue } from '#src/kit/queue.ts'
 import type { Assignment, Target } from '#src/wire/runner-link.ts'
 import type { Host } from '../host.ts'
@@ -14,8 +15,9 @@ export const verbTo = {
 export type Verb = (typeof verbTo)[Target]
 
 /**
- * Limits of verbs that run at the same time. Stops mostly wait, so there may be more of them. Archives and restores have a limit
- * of their own each, because they move whole disks: they must delay neither other verbs nor each other.
+ * Limits of verbs that run at the same time. Stops mostly wait, so there may be more of them. Archives and restores have a
+ * limit of their own each, because they move whole disks: an archive must not delay a restore, and neither may delay other
+ * verbs.
  */
 export type AtOnce = { work: number; stops: number; transfers: number }
 
@@ -23,7 +25,7 @@ export type AtOnce = { work: number; stops: number; transfers: number }
 export const isFork = (assignment: Assignment): assignment is Assignment & { forkOf: string } =>
   assignment.target === 'started' && assignment.isNew === true && assignment.forkOf !== undefined
 
-/** A lane of which one organization gets at most a share, so that its long work does not make others wait. */
+/** Makes a lane of which one organization may use only a share, so that its slow verbs do not delay other organizations. */
 const shared = (atOnce: number, share: number) => new FairQueue({ atOnce, ofOne: Math.ceil(atOnce * share) })
 
 type TurnsHost = Pick<Host, 'get' | 'copyParent' | 'stop' | 'cutShort'>
@@ -64,7 +66,7 @@ export class VerbLanes {
     void (first === undefined ? begin() : first.then(begin))
   }
 
-  /** Removes a sandbox that control does not know. */
+  /** Runs the removal of a sandbox that control does not list. */
   async remove(work: () => Promise<void>): Promise<void> {
     await this.#work.run(work)
   }

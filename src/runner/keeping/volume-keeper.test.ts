@@ -28,7 +28,7 @@ const openKeeper = () => {
 }
 
 suite('the removal of volumes', () => {
-  test('a removal under way is not begun again, and is reported once it is done', async () => {
+  test('a removal that runs is not started a second time, and is reported once it is done', async () => {
     const { keeper, asked, told, ends, settle } = openKeeper()
     keeper.takeAll([removalOf('one')])
     keeper.takeAll([removalOf('one')])

@@ -1,4 +1,5 @@
-// Removes the volumes that control no longer wants, and reports that they are gone. Control repeats what is not reported.
+// Removes the volumes that control no longer wants, and reports that they are gone. Control repeats a removal until it is
+// reported.
 import type { Logger } from '#src/kit/log.ts'
 import type { Host } from '#src/runner/host.ts'
 import type { VolumeAssignment, VolumeDriver, VolumeReport } from '#src/wire/runner-link.ts'
@@ -10,8 +11,8 @@ type VolumeKeeperParts = {
 }
 
 /**
- * Removals at a time, for each driver. A volume can have many files, sandboxes use the same disk, and a shared directory whose
- * server is away must not hold up the disk.
+ * Number of parallel removals per driver. The limit protects sandboxes, because a volume may have many files on their disk. It
+ * is per driver, so that a shared directory whose server is down does not delay removals on the disk.
  */
 const atOnce = 2
 
@@ -60,7 +61,7 @@ export class VolumeKeeper implements Disposable {
     }
   }
 
-  /** A removal under way goes on, or the next runner repeats it. */
+  /** Stops new removals. A removal that runs continues; if the runner ends first, the next runner repeats the removal. */
   [Symbol.dispose]() {
     for (const waiting of Object.values(this.#waiting)) waiting.length = 0
   }

@@ -5,7 +5,10 @@ import { Ledger } from './ledger.ts'
 
 const MiB = 1024 ** 2
 
-/** A fake host. Each sandbox in `rates` makes memory grow by this many MiB a second while it runs; `host` does so always. */
+/**
+ * A fake host. Each sandbox in `rates` makes memory grow by this many MiB a second while it runs; `host` MiB a second grow all
+ * the time.
+ */
 const hostWith = (rates: Record<string, number>, host = 0) => {
   const held = new Set<string>()
   let unreleased = 0
@@ -75,7 +78,7 @@ suite('the experiment that finds whose memory grows', () => {
     let growths = 0
     let wasHeld = false
     const uncharged = () => bytes
-    // Memory grows by itself before any sandbox is frozen, and once more while the suspect runs alone.
+    // Memory grows without a sandbox as the cause: once before any sandbox is frozen, and once while the suspect runs alone.
     const wait = async () => {
       wasHeld ||= held.size > 0
       if (held.size === 0 && (!wasHeld || growths++ < 1)) bytes += 16 * MiB

@@ -1,5 +1,6 @@
-// Finds the sandbox that makes the kernel's uncharged memory grow. All suspects are frozen together; then each runs alone for a
-// moment. Growth while all are frozen has another cause. Growth while a single suspect runs is caused by that suspect.
+// Finds the sandbox that makes the kernel's uncharged memory grow. First all suspects are frozen. Then each suspect runs alone
+// for a moment. Growth while all suspects are frozen has another cause. Growth while a single suspect runs is caused by that
+// suspect.
 //
 // There are few suspects, and each is frozen for some hundred milliseconds. The experiment runs only while memory grows that no
 // limit counts, and ordinary programs do not cause that.
@@ -9,20 +10,23 @@ export type ExperimentParts = {
   /** Bytes of kernel memory that no limit counts, at this moment. */
   uncharged: () => number
   /**
-   * Resolves with true once nothing in the sandbox runs, which lasts until `release` aborts; with false if that is impossible
-   * now.
+   * Freezes the sandbox until `release` aborts. Resolves with true once the sandbox is frozen, or with false if it cannot be
+   * frozen now.
    */
   holdStill: (sandboxId: string, release: AbortSignal) => Promise<boolean>
   delay: (ms: number) => Promise<unknown>
 }
 
-/** Growth that is large enough to be distinguished from other changes on the host. */
+/** Growth in bytes that is large enough to be distinguished from other changes of the host's memory. */
 const tellingBytes = 8 * MiB
 const stepMs = 50
 const longestWindowMs = 2000
-/** How often memory must grow while one sandbox runs alone. Other growth may coincide with it once, but not each time. */
+/**
+ * How often memory must grow while one sandbox runs alone. Growth with another cause may coincide with its run once, but hardly
+ * three times.
+ */
 const timesToGrow = 3
-/** Most time for the windows of all suspects together. */
+/** Maximum time in ms during which suspects run alone, for all suspects together. */
 const longestMs = 4000
 
 /** Waits until memory has grown by `tellingBytes`. Returns how long that took; undefined if memory does not grow enough. */

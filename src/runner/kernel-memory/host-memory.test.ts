@@ -9,7 +9,7 @@ import {
 } from './host-memory.ts'
 
 suite('the kernel’s own memory', () => {
-  test('unreclaimable memory is what is neither free, nor pages of programs and files, nor a cache', () => {
+  test('memory counts as unreclaimable if it is not free, no page of a program or file, and no cache', () => {
     const meminfo = `MemTotal:       1000 kB
 MemFree:         100 kB
 MemAvailable:    600 kB

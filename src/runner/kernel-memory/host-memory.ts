@@ -4,9 +4,9 @@ import { cgroupAt } from '../cgroup/cgroup.ts'
 import type { CgroupLayout } from '../cgroup/layout.ts'
 
 export type KernelMemory = {
-  /** Bytes the kernel cannot give back when memory is short. */
+  /** Bytes that the kernel cannot free when memory is short. */
   unreclaimable: number
-  /** Bytes of caches the kernel can give back. */
+  /** Bytes of caches that the kernel can free. */
   reclaimable: number
   /** Bytes that the host could still give to programs. */
   available: number

@@ -5,7 +5,10 @@ import { type Finding, Inquiry } from './inquiry.ts'
 const MiB = 1024 ** 2
 const pauseMs = 30_000
 
-/** A fake host with two innocent sandboxes, and an attacker that leaves memory in the kernel, in MiB per second. */
+/**
+ * Makes a fake host with two innocent sandboxes and an attacker. The attacker makes kernel memory grow by a number of MiB per
+ * second.
+ */
 const hostWith = ({
   rate,
   isInSlabs = true,

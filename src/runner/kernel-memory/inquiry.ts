@@ -10,7 +10,7 @@ export type InquiryParts = TrialParts & {
   now: () => number
 }
 
-/** Growth below this part of the noticed growth counts as stopped. */
+/** If memory grows more slowly than this part of the first growth rate, the growth counts as stopped. */
 const leastPart = 1 / 4
 /** Most bouts of an inquiry. At the usual pace they take an hour and a half. */
 const mostBouts = 200
@@ -47,7 +47,10 @@ export class Inquiry {
     this.#measured?.trial.remove(sandboxId)
   }
 
-  /** Measures the kernel caches that grow, if there are any: they are more exact than the whole memory. */
+  /**
+   * Measures the kernel caches that grow, if there are any: their growth is measured more exactly than that of the whole
+   * memory.
+   */
   #measure(seconds: number) {
     const { uncharged, slabs } = this.#parts
     const names = findGrownSlabs(this.#begun.slabs, slabs(), this.#noticedBytesPerSecond * seconds)

@@ -1,5 +1,5 @@
-// Orders the suspects. Each growth of uncharged memory is divided among the sandboxes by the time that the kernel worked for them
-// meanwhile. This is no proof of guilt.
+// Orders the suspects. Each growth of uncharged memory is divided among the sandboxes by the time that the kernel worked for
+// them meanwhile. The order is only a suspicion, no proof.
 
 export class Ledger {
   readonly #seconds = new Map<string, number>()
@@ -16,7 +16,7 @@ export class Ledger {
     for (const [id, seconds] of secondsOf) this.#seconds.set(id, seconds)
   }
 
-  /** Clears all blame. Called when the memory that had grown is free again. */
+  /** Clears all blame. Call this when the uncharged memory has been freed again. */
   forgive() {
     this.#blame.clear()
   }

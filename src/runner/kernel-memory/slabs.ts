@@ -11,7 +11,7 @@ export const parseUnchargedSlabs = (slabinfo: string): Map<string, number> => {
 
 export const readUnchargedSlabs = (): Map<string, number> => parseUnchargedSlabs(readFileSync('/proc/slabinfo', 'utf8'))
 
-/** A cache with a smaller part of the growth is ignored: it would add more noise than signal. */
+/** A cache with a smaller part of the growth is ignored: such a cache would make the measurement less exact. */
 const leastPart = 1 / 8
 
 /** The caches that together grew by at least half of `expectedBytes`. Empty if they grew less. */

@@ -10,7 +10,7 @@ import {
 } from './sockets.ts'
 
 suite('sockets whose memory is charged to nobody', () => {
-  test('netlink: unread messages and the kept parts of a request both count', () => {
+  test('netlink: unread messages count, and so do requests whose answer is unread', () => {
     const [names = '', line = ''] = [
       'sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode',
       '0000000000000000 0   4711       00000000 157696   212992   1     2        0        28',
@@ -51,7 +51,7 @@ suite('sockets whose memory is charged to nobody', () => {
     assert.equal(await findFullSockets(process.pid, 2 ** 40), undefined)
   })
 
-  test('a sandbox that has ended is not found', async () => {
+  test('`findFullSockets` throws for a sandbox that has ended', async () => {
     await assert.rejects(findFullSockets(2 ** 22 + 1))
   })
 })

@@ -54,7 +54,7 @@ export const parseUnacceptedBytes = (line: string): number => {
 /** Data that a UDP socket has received is charged to its sandbox; data that is yet to be sent is not. */
 export const parseUnsentBytes = (line: string): number => parseQueues(line)?.sent ?? 0
 
-/** Adds up the lines until the sum exceeds `most`: the table may be long, and the rest does not matter. */
+/** Adds up the bytes of the lines. Stops once the sum exceeds `most`, because the table may be long. */
 const sumLines = async (path: string, most: number, bytesOf: (line: string) => number): Promise<number> => {
   await using file = await open(path)
   let bytes = 0

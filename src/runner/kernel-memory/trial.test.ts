@@ -14,8 +14,9 @@ const chance = () => {
 }
 
 /**
- * A fake host. Each sandbox in `rates` leaves this many MiB in the kernel for each second that it runs; `host` does so always.
- * Each running sandbox uses another `comesAndGoes` MiB for a while, and each measurement is wrong by at most `noise` MiB.
+ * A fake host. Each sandbox in `rates` leaves this many MiB in the kernel for each second that it runs; `host` MiB per second
+ * grow all the time. Each running sandbox uses another `comesAndGoes` MiB for a while, and each measurement is wrong by at most
+ * `noise` MiB.
  */
 const hostWith = (rates: Record<string, number>, { host = 0, comesAndGoes = 0, noise = 0.1, canHold = true } = {}) => {
   const held = new Set<string>()
@@ -61,7 +62,7 @@ suite('the trial that finds slow growth', () => {
     assert.ok(after <= 30, String(after))
   })
 
-  test('half a MiB a second is found, also if there is only one sandbox', async () => {
+  test('a sandbox that leaves half a MiB a second is found, also if it is the only sandbox', async () => {
     assert.equal((await hostWith({ attacker: 0.5 }).findIn(40)).grower, 'attacker')
     assert.equal((await hostWith({ ...innocents(3), attacker: 0.5 }).findIn(60)).grower, 'attacker')
   })
@@ -91,7 +92,7 @@ suite('the trial that finds slow growth', () => {
     assert.equal((await findIn(100)).grower, undefined)
   })
 
-  test('a bout in which a sandbox cannot be frozen proves nothing', async () => {
+  test('no sandbox is found by bouts in which a sandbox cannot be frozen', async () => {
     const { findIn } = hostWith({ busy: 0, attacker: 1 }, { canHold: false })
     assert.equal((await findIn(40)).grower, undefined)
   })

@@ -22,11 +22,11 @@ const mostHeld = 64
 const leastError = 32 * 1024
 /** After this many bouts, growth that does not depend on any sandbox is attributed to the host. */
 const boutsForAll = 12
-/** A suspect that ran alone in this many bouts without proof is dropped from the suspects. */
+/** A suspect is dropped after it ran alone in this many bouts and was not proven guilty. */
 const boutsAlone = 30
 /** A sandbox is guilty if it causes at least this part of the growth. */
 const leastShare = 1 / 3
-/** Growth of more than this many times the expected growth has another cause on the host and is ignored. */
+/** A measurement with more than this many times the expected growth is ignored, because it must have another cause. */
 const mostTimesExpected = 8
 
 /** Measured differences in bytes: how much more memory grew with the suspects running than without. */
@@ -63,7 +63,7 @@ export class Trial {
     this.#parts = parts
   }
 
-  /** True if memory grows whether sandboxes run or not. */
+  /** Whether memory grows independently of the sandboxes. */
   get isNobodys(): boolean {
     return this.#all.count >= boutsForAll && this.#certaintyOf(this.#all) < 3
   }
@@ -142,8 +142,8 @@ export class Trial {
   }
 
   /**
-   * Measures how much more memory is kept after group `one` ran than after group `other` ran. Sandboxes that cannot be frozen now
-   * are left out. If that is a whole group, the bout has no result.
+   * Measures how much more memory is kept after group `one` ran than after group `other` ran. Sandboxes that cannot be frozen
+   * now are left out. If no sandbox of a group can be frozen, the bout has no result.
    */
   async #compare(
     all: readonly string[],

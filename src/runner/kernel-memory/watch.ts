@@ -1,4 +1,4 @@
-// Notices a sandbox that fills the kernel's own memory with objects that no limit counts, and names it. It is ended before the
+// Finds a sandbox that fills the kernel's own memory with objects that no limit counts. The caller ends that sandbox before the
 // host runs out of memory.
 //
 // Twice a second two small files of the host are read, whatever the number of sandboxes. Sandboxes are examined only while
@@ -38,14 +38,14 @@ const standardBounds = {
 /** Pause between the steps of an inquiry while the host is short of memory: long enough to see some growth. */
 const shortPauseMs = 2000
 
-/** Sandboxes that are read in one turn of the event loop, so that requests do not wait for long. */
+/** Number of sandboxes whose kernel time is read in one turn of the event loop. The limit keeps other requests from waiting. */
 const atOnce = 50
 
 export type Evidence = FullSockets | 'growth'
 
 export type KernelMemoryWatchParts = Pick<ExperimentParts, 'holdStill'> & {
   layout: CgroupLayout
-  /** Called when a sandbox takes too much memory, and again while it continues. */
+  /** Called when a sandbox has too much uncharged memory, and repeatedly as long as that is true. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   log: Logger
   bounds?: Partial<typeof standardBounds>
@@ -63,7 +63,7 @@ export class KernelMemoryWatch {
   #base = Number.POSITIVE_INFINITY
   #baseAt = performance.now()
   #inquiry: Inquiry | undefined
-  /** When the inquiry began, or when its last step was made. */
+  /** Time of the inquiry's last step; before the first step, the time at which the inquiry began. */
   #inquiredAt = 0
   #noted = Number.POSITIVE_INFINITY
   #looksSinceNote = quietLooks
@@ -189,7 +189,7 @@ export class KernelMemoryWatch {
     let isFound = false
     for (const [sandboxId, { init }] of [...this.#watched]) {
       if (++looked % atOnce === 0) await new Promise(setImmediate)
-      // A sandbox that has ended has no tables to read.
+      // Ignore the error of a sandbox that has ended.
       const kind = await findFullSockets(init.pid).catch(() => undefined)
       if (kind !== undefined) isFound = this.#tell(sandboxId, kind)
     }

@@ -1,4 +1,4 @@
-// Cuts the power at every moment of a write: the journal stays readable. Needs root, because strace records which files are
+// The journal stays readable if the power is cut at any moment of a write. Needs root, because strace records which files are
 // synced; without root the suite is skipped.
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'

@@ -17,7 +17,7 @@ suite('the journal', () => {
   const spec = { assignment: { sandboxId: 'a' }, status: 'started' } as Spec
   const run = { bootId: 'b', slot: 's' }
 
-  test('the journal returns what was written last, and leaves no unfinished file', async () => {
+  test('`read` returns the entry that was written last, and writes leave no unfinished file', async () => {
     await journal.writeSpec('a', { ...spec, status: 'stopped' })
     await journal.rewriteSpec('a', spec)
     await journal.writeRun('a', run)
@@ -41,7 +41,7 @@ suite('the journal', () => {
     assert.equal(((await failed.promise) as NodeJS.ErrnoException).code, 'ENOENT')
   })
 
-  test('writers of the same entry at the same time do not mix', async () => {
+  test('concurrent writes of one entry leave the whole entry of one writer', async () => {
     await Promise.all(Array.from({ length: 20 }, (_, pid) => journal.writeRun('a', { ...run, pid })))
     const read = await journal.read('a')
     assert.ok(read?.run?.pid !== undefined)
@@ -56,7 +56,7 @@ suite('the journal', () => {
     assert.ok((await journal.list()).includes('torn'))
   })
 
-  test('a disowned sandbox is listed separately until it is forgotten; both calls may be repeated', async () => {
+  test('a disowned sandbox is in `listGone` until `forget`; `disown` and `forget` may be repeated', async () => {
     await journal.writeSpec('going', spec)
     await journal.disown('going')
     await journal.disown('going')

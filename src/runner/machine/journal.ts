@@ -1,8 +1,8 @@
 // Records on disk what should exist for each sandbox, so that the next runner can finish or undo what this runner began.
 //
-// `spec.json` is durable: it is on the disk before the sandbox is reported. `run.json` is valid for one boot of the machine only.
-// Therefore it is replaced atomically, but nothing waits for the disk. A directory without a readable spec belongs to a sandbox
-// that was never reported.
+// `spec.json` is durable: it is on the disk before the sandbox is reported. `run.json` is valid for one boot of the machine
+// only. Therefore `run.json` is replaced atomically, but no call waits until it is on the disk. A directory without a readable
+// spec belongs to a sandbox that was never reported.
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { syncPath } from '#src/kit/sync-path.ts'
@@ -13,8 +13,8 @@ import type { Assignment, Cause } from '#src/wire/runner-link.ts'
 export type Spec = {
   assignment: Assignment
   /**
-   * Status at the last write. A sandbox that ends by itself while no runner runs still has `started` here. The next runner learns
-   * of the end from `run.json` and the host.
+   * Status when the spec was last written. If a sandbox ends by itself while no runner runs, the status is still `started`. The
+   * next runner learns of the end from `run.json` and the host.
    */
   status: 'started' | 'stopped' | 'archived' | 'error'
   errorReason?: string
@@ -92,15 +92,15 @@ export class Journal {
     await Promise.all([syncPath(directory), syncPath(this.#directory)])
   }
 
-  /** Replaces the spec. After a power cut there is either the old or the new one, and it is whole. */
+  /** Replaces the spec. After a power cut the old or the new spec is on the disk, and it is whole. */
   async rewriteSpec(sandboxId: string, spec: Spec): Promise<void> {
     await this.#late.get(sandboxId)
     await replace(join(this.directoryOf(sandboxId), specName), spec, true)
   }
 
   /**
-   * Replaces the spec without waiting for the disk. Safe because control repeats the assignment to a runner that lacks it. Later
-   * writes for this sandbox come after this one. `onFailed`: the write failed and the old spec remains.
+   * Replaces the spec without waiting for the disk. A lost rewrite does no harm, because control repeats the assignment. Later
+   * writes for this sandbox come after this one. `onFailed` is called if the write failed; the old spec then remains.
    */
   rewriteSpecLate(sandboxId: string, spec: Spec, onFailed: (error: unknown) => void): void {
     const writing = this.rewriteSpec(sandboxId, spec)
@@ -116,10 +116,7 @@ export class Journal {
     await Promise.all(this.#late.values())
   }
 
-  /**
-   * Writes `run.json` into the sandbox's directory, which must exist. A spec is in the directory already, or is about to be
-   * written.
-   */
+  /** Writes `run.json` into the sandbox's directory, which must exist. The caller has written the spec, or writes it next. */
   async writeRun(sandboxId: string, run: Run): Promise<void> {
     await replace(join(this.directoryOf(sandboxId), runName), run, false)
   }

@@ -73,14 +73,14 @@ export type Machine = {
 export const cgroupOf = (machine: Machine, sandboxId: string): Cgroup =>
   cgroupAt(machine.cgroups, cgroupPathOf(machine.places, sandboxId))
 
-/** An error that will occur again at every retry. */
+/** Thrown for a failure that would occur again at every retry. */
 export class NotRecoverable extends Error {
   override readonly name = 'NotRecoverable'
 }
 
 /**
- * A failure caused by what is in the sandbox or in its volumes. A retry would fail too, until somebody changes the content. It is
- * no fault of the runner, so no warning is logged.
+ * A failure caused by what is in the sandbox or in its volumes. A retry would fail too, until somebody changes the content. The
+ * runner is not the cause, so no warning is logged.
  */
 export class FaultInside extends Error {
   override readonly name = 'FaultInside'

@@ -132,7 +132,7 @@ export const openMachine = async (parts: HostParts): Promise<Machine> => {
     runtime,
     filter: { kind: 'compiled', base64 },
     maskedPaths: findMaskedPaths(),
-    // The layers with sudo lie beside the images, because layers of one overlay work best on one file system.
+    // Make the layers with sudo beside the images, so that all layers of an overlay are on one file system.
     sudoLayers: parts.offersSudo === false ? undefined : await makeSudoLayers(join(parts.directory, 'sudo-layers')),
     pool,
     volumes,

@@ -13,7 +13,7 @@ export type Places = {
   agents: string
   /** The agents' sockets, one per sandbox. Root creates them and the gate connects to them. */
   sockets: string
-  /** Directory in which earlier versions kept the sockets. */
+  /** Directory where earlier versions had the sockets. */
   formerSockets: string
   runtimeState: string
   /** Holds one directory per running sandbox, with the files that show the sandbox its memory and processors. */
@@ -93,8 +93,8 @@ const makeSockets = async ({ sockets, formerSockets }: Pick<Places, 'sockets' | 
 const tmpfsMagic = 0x01021994
 
 /**
- * Mounts a tmpfs where `/run` is a disk: the files there are written at each start and at each refresh. On most hosts `/run` is
- * in memory.
+ * Mounts a tmpfs at the directory if `/run` is on a disk, because files in the directory are written often. On most hosts
+ * `/run` is in memory already.
  */
 const keepInMemory = async (directory: string): Promise<void> => {
   if ((await statfs(directory)).type === tmpfsMagic) return

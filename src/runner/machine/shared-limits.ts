@@ -31,7 +31,7 @@ const wanted = {
 
 const pagesOfMemory = Math.ceil(totalmem() / 4096)
 
-/** 0 means that there is no limit. */
+/** For this limit, the value 0 means no limit. So 0 must not be raised. */
 const mayBeWithout = '/proc/sys/fs/pipe-user-pages-soft'
 
 /**
@@ -43,7 +43,10 @@ const wantedOfV2 = { '/proc/sys/net/ipv4/tcp_mem': pagesOfMemory, '/proc/sys/net
 /** The value that earlier versions set, and the kernel's default. Sandboxes can no longer make asynchronous I/O contexts. */
 const givenBack = { path: '/proc/sys/fs/aio-max-nr', ours: 268_435_456, usual: 65_536 } as const
 
-/** Resets the raised value: with it, any process of the host could use gigabytes of kernel memory that no limit counts. */
+/**
+ * Resets the limit that earlier versions raised. With the raised limit, any process of the host could use gigabytes of
+ * uncounted kernel memory.
+ */
 export const giveBackSharedLimits = async (log: Logger): Promise<void> => {
   const { path, ours, usual } = givenBack
   try {

@@ -3,7 +3,7 @@ import { notPublicIpv4 } from '#src/kit/networks.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
 import { type Range, rangeBits } from './names.ts'
 
-/** All addresses that are not public, from the one list that control uses too. */
+/** All addresses that are not public. Control uses this list, too. */
 export const closedRanges = notPublicIpv4
 
 type Closed = readonly (typeof notPublicIpv4)[number][]

@@ -39,7 +39,7 @@ const openPool = (more: object = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, resolvers: [dns], opened: internet, ...more })
 
 if (!isPrivateHost) {
-  test('the tests of lists of domains pass on a private host', { skip: needsRoot }, () =>
+  test('sandboxes with a list of domains reach what they should, in a private network namespace', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -168,7 +168,7 @@ if (!isPrivateHost) {
       assert.ok(!(await rules()).includes(`"al${instance}${slot.name.split('-')[2]}"`))
     })
 
-    test('only sandboxes with a list of domains get answers', async () => {
+    test('our resolver answers only sandboxes with a list of domains', async () => {
       const slot = await slotWith(named('api.example.com'))
       const sibling = await slotWith({ blockAll: false, allowList: [`${web.api}/32`] })
       assert.deepEqual(await ask(sibling.name, dns, 'other.test'), [web.other], 'this one asks whom it means to')
@@ -267,7 +267,7 @@ if (!isPrivateHost) {
       slots.push(slot)
     })
 
-    test('an invalid list is refused and changes nothing', async () => {
+    test('an invalid list of domains is refused and changes nothing', async () => {
       const slot = await slotWith(named('api.example.com'))
       await ask(slot.name, dns, 'api.example.com')
       const wrong = ['*', '*.com;drop', 'a..b', 'com', '*.*.example.com', 'API.example.com', 'a b.c', '-a.b', '']

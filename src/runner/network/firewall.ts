@@ -43,8 +43,8 @@ export type Firewall = {
   open: (slots: readonly number[]) => Promise<void>
   apply: (slot: number, policy: NetworkPolicy) => Promise<void>
   /**
-   * Counts the slot's connections for this organization. For a new slot this is in force when the promise resolves. For a running
-   * sandbox that gets an organization (a claim) it happens a moment later, and nothing waits for it.
+   * Counts the slot's connections for this organization. For a new slot, the count is in force when the promise resolves. If a
+   * running sandbox gets an organization (a claim), the count changes a moment after the promise has resolved.
    */
   assign: (slot: number, organizationId: string | undefined) => Promise<void>
   forget: (slots: readonly number[]) => Promise<void>
@@ -80,8 +80,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const rules = await readRules(instance, range)
   const organizations = await readOrganizations(instance)
   /**
-   * Slots that got an organization by a guess: that of the slot taken last. The guess is usually right, and saves starting a
-   * process.
+   * Slots that were given an organization by a guess, namely the organization of the slot that was taken last. A right guess,
+   * which is usual, saves a call of nft.
    */
   const guessed = new Set<number>()
   let likely: number | undefined
@@ -102,8 +102,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
     mark === undefined ? [] : [`${verb} element inet ${table} organizations { ${keyOf(slot)} : ${mark} }`]
 
   /**
-   * Closes the open addresses of a slot that a new list does not allow. For an address opened before this process started, the
-   * name is unknown, so that address is closed.
+   * Closes the open addresses of a slot that a new list does not allow. If an address was opened before this process started,
+   * its name is unknown, and it is closed too.
    */
   const shorten = async (slot: number, domains: readonly string[]): Promise<string[]> => {
     opened.get(slot)?.keepOnly(domains)
@@ -117,8 +117,8 @@ export const openFirewall = async (parts: RulesetParts, log: Logger, time = open
   const changeOf = async (slot: number, now: Rule | undefined, next: Rule | undefined): Promise<string[]> => {
     const before = domainsOf(now)
     const after = domainsOf(next)
-    // If `before` is unknown, the runner has restarted and applies the list again. Nothing is closed then: the list is unchanged,
-    // or about to be changed.
+    // If `before` is unknown, the runner has restarted and applies the list again. Then do not close addresses, because the
+    // list may be unchanged.
     const isShorter = now?.verdict === 'named' && after !== undefined && before !== undefined
     return [
       ...(next?.verdict === 'named' ? namedText(instance, slot) : []),

@@ -1,4 +1,4 @@
-// Finds what exists of an instance's network on the host now.
+// Finds the slots of an instance that exist on the host now.
 import { readdir } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'
 import { netnsDir, slotOfLink, slotOfNetns } from './names.ts'

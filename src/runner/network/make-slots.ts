@@ -1,6 +1,6 @@
 // Makes and deletes slots: a network namespace, a link between it and the host, and settings. Many slots are handled by few
-// processes. The link is point to point: its two ends have fixed hardware addresses and know each other's. So sandboxes share no
-// broadcast domain and cannot impersonate each other.
+// processes. The link is point to point: each end has a fixed hardware address and knows the address of the other end. So
+// sandboxes share no broadcast domain and cannot impersonate each other.
 import { runCommand } from '#src/kit/run-command.ts'
 import { addressOf, gatewayOf, hardwareAddress, linkName, netnsDir, netnsName, type Range } from './names.ts'
 import { lockFile } from './notes.ts'
@@ -77,8 +77,8 @@ export const makeSlots = async (where: Where, numbers: readonly number[], backgr
     '',
   ]
   try {
-    // The lock is held by these programs, because they continue for a moment if the runner is killed. The next runner waits for
-    // it.
+    // Let these programs hold the lock, because they may continue for a moment after the runner was killed. The next runner
+    // waits for the lock.
     await runCommand(['flock', lockFile(where.instance), 'sh', '-s'], { input: script.join('\n'), background })
   } catch (error) {
     await deleteSlots(where.instance, numbers)

@@ -11,7 +11,7 @@ const fileOf = (instance: string) => `${dirOf(instance)}/network.json`
 /** Lock of the processes that make slots. */
 export const lockFile = (instance: string) => `${dirOf(instance)}/network.lock`
 
-/** Returns empty notes if the file is missing or damaged. The host is then examined again. */
+/** Returns empty notes if the file is missing or damaged. The caller then examines the host again. */
 export const readNotes = async (instance: string): Promise<Notes> => {
   try {
     return JSON.parse(await readFile(fileOf(instance), 'utf8')) as Notes

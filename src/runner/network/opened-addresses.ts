@@ -1,5 +1,5 @@
 // The addresses opened for one slot, each with its name and its earliest closing time. The kernel keeps an address open longer
-// while a connection uses it. When a list becomes shorter, this record decides what stays open.
+// while a connection uses it. When a list of domains becomes shorter, this record tells which addresses stay open.
 import { isListed } from './dns/domains.ts'
 
 /** Maximum of addresses that are open for one slot because of names. */
@@ -10,7 +10,7 @@ type Opening = { name: string; until: number }
 export class OpenedAddresses {
   readonly #byAddress = new Map<string, Opening>()
 
-  /** Whether all these addresses already stay open until that time. */
+  /** Whether all these addresses are open until the time `until` or longer. */
   has(addresses: readonly string[], until: number): boolean {
     return addresses.every((address) => (this.#byAddress.get(address)?.until ?? 0) >= until)
   }

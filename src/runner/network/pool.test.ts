@@ -29,7 +29,7 @@ const hostNetwork = async () => ({
 })
 
 if (!isPrivateHost) {
-  test('the tests of the network pool pass on a private host', { skip: needsRoot }, () =>
+  test('slots are made, adopted and removed as promised, in a private network namespace', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -113,7 +113,7 @@ if (!isPrivateHost) {
       await second.close()
     })
 
-    test('sweep keeps the slots that are named in `keep`', async () => {
+    test('`sweep` deletes no slot that is named in `keep`', async () => {
       const first = await openPool()
       const kept = await first.acquire()
       await first.close()
@@ -169,7 +169,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('two servers on one host take different ranges', async () => {
+    test('two servers on one host claim different address ranges', async () => {
       const [one, two] = await Promise.all([openPool(), openPool({ instance: 'ab12ce' })])
       const [mine, theirs] = [await one.acquire(), await two.acquire()]
       assert.notEqual(mine.gateway, theirs.gateway)
@@ -179,7 +179,7 @@ if (!isPrivateHost) {
       await one.close()
     })
 
-    test('removal leaves the host’s network as it was', async () => {
+    test('removing an instance’s network leaves the host’s network as it was before', async () => {
       const before = await hostNetwork()
       const pool = await openPool({ spare: 2 })
       await pool.acquire()

@@ -159,8 +159,8 @@ class SlotPool implements NetworkPool {
     const { firewall, resolver } = this.#parts
     const domains = policy.blockAll ? [] : (policy.domains ?? null)
     const serving = domains === null ? undefined : resolver.serve()
-    // With `blockAll` the resolver refuses every question. Without the resolver a question would hang for seconds. If the
-    // resolver fails to start, blocking continues.
+    // Wait for the resolver, which with `blockAll` refuses every question at once. Without it a question would hang for
+    // seconds. If it fails to start, `blockAll` is applied anyway.
     await (policy.blockAll ? serving?.catch(() => {}) : serving)
     await firewall.apply(n, policy)
     await firewall.assign(n, organizationId)
@@ -223,7 +223,7 @@ class SlotPool implements NetworkPool {
     const { range, mtu, firewall } = this.#parts
     let failures = 0
     while (!this.#closed && this.#wanted() > 0) {
-      // A small batch first serves the waiting callers. Spare slots follow.
+      // If callers wait, first make only a small batch for them. Make spare slots afterwards.
       const isAwaited = this.#waiters.length > 0
       const count = Math.min(isAwaited ? this.#waiters.length : this.#wanted(), batchLimit)
       try {
@@ -261,7 +261,7 @@ class SlotPool implements NetworkPool {
     this.#used.delete(n)
   }
 
-  /** Takes slot numbers in turn, so that a used number is not used again for as long as possible. */
+  /** Chooses free slot numbers in a cycle, so that the number of a deleted slot is reused as late as possible. */
   #freeNumbers(count: number): number[] {
     const taken = new Set([...this.#found, ...this.#used, ...this.#spare, ...this.#beingMade])
     const free: number[] = []

@@ -1,5 +1,5 @@
-// Claims a /20 of 10.0.0.0/8 that this host does not use. The claim is a blackhole route: the kernel refuses a second one, so two
-// servers cannot take the same range. Packets to addresses without a sandbox end there.
+// Claims a /20 of 10.0.0.0/8 that this host does not use. The claim is a blackhole route. The kernel refuses a second such
+// route, so two servers cannot take one range. The route also drops packets to addresses without a sandbox.
 import type { Logger } from '#src/kit/log.ts'
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import { type Cidr, overlap, parseCidr } from './cidr.ts'
@@ -48,7 +48,7 @@ export const claimRange = async (instance: string, log: Logger): Promise<Range> 
   for (let attempt = 1; attempt <= triesLimit; attempt++) {
     const range = firstFree(instance, await takenOnHost())
     try {
-      // Recorded before the claim: an unrecorded claim would stay forever.
+      // Record the range before the claim, because nothing would ever remove a claim without a record.
       await writeNotes(instance, { ...notes, range })
       await route('add', range)
       log.info({ range: rangeText(range) }, 'took a range of addresses for sandboxes')

@@ -39,7 +39,7 @@ const openPool = (more: Partial<NetworkPoolOptions> = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, opened: [internet], ...more })
 
 if (!isPrivateHost) {
-  test('the tests of what sandboxes reach pass on a private host', { skip: needsRoot }, () =>
+  test('sandboxes reach only what their policy allows, in a private network namespace', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -72,13 +72,13 @@ if (!isPrivateHost) {
       await removeNetwork(instance)
     })
 
-    test('without a list every public address is reachable', async () => {
+    test('without a list of CIDRs every public address is reachable', async () => {
       const slot = await slotWith(everything)
       await isOpen(slot, web.listed)
       await isOpen(slot, web.other)
     })
 
-    test('with a list only listed addresses are reachable', async () => {
+    test('with a list of CIDRs only the listed addresses are reachable', async () => {
       const slot = await slotWith(only(`${web.listed}/32`, '203.0.113.4/31'))
       await isOpen(slot, web.listed)
       await isClosed(slot, web.other)
@@ -131,7 +131,7 @@ if (!isPrivateHost) {
       assert.ok(!(await reaches(undefined, slot.address, 8000, 1)))
     })
 
-    test('without the firewall rules these addresses would be reachable, and the rules restore themselves', async () => {
+    test('closed addresses are reachable only while the firewall table is missing; it is restored by itself', async () => {
       const slot = await slotWith(everything)
       const sibling = await slotWith(nothing)
       await using _listening = await listenIn(sibling.name, [80])
@@ -139,13 +139,13 @@ if (!isPrivateHost) {
       await isOpen(slot, wayOut, 9000)
       await isOpen(slot, sibling.address)
       assert.ok(await open(undefined, sibling.address))
-      // Any change notices that the table is gone and loads it again.
+      // Apply a policy: every change of the rules loads the table again if it is missing.
       await pool.apply(slot, only(`${web.listed}/32`))
       await Promise.all([isClosed(slot, wayOut, 9000), isClosed(slot, sibling.address), isClosed(sibling, web.listed)])
       await isOpen(slot, web.listed)
     })
 
-    test('packets with a forged source address go nowhere', async () => {
+    test('packets with a forged source address do not leave the sandbox’s link', async () => {
       const slot = await slotWith(everything)
       const sibling = await slotWith(everything)
       const pretend = (address: string) =>
@@ -161,7 +161,7 @@ if (!isPrivateHost) {
       await outside.heard('as-itself')
       assert.ok(!outside.datagrams.some((line) => /as-(sibling|stranger)/.test(line)), outside.datagrams.join('\n'))
 
-      // A control experiment: without the rules these packets do get out.
+      // Positive control: without the rules, packets with a forged source address do get out.
       await runCommand(['nft', 'flush', 'chain', 'inet', `alcove_${instance}`, 'leaving'])
       await pretend(sibling.address)
       await sendDatagram(slot.name, web.listed, 80, 'as-sibling-unruled')
@@ -207,7 +207,7 @@ if (!isPrivateHost) {
       pool = await openPool()
     })
 
-    test('an invalid list is refused and changes nothing', async () => {
+    test('an invalid list of CIDRs is refused and changes nothing', async () => {
       const slot = await slotWith(only(`${web.listed}/32`))
       for (const list of [['example.com'], ['1.2.3.4/33'], ['::/0'], ['1.2.3.4; drop'], Array(11).fill('1.2.3.4')]) {
         await assert.rejects(pool.apply(slot, only(...list)), RangeError)

@@ -50,7 +50,7 @@ setTimeout(() => end('silence'), 5000)`
 const udp = async (from: Slot, to: string, port = 80) => (await inside(from, sending, to, String(port))).trim()
 
 if (!isPrivateHost) {
-  test('the tests of refused connections pass on a private host', { skip: needsRoot }, () =>
+  test('forbidden connections are refused at once, in a private network namespace', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
@@ -100,7 +100,7 @@ if (!isPrivateHost) {
       }
     })
 
-    test('refusals continue without end; beyond a rate packets are dropped silently', async () => {
+    test('a sandbox gets refusals up to a rate, then no answers; another sandbox still gets refusals', async () => {
       const slot = await slotWith(nothing)
       const flood = `const dgram = require('node:dgram').createSocket('udp4')
         dgram.bind(() => { for (let n = 0; n < 2000; n += 1) dgram.send('x', 80, '${web.listed}'); setTimeout(() => dgram.close(), 50) })`

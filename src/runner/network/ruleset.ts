@@ -153,8 +153,8 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
       ...tooMany,
       `iifname ${links} tcp flags syn tcp option maxseg size set rt mtu`,
     ]),
-    // A sandbox with a list of domains always reaches our resolver, whichever resolver it asks. If ours is down, the sandbox
-    // reaches none.
+    // A sandbox with a list of domains always reaches our resolver, whichever resolver it asks. While our resolver is down, the
+    // sandbox reaches no resolver.
     ...chainOf('ask', '{ type nat hook prerouting priority dstnat - 1; policy accept; }', [
       ...(resolverPorts === undefined ? [] : askRules(range, resolverPorts)),
       `iifname . ip saddr @askers ${port53} drop`,
@@ -195,11 +195,11 @@ export const rulesetText = ({ instance, range, resolvers, opened }: RulesetParts
     .replaceAll('$T', table)
 }
 
-/** Sets the closed networks of the host. */
+/** Returns the nft text that sets the closed networks of the host. */
 export const ofHostText = (instance: string, ofHost: readonly string[]): string =>
   setOf('of_host', 'ipv4_addr', ofHost).join('\n').replaceAll('$T', tableOf(instance))
 
-/** Redirects the DNS questions of slots with a list of domains to our resolver. */
+/** Returns the nft text that redirects the DNS questions of slots with a list of domains to our resolver. */
 export const askText = (instance: string, range: Range, ports: Ports): string => {
   const chain = `inet ${tableOf(instance)} ask`
   return [

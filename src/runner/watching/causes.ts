@@ -1,4 +1,4 @@
-// Why a sandbox ended by itself, or why a process in it was killed, as a sentence for users. The kernel is the source.
+// Why a sandbox ended by itself, or why a process in it was killed, as a sentence for users. The facts come from the kernel.
 
 import type { Evidence } from '#src/runner/kernel-memory/watch.ts'
 import type { Run } from '#src/runner/machine/journal.ts'

@@ -1,5 +1,5 @@
-// Reads from the kernel log how a process ended. Otherwise only the parent of a process learns how it ended. A sandbox's first
-// process has no parent on the host that could report the end.
+// Reads from the kernel log how a sandbox's first process ended. Normally the parent of a process learns that, but this process
+// has no parent on the host that could report it.
 import { CommandFailed, runCommand } from '#src/kit/run-command.ts'
 import type { Init } from '#src/runner/machine/processes.ts'
 

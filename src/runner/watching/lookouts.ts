@@ -18,7 +18,7 @@ import { Watch } from './watch.ts'
 type Listeners = {
   /** Called once, when the first process of a sandbox has ended. */
   onEnd: (sandboxId: string) => void
-  /** Called when a sandbox fills kernel memory that no limit counts, and again while it continues. */
+  /** Called when a sandbox fills kernel memory that no limit counts, and repeatedly as long as that is true. */
   onTooMuch: (sandboxId: string, evidence: Evidence) => void
   holdStill: ExperimentParts['holdStill']
   /** Called when processes were killed because memory ran out. If the function returns false, it is called again later. */
@@ -84,9 +84,7 @@ export class Lookouts {
     this.#refusals.remove(sandboxId)
   }
 
-  /**
-   * How often, since the sandbox's start, the kernel killed processes in it because memory ran out, and when that may have been.
-   */
+  /** Returns how many processes of the sandbox the kernel has killed for lack of memory since the sandbox's start, and when. */
   memoryKills(sandboxId: string): MemoryKillsHere {
     const count = cgroupOf(this.#machine, sandboxId).outOfMemoryKills()
     this.#memoryKills.look(sandboxId, count)

@@ -11,7 +11,7 @@ suite('out-of-memory kills', () => {
     kills.look('box', count)
   }
 
-  test('a kill is recorded as between the two reads with different counts, and at no other time', () => {
+  test('the recorded time of a kill is the span between the two reads with different counts', () => {
     lookAt(1000, 5)
     lookAt(3000, 5)
     lookAt(5000, 6)
@@ -26,7 +26,7 @@ suite('out-of-memory kills', () => {
     assert.equal(wasBetween(kills.spans('another'), 0, 9000), false)
   })
 
-  test('old kills are forgotten, and all kills when the sandbox ends', () => {
+  test('old kills are dropped from the record, and all kills are dropped when the sandbox ends', () => {
     for (let n = 1; n <= 64; n++) lookAt(10_000 + n * 10, 6 + n)
     assert.equal(wasBetween(kills.spans('box'), 3000, 4000), false)
     assert.equal(wasBetween(kills.spans('box'), 10_640, 10_640), true)

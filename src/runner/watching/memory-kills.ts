@@ -18,7 +18,7 @@ export class MemoryKills {
     this.#now = now
   }
 
-  /** `kills`: the kernel's count at this moment. */
+  /** Records one read of the kernel's count. `kills`: the count at this moment. */
   look(sandboxId: string, kills: number): void {
     const now = this.#now()
     const entry = this.#entries.get(sandboxId)
@@ -31,7 +31,7 @@ export class MemoryKills {
     entry.lookedAt = now
   }
 
-  /** In each of these spans at least one process was killed. */
+  /** Returns spans of time. In each span at least one process was killed. */
   spans(sandboxId: string): readonly Span[] {
     return this.#entries.get(sandboxId)?.spans ?? []
   }

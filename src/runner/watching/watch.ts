@@ -1,10 +1,10 @@
-// Notices sandboxes whose first process has ended by itself. The runner is not its parent and Node has no pidfd, so each process
-// is checked once a second, by reading one small file.
+// Notices sandboxes whose first process has ended by itself. The runner is not the parent of these processes, and Node has no
+// pidfd. So each process is checked once a second, by reading one small file.
 import { isAlive } from '#src/kit/process-identity.ts'
 import type { Init } from '#src/runner/machine/processes.ts'
 
 const intervalMs = 1_000
-/** Checks in one turn of the event loop. Each takes some microseconds, so requests are not delayed noticeably. */
+/** Number of checks in one turn of the event loop. One check takes some microseconds, so requests are not delayed noticeably. */
 const atOnce = 200
 
 export class Watch {

@@ -1,5 +1,5 @@
-// Closing a connection wakes the agent, possibly on the CPU that should deliver the answer to the caller. Therefore an operation
-// first delivers its answer, and then closes its connection.
+// Closing a connection wakes the agent, possibly on the CPU that should deliver the answer to the caller. Therefore each
+// operation of `Agent` resolves first, and closes its connection in the next turn of the event loop.
 import assert from 'node:assert/strict'
 import { Socket } from 'node:net'
 import { userInfo } from 'node:os'

@@ -27,7 +27,7 @@ const isAlive = (pid: number): boolean => {
 }
 
 suite('exec', () => {
-  test('the result has separate stdout and stderr, and the exit code', async () => {
+  test('the result of `exec` has separate stdout and stderr, and the exit code', async () => {
     await using native = await NativeAgent.start()
     const running = await native.agent.exec(shell('echo out; echo err >&2; exit 7'))
     assert.ok(running.pid > 1)

@@ -19,7 +19,7 @@ export type CommandSpec = {
   stdin?: Uint8Array
   /** Leaves the standard input open for `write`. */
   keepInput?: boolean
-  /** Uses a single pipe for both streams, so that the order of arrival stays; all output is then `stdout`. */
+  /** Uses a single pipe for both streams, so that their output stays in order. All output is then `stdout`. */
   mergeOutput: boolean
 }
 export type Output = { stream: 'stdout' | 'stderr'; data: Buffer }
@@ -47,7 +47,10 @@ export interface RunningCommand extends AsyncIterable<Output> {
   readonly pid: number
   /** Resolves after the output has been read. Rejects with `AgentGone` if the sandbox ends first, or after `close`. */
   readonly exit: Promise<Exit>
-  /** Settles when this process no longer holds the command's input: all bytes were sent, or none will be sent any more. */
+  /**
+   * Settles when this process no longer needs the memory of the command's input: all bytes were sent, or the connection was
+   * closed.
+   */
   readonly inputGone: Promise<void>
   /** Bytes of `write` that wait until the command reads more. The caller limits them. */
   readonly unsentBytes: number
@@ -125,7 +128,7 @@ class Command implements RunningCommand {
     this.#unsent = stdin ?? (keepInput ? Buffer.alloc(0) : undefined)
     if (this.#unsent === undefined) this.#letInputGo()
     this.exit = this.#told.promise
-    // A caller that reads only the output may ignore `exit`; without this its rejection would be unhandled.
+    // A caller that reads only the output may ignore `exit`. This handler prevents an unhandled rejection.
     this.exit.catch(() => {})
     this.#feed()
     this.#follow().catch((error: unknown) => this.#fail(error))

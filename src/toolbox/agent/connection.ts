@@ -74,7 +74,10 @@ const counted = <T extends Socket>(socketPath: string, connectTo: () => T): T =>
   return connectTo().once('close', () => open.give(socketPath))
 }
 
-/** Opens a socket that may still be connecting. Bytes that are written before the connection is made are sent afterwards. */
+/**
+ * Opens a socket, which may still be connecting when it is returned. Bytes that are written to it meanwhile are sent once it is
+ * connected.
+ */
 const openFresh = (socketPath: string): Socket =>
   counted(socketPath, () => heedless(connect({ path: socketPath, allowHalfOpen: true })))
 
@@ -124,7 +127,7 @@ const heedless = <T extends Socket>(socket: T): T => socket.on('error', () => {}
  */
 export const closeSoon = (socket: Socket): void => void setImmediate(() => socket.destroy())
 
-/** Number of frames that are returned in a row before the event loop may do other work. */
+/** Number of frames that `next` returns in a row before the event loop may do other work. */
 const givenInARow = 128
 
 export class Connection {
@@ -187,7 +190,7 @@ export class Connection {
     return frame
   }
 
-  /** Like `next`, but throws after 60 s without a frame. Used for answers that the agent can give at once. */
+  /** Like `next`, but throws after 60 s without a frame. For answers that the agent can send without waiting for a command. */
   async nextSoon(): Promise<Frame> {
     if (this.#frames.length > 0) return await this.next()
     const timer = setTimeout(() => this.abort(), answerTimeoutMs)
@@ -246,7 +249,7 @@ export class Connection {
     })
   }
 
-  /** Ends our direction: the agent sees the end of the input, and can still answer. */
+  /** Ends the direction from us to the agent. The agent reads the end of the input, and can still answer. */
   sendNoMore(): void {
     if (this.#socket.writable) this.#socket.end()
   }
@@ -262,7 +265,7 @@ export class Connection {
   }
 }
 
-/** Maximum size of an OK frame after which raw bytes follow. */
+/** Maximum payload in bytes of an OK frame that raw bytes follow. */
 const longestRawAnswer = 64
 
 /**

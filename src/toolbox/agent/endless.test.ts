@@ -95,7 +95,7 @@ suite('an agent that sends answers without end', () => {
     await assert.rejects(saying(forEver(encodeFrame(kinds.text), [command(1)])).sessions.command('s', 'c'), isBad)
   })
 
-  test('a report of 0 lost bytes and a credit of 0 bytes are refused', async () => {
+  test('LOST frames of 0 bytes and CREDIT frames of 0 bytes are refused, because they could repeat endlessly', async () => {
     const lost = encodeFrame(kinds.lost, new FieldWriter().u64(0).done())
     const follow = async () => {
       for await (const _ of saying(forEver(lost)).jobs.attach('j', 0));
@@ -108,7 +108,7 @@ suite('an agent that sends answers without end', () => {
     await assert.rejects(command.exit, isBad)
   })
 
-  test('many small frames do not block the event loop', async () => {
+  test('an endless row of small frames does not block the event loop', async () => {
     const small = encodeFrame(kinds.stdout, Buffer.of(1))
     const events = saying(() => [Buffer.concat(Array(20_000).fill(small)), encodeFrame(kinds.end)]).jobs.attach('j', 0)
     let turns = 0

@@ -14,7 +14,7 @@ const shownBytes = 4096
 
 type Starting = EnvironmentSource & { agent: { jobs: Pick<Jobs, 'spawn'> } }
 
-/** The command line as a person would type it, with quotes where they are needed. */
+/** Returns the arguments as a command line, with quotes around arguments that a shell would otherwise split or expand. */
 const lineOf = (argv: readonly string[]): string =>
   argv.map((word) => (plainWord.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(' ')
 

@@ -49,7 +49,7 @@ suite('files: writing', () => {
     )
   })
 
-  test('a write whose contents break off leaves the old file and nothing else', async () => {
+  test('a write whose contents break off leaves the old file unchanged, and no other file', async () => {
     await using box = await startWithFiles()
     const before = readdirSync(box.at()).sort()
     const brokenOff = async function* () {
@@ -118,7 +118,7 @@ suite('files: writing in place, if a rename cannot replace the old file', { skip
     throw new Error('the client is gone')
   }
 
-  test('a mounted file is written in place once all contents have come; a broken-off write changes nothing', async () => {
+  test('a mounted file is written in place once all contents have arrived; a broken-off write changes nothing', async () => {
     await using box = await startWithFiles()
     const before = readdirSync(box.at())
     writeFileSync(box.at('deep', 'source'), 'the file that is mounted there\n', { mode: 0o640 })
@@ -234,7 +234,7 @@ suite('files: unpacking', { skip: needsRoot }, () => {
       record({ type: 'file', path: box.at('empty'), mode: 0o600 }),
       record({ type: 'link', path: box.at('made/link'), to: '../nowhere' }),
       record({ type: 'hard link', path: box.at('made/other'), to: box.at('made/far/away') }),
-      // An existing file is replaced, and a link is not followed.
+      // An existing entry with this path is replaced. If it is a link, the link is not followed.
       record({ type: 'file', path: box.at('link') }, 'new'),
       record({ type: 'link', path: box.at('fifo'), to: 'plain' }),
     ])

@@ -85,7 +85,7 @@ suite('files: stat and list', () => {
     await assert.rejects(all(box.files.list(box.at('fifo'))), refused('ENOTDIR'))
   })
 
-  test('names that are not UTF-8 are passed as bytes, both ways', async () => {
+  test('file names that are not UTF-8 are passed as bytes, in requests and in answers', async () => {
     await using box = await startWithFiles()
     const name = Buffer.concat([Buffer.from(`${box.at('odd')}/`), Buffer.of(0xff, 0xfe, 0x0a, 0x22)])
     await box.files.write(name, [Buffer.from('odd')], { makeParents: true })

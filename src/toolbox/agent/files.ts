@@ -93,7 +93,7 @@ export type UnpackRecord = {
 
 const unpackTypes = ['file', 'directory', 'link', 'hard link'] as const
 
-/** Encodes one record. The contents of a file follow it; other types have no contents. */
+/** Encodes one record. In the stream, the contents of a file come after its record. Other types have no contents. */
 export const unpackRecord = (record: UnpackRecord): Buffer => {
   const { type, path, target = new Uint8Array(0), mode = type === 'directory' ? 0o755 : 0o644 } = record
   const head = Buffer.alloc(37)
@@ -143,8 +143,8 @@ class Contents extends Readable {
   readonly #from: Inflow
   #left: number
   /**
-   * True if this stream is read as usual. False after `pipe` to a response: then the response sets the pace, and `_read` does
-   * nothing.
+   * True if the stream is read as usual. False after `pipe` to a response: then the response determines when bytes are read,
+   * and `_read` does nothing.
    */
   #isRead = true
   #isUnderWay = false
@@ -230,13 +230,13 @@ const write = async (
   const answer = connection.nextOrRefusal().finally(() => {
     isAnswered = true
   })
-  // Errors of the answer are handled later: it is awaited after the last byte, or as soon as it arrives.
+  // Prevent an unhandled rejection. The answer is awaited later, and its error is handled there.
   answer.catch(() => {})
   try {
     for await (const chunk of contents) {
       for (let at = 0; at < chunk.length && !isAnswered; at += maxPayloadBytes) {
-        // An agent that has refused keeps reading until we close the connection. A `Promise.race` with `answer` would add a
-        // reaction to it for every chunk.
+        // An agent that has refused still reads until we close the connection, so this `await` ends. A `Promise.race` with
+        // `answer` would add a reaction to `answer` for every chunk.
         await connection.sendWhole(kinds.stdin, chunk.subarray(at, at + maxPayloadBytes))
       }
       if (isAnswered) break
@@ -245,7 +245,7 @@ const write = async (
     const { kind } = await answer
     if (kind !== kinds.end) throw new BadFrame(`kind ${kind} for a file that was written`)
   } catch (error) {
-    // Waits so that the agent has removed the unfinished file before the caller gets the error.
+    // Wait for the agent to remove the unfinished file before the caller gets the error.
     const waiting = setTimeout(() => connection.abort(), removalMs)
     connection.sendNoMore()
     await answer.catch(() => {}).finally(() => clearTimeout(waiting))

@@ -58,7 +58,7 @@ suite('frames', () => {
     for (const kind of output) assert.throws(() => new FrameDecoder().push(encodeFrame(kind)), BadFrame)
   })
 
-  test('a frame that comes byte by byte is whole at the end', () => {
+  test('a frame that arrives byte by byte is decoded completely', () => {
     const decoder = new FrameDecoder()
     const payload = Buffer.alloc(20_000, 'ab')
     const frames = [...encodeFrame(7, payload)].flatMap((byte) => decoder.push(Buffer.of(byte)))
@@ -84,7 +84,7 @@ suite('frames', () => {
 })
 
 suite('fields', () => {
-  test('a number is read as the word that it stands for, and refused if it stands for none', () => {
+  test('`word` returns the word for a number, and refuses a number that has no word', () => {
     const words = ['waiting', 'running'] as const
     assert.equal(new FieldReader(Buffer.of(1)).word(words), 'running')
     assert.throws(() => new FieldReader(Buffer.of(2)).word(words), BadFrame)

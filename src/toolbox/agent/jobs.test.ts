@@ -160,7 +160,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     assert.ok(native.residentKiB < 6144, `the agent grew to ${native.residentKiB} KiB`)
   })
 
-  test('two followers get the same 16 MiB', async () => {
+  test('two followers of one job both get all 16 MiB of its output', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('twice', 'seq 1 9000000 | head -c 16777216', { ringBytes: 1 << 25 }))
@@ -231,7 +231,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     await assert.rejects(signalUntilRefused, { stage: 'job', errno: 'ESRCH' })
   })
 
-  test('a job with keepFailed that could not start has ended with 127 and says why', async () => {
+  test('a job with keepFailed that cannot start is listed with exit code 127, and the reason is in its output', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     for (const [id, more, stage, reason] of [
@@ -288,7 +288,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     )
   })
 
-  test('a missing job, an id that is in use and a failed start are reported', async () => {
+  test('errors are reported for a missing job, for an id that is in use, and for a failed start', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     await jobs.spawn(job('twin', 'sleep 1000'))
@@ -459,7 +459,7 @@ suite('terminals', () => {
     assert.deepEqual((await collect(jobs.attach('cat', 0))).at(-1), { type: 'exit', exitCode: 0, signal: null })
   })
 
-  test('the stored output of a job is an unlinked file on disk, and goes away with the job', async () => {
+  test('the stored output of a job is in an unlinked file on disk, which is closed when the job is removed', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     const { pid } = await jobs.spawn(job('kept', 'echo kept; exec sleep 1000'))

@@ -8,7 +8,7 @@ import { provoke } from './testing/provoke.ts'
 import { queue, read, run, spec, untilSeen } from './testing/session-commands.ts'
 
 suite('many sessions, and hostile requests', () => {
-  test('a queue takes 1000 commands and refuses more', async () => {
+  test('a session queues 1000 commands and refuses further ones', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))
@@ -40,7 +40,7 @@ suite('many sessions, and hostile requests', () => {
     await sessions.open(spec('s'))
   })
 
-  test('remove kills processes that ignore SIGTERM, and the agent answers others meanwhile', async () => {
+  test('remove kills processes that ignore SIGTERM; the agent answers other calls meanwhile', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('deaf'))

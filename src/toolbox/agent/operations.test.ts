@@ -35,7 +35,7 @@ suite('dial', () => {
     await native.downTo(before)
   })
 
-  test('the server may end its direction first and still receive', async () => {
+  test('a dialled server may end its direction first and still receive bytes', async () => {
     await using native = await NativeAgent.start()
     const heard = Promise.withResolvers<string>()
     await using server = await listen((socket) => {
@@ -51,7 +51,7 @@ suite('dial', () => {
     assert.equal(await heard.promise, 'late')
   })
 
-  test('a server that only listens on ::1 is found', async (t) => {
+  test('dial connects to a server that listens only on ::1', async (t) => {
     await using native = await NativeAgent.start()
     const server = await listen((socket) => socket.end('six'), '::1').catch(() => undefined)
     if (!server) return t.skip('no IPv6 here')
@@ -158,7 +158,8 @@ suite('info and shutdown', () => {
     const outputs = deaf[Symbol.asyncIterator]()
     await outputs.next()
     const gone = native.agent.shutdown(2000)
-    // SHUTDOWN came on another connection. Before the agent reads it, the agent refuses only because nobody listens on the port.
+    // SHUTDOWN was sent on another connection. Until the agent has read it, the agent refuses the dial only because nothing
+    // listens on the port.
     let refused: unknown
     do refused = await native.agent.dial(9).catch((error: unknown) => error)
     while (refused instanceof AgentRefused && refused.stage === 'connect')

@@ -162,7 +162,7 @@ suite('pouring output', () => {
     const payload = await pour((piece, done) => {
       assert.equal(piece.type, 'output')
       const { data } = piece as { data: Buffer }
-      // Overwriting the room before a piece must do no harm.
+      // A consumer may overwrite the room before a piece.
       Buffer.from(data.buffer, data.byteOffset - 3, 3).fill(1)
       return take(piece, done)
     })
@@ -179,7 +179,7 @@ suite('pouring output', () => {
     assert.deepEqual(pieces, [{ type: 'truncated', lostBytes: 12 }])
   })
 
-  test('frames after the end are ignored', async () => {
+  test('frames after EXIT or END are ignored', async () => {
     const more = encodeFrame(kinds.stdout, Buffer.from('more'))
     for (const end of [exit, encodeFrame(kinds.end)]) {
       answer = (socket) => {

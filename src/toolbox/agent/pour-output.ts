@@ -1,4 +1,5 @@
-// Reads stored output without copying: always into the same memory, and only after the last pieces were consumed.
+// Reads stored output without copying it. Each read goes into the same memory, and begins only after all earlier pieces were
+// consumed.
 import { AgentGone, answerTimeoutMs, closeSoon, openInflow, readRefusal } from './connection.ts'
 import {
   BadFrame,
@@ -33,7 +34,7 @@ type Part = Piece | { type: 'frame'; kind: number; payload: Buffer }
 type Stretch = { stream: 'stdout' | 'stderr'; from: number; to: number }
 
 /**
- * Joins a stretch with the next output of the same stream, over the frame header between them. Moving the shorter of the two is
+ * Joins a stretch with the next output of the same stream, over the frame header between them. Moving the shorter stretch is
  * cheaper than passing on one more piece.
  */
 const join = (chunk: Buffer, stretch: Stretch, from: number, to: number): void => {

@@ -1,5 +1,5 @@
-// Connections to recently used agents, opened ahead so that an operation need not wait for one. Each connection serves one
-// operation. Unused connections are closed after `idleMs`.
+// Connections to recently used agents. They are opened ahead, so that an operation need not wait for a connection. Each
+// connection serves one operation. Unused connections are closed after `idleMs`.
 import type { Socket } from 'node:net'
 
 type Bounds = {

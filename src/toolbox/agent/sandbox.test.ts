@@ -113,7 +113,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
       return await attached(commandId)
     }
     const write = (bytes: number) => `dd if=/dev/zero bs=65536 count=${bytes / 65536} 2> /dev/null`
-    // The first output is on the disk when the disk becomes full. Overwriting it would need room again.
+    // The disk becomes full after the first output was written to it. Overwriting that output would need free space.
     const fill = 'dd if=/dev/urandom of=/root/fill bs=1M count=3000 2> /dev/null'
     const filling = await run('filling', `${write(24 * MiB)}; ${fill}; ${write(24 * MiB)}`)
     assert.deepEqual([filling.exitCode, filling.kept + filling.lost, filling.wrong], [0, 48 * MiB, 0])
@@ -144,7 +144,7 @@ suite('the agent as PID 1', { skip: needsRoot }, () => {
     assert.equal(stage, 'system EAGAIN')
     bomb.close()
     await assert.rejects(bomb.exit)
-    // Waits until nearly all processes of the bomb have ended. Otherwise a later command could fail again.
+    // Wait until nearly all processes of the fork bomb have ended. Otherwise the next command could fail, too.
     const count = () => box.run(id, 'set -- /proc/[0-9]*; echo $#').then(({ output }) => Number(output))
     await until(
       () =>

@@ -37,7 +37,7 @@ for (const shell of ['bash', 'sh'] as const) {
       ['a parenthesis too many', 'echo a; )'],
       ['a backslash at the end', 'false; nothing-there \\'],
     ] as const) {
-      test(`${what} is an error of that command only`, async () => {
+      test(`in a session, ${what} is an error of that command only`, async () => {
         await using native = await NativeAgent.start()
         const { sessions } = native.agent
         await sessions.open(spec('s', { shell }))
@@ -120,7 +120,7 @@ for (const shell of ['bash', 'sh'] as const) {
       )
     })
 
-    test('input reaches its command, even if sent before the start, and none is left for the next command', async () => {
+    test('input reaches its command, even if sent before the start; unread input is not passed to the next command', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))
@@ -184,7 +184,7 @@ suite('sessions', () => {
     assert.deepEqual([stdout, end], ['two x\n', { type: 'exit', end: { exitCode: 4, signal: null } }])
   })
 
-  test('bytes of every value pass unchanged', async () => {
+  test('output with bytes of every value arrives unchanged', async () => {
     await using native = await NativeAgent.start()
     const { sessions } = native.agent
     await sessions.open(spec('s'))

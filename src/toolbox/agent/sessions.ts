@@ -81,8 +81,8 @@ export interface Sessions {
     options?: AttachOptions,
   ): AsyncGenerator<CommandEvent, void, void>
   /**
-   * Passes the command's output to `take`, in order and without a copy. Reads no more until the last piece was consumed. Settles
-   * after all output was passed, or at `signal`.
+   * Passes the command's output to `take`, in order and without a copy. Reads the next output only after the last piece was
+   * consumed. Settles after all output was passed, or at `signal`.
    */
   pour(
     sessionId: string,
@@ -141,7 +141,7 @@ const readCommand = (payload: Buffer, most = textInList): { command: SessionComm
   }
 }
 
-/** Maximum of sessions in a list. `commandsMax` is more than the agent keeps of one session. */
+/** Maximum of sessions in a list. `commandsMax` is above the agent's own limit of commands per session. */
 const sessionsMax = 1024
 const commandsMax = 16_384
 /** Maximum size of a frame that describes a session or a command. */

@@ -1,5 +1,5 @@
-// An uploaded file is on the disk when the upload's answer is sent. Needs root, because strace records the agent's syncs; skipped
-// otherwise, with a message.
+// An uploaded file is on the disk before the answer to the upload is sent. Needs root, because strace records the agent's
+// syncs; skipped otherwise, with a message.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -23,7 +23,7 @@ const uploadAndCut = async (native: NativeAgent, { name, old, ...options }: Wish
   const half = Math.floor(contents.length / 2)
   const pieces = [contents.slice(0, half), contents.slice(half)].map((piece) => Buffer.from(piece))
   await native.agent.files(userInfo().username).write(path, pieces, options)
-  // Marks the answer as sent, in case strace has ended before it recorded the call that sent it.
+  // Adds a mark for the answer, because strace may have ended before it recorded the send of the answer.
   const operations: Operation[] = [...(await recorder.stop()), { kind: 'told' }]
   assert.ok(
     operations.some((each) => each.kind === 'write' && each.bytes.length > 0),

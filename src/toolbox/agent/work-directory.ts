@@ -1,5 +1,5 @@
-// Sets the start directory of commands, and the directory where relative paths of files begin: the working directory of the
-// image. The agent itself knows only the homes of users.
+// Starts commands in the working directory of the image, and resolves relative paths of files from there. The agent itself
+// would use the home of the user.
 import type { Agent, Files } from './agent.ts'
 import { type CommandSpec, StartFailed } from './command.ts'
 import type { Path } from './files.ts'

@@ -1,5 +1,5 @@
 // The part of DNS that our resolver speaks (RFC 1035 §4): it reads questions and writes answers with addresses. Answers of
-// upstream resolvers are read by c-ares in Node. Sandboxes write everything that is read here.
+// upstream resolvers are read by c-ares in Node. The questions come from sandboxes, so they are untrusted.
 
 export const types = { A: 1 } as const
 export const codes = { ok: 0, formatError: 1, serverFailure: 2, noSuchName: 3, notImplemented: 4, refused: 5 } as const

@@ -99,7 +99,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     assert.deepEqual([codeOf(await askUdp(server, question('api.example.com', 28)))], [0], 'AAAA is empty')
   })
 
-  test('a failure is reported by its DNS code', async () => {
+  test('an upstream failure is answered with its DNS code', async () => {
     for (const [code, expected] of [
       ['ENOTFOUND', 3],
       ['ENODATA', 0],
@@ -113,7 +113,7 @@ suite('the resolver of sandboxes with a list of domains', () => {
     assert.deepEqual(codeOf(await askUdp(server, question('api.example.com'))), 2, 'not told what is not open')
   })
 
-  test('one sandbox gets 64 questions answered at a time; further ones are dropped', async () => {
+  test('64 questions of one sandbox are answered at a time; further questions are dropped', async () => {
     let asked = 0
     const { promise: released, resolve: release } = Promise.withResolvers<void>()
     const { promise: full, resolve: isFull } = Promise.withResolvers<void>()

@@ -96,7 +96,7 @@ export const startDnsServer = async (parts: DnsServerParts): Promise<DnsServer> 
 
   const serve = async (socket: Socket, sandbox: string) => {
     let waiting: Buffer = Buffer.alloc(0)
-    // No more input is read while an answer is made, so nothing queues up.
+    // The loop reads no further input until the question is answered, so questions do not pile up.
     for await (const chunk of socket) {
       waiting = Buffer.concat([waiting, chunk as Buffer])
       while (waiting.length >= 2) {

@@ -1,5 +1,5 @@
-// For tests: runs a test file again in its own network and mount namespaces. Changes to "the host" then affect only a private
-// host that disappears with the process.
+// For tests: runs a test file again in its own network and mount namespaces. Changes to the network of the host then affect
+// only these namespaces, which end with the process.
 import { execFile } from 'node:child_process'
 import { mkdir, readFile } from 'node:fs/promises'
 import { runCommand } from '#src/kit/run-command.ts'

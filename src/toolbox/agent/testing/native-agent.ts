@@ -13,7 +13,7 @@ const binaries = { sanitized: 'alcove-agent-sanitized', release: 'alcove-agent' 
 
 const built = new Set<string>()
 
-/** Test files run in parallel, and a lock lets only one process build at a time. Each process builds once. */
+/** Builds the agent once per process. Test files run in parallel, so a lock lets only one process build at a time. */
 const build = (kind: keyof typeof binaries): string => {
   const target = `build/${binaries[kind]}`
   if (!built.has(target)) {
@@ -66,7 +66,7 @@ export class NativeAgent {
     return readdirSync(`/proc/${this.pid}/fd`).length
   }
 
-  /** The targets of the agent's open descriptors. A descriptor that is closed while they are read is left out. */
+  /** The targets of the agent's open descriptors. Leaves out a descriptor that is closed during the read. */
   get openPaths(): string[] {
     return readdirSync(`/proc/${this.pid}/fd`).flatMap((fd) => {
       try {
