@@ -1,5 +1,5 @@
 /*
- * One pass over /proc finds the parent of each process. Then descendants are marked until no more are found. A child that is
+ * A pass over /proc finds the parent of each process. Then descendants are marked until no more are found. A child that is
  * forked during the pass is missed, so callers that kill repeat the pass until it finds no process.
  */
 #include "descendants.h"

@@ -1,7 +1,7 @@
 /*
  * The program that a user of the sandbox starts as `sudo`. It has no rights of its own. It passes its descriptors, directory
- * and environment to the agent. While the command runs, this program represents it: it passes on signals and terminal input,
- * stops when the command stops, and ends when the command ends.
+ * and environment to the agent. While the command runs, this program represents it. The program passes on signals and terminal
+ * input, and stops and ends when the command does.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -121,7 +121,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('an entrypoint that is killed for memory has `oom` in its command and a line about it at the log’s end', async () => {
+  test('an entrypoint that is killed for memory has `oom` in its command and a line about it in its log', async () => {
     const grows = 'x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done'
     await daytona.snapshot.create({ name: 'hungry', image: reference, entrypoint: ['sh', '-c', grows] })
     const sandbox = await daytona.create({ snapshot: 'hungry' })

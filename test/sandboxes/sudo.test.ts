@@ -100,7 +100,7 @@ print(p.wait())`
     )
   })
 
-  test('sudo runs its command in the caller’s directory, even if the caller has no more permission to enter it', async () => {
+  test('sudo runs its command in the caller’s directory, even if the caller may no longer enter it', async () => {
     assert.equal(await box.run('mkdir -p /tmp/here && cd /tmp/here && sudo pwd'), '/tmp/here')
     assert.equal(await box.run('mkdir -p /tmp/shut && cd /tmp/shut && chmod 0 . && sudo pwd'), '/tmp/shut')
     assert.equal(await box.run('cd /tmp && sudo -D /etc pwd && sudo -i pwd'), '/etc\n/root')

@@ -97,7 +97,7 @@ suite('kill -9', () => {
     }
   })
 
-  test('kills while volumes are made and removed lose no volume, and leave no volume that control does not list', async () => {
+  test('kills during changes of volumes lose no volume, and leave no volume that control does not list', async () => {
     const api: Platform['api'] = async (...call) => {
       let answer: Awaited<ReturnType<Platform['api']>> | undefined
       await until(

@@ -172,8 +172,8 @@ export class Keeper implements Disposable {
   #reached({ assignment, mayBeUnborn, verb, attempts, mayHaveCopy }: Entry, known?: SandboxState): Outcome | undefined {
     const { sandboxId, target, generation } = assignment
     const held = this.#host.get(sandboxId)
-    // Even if the host does not list the sandbox, parts of it may exist: an archive, a copy in progress, or leftovers of a
-    // failed removal.
+    // Parts of a sandbox may exist even if the host does not list it: an archive, an unfinished copy, or leftovers of a failed
+    // removal.
     const mayHaveParts = assignment.archive !== undefined || verb !== undefined || attempts > 0 || mayHaveCopy
     if (target === 'destroyed') return held || mayHaveParts ? undefined : { state: 'destroyed' }
     if (!held) {

@@ -16,7 +16,7 @@ export type Verb = (typeof verbTo)[Target]
 
 /**
  * Limits of verbs that run at the same time. Stops mostly wait, so there may be more of them. Archives and restores have a
- * limit of their own each, because they move whole disks: an archive must not delay a restore, and neither may delay other
+ * limit of their own each, because they move whole disks. An archive must not delay a restore, and neither may delay other
  * verbs.
  */
 export type AtOnce = { work: number; stops: number; transfers: number }

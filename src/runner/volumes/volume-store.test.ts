@@ -104,7 +104,7 @@ suite('a volume on the disk of the runner', { skip: needsRoot }, () => {
     await run(one, 'cmp /small/file /small/two; rm /other/big')
   })
 
-  test('a missing subpath of a volume is made; a start fails if the subpath is a file or leads through a link', async () => {
+  test('a missing subpath of a volume is made; a start fails if the subpath is a file or has a link in it', async () => {
     const data = volumeAt('/data', { subpath: 'users/alice' })
     const alice = await startWith(box, [data])
     assert.equal(await run(alice, 'stat -c "%u %a" /data'), '0 777')

@@ -118,7 +118,7 @@ suite('files: writing in place, if a rename cannot replace the old file', { skip
     throw new Error('the client is gone')
   }
 
-  test('a mounted file is written in place once all contents have arrived; a broken-off write changes nothing', async () => {
+  test('a mounted file is written in place after all contents arrived; a broken-off write changes nothing', async () => {
     await using box = await startWithFiles()
     const before = readdirSync(box.at())
     writeFileSync(box.at('deep', 'source'), 'the file that is mounted there\n', { mode: 0o640 })

@@ -231,7 +231,7 @@ suite('`attach` returns a job’s output in order, from any offset, and then the
     await assert.rejects(signalUntilRefused, { stage: 'job', errno: 'ESRCH' })
   })
 
-  test('a job with keepFailed that cannot start is listed with exit code 127, and the reason is in its output', async () => {
+  test('a job with keepFailed that cannot start is listed with exit code 127 and the reason as its output', async () => {
     await using native = await NativeAgent.start()
     const { jobs } = native.agent
     for (const [id, more, stage, reason] of [

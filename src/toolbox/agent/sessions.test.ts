@@ -120,7 +120,7 @@ for (const shell of ['bash', 'sh'] as const) {
       )
     })
 
-    test('input reaches its command, even if sent before the start; unread input is not passed to the next command', async () => {
+    test('input reaches its command, even if sent before the start; the next command gets no unread input', async () => {
       await using native = await NativeAgent.start()
       const { sessions } = native.agent
       await sessions.open(spec('s', { shell }))

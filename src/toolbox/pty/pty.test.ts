@@ -7,7 +7,7 @@ import { until } from '#src/toolbox/agent/testing/native-agent.ts'
 import { connect, connectedMessage, listed, pty, startBox } from './testing/terminal.ts'
 
 suite('POST /process/pty', () => {
-  test('201 with all fields of the terminal, their defaults, and the id also as sessionId, which clients read', async () => {
+  test('201 with all fields of the terminal, with defaults, and with the id also as sessionId for clients', async () => {
     await using box = await startBox()
     const { status, body } = await box.post(pty, { id: 'one' })
     const { createdAt, ...rest } = body

@@ -72,7 +72,7 @@ suite('the environment of a process', () => {
     assignment: assignmentWith({ env, unsetEnv }),
   })
 
-  test('call variables override the sandbox’s, which override IS_SANDBOX; only a call sets a removed one again', () => {
+  test('call variables override the sandbox’s, which override IS_SANDBOX; only a call restores a removed one', () => {
     const environment = environmentOf(
       known({ A: 'sandbox', B: 'image', IS_SANDBOX: '2' }, ['B', 'DAYTONA_REGION_ID']),
       {
