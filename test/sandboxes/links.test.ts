@@ -112,7 +112,7 @@ suite('links', () => {
 
   for (const [what, makeWay] of Object.entries(ways))
     for (const isThere of [false, true])
-      test(`a link (${what}) is never followed on the host, if its target is ${isThere ? 'in both' : 'only on the host'}`, async () => {
+      test(`a link (${what}) never leads to the host, if its target is ${isThere ? 'in both' : 'only on the host'}`, async () => {
         await using box = await createBox(alcove)
         if (isThere)
           await box.run(`mkdir -p ${host}/tree && echo inside > ${host}/canary && echo inside > ${host}/tree/leaf`)

@@ -250,7 +250,7 @@ suite('POST /process/execute: Idempotency-Key', () => {
 suite('stored answers of commands with an Idempotency-Key', () => {
   const answer = (bytes: number) => async () => ({ exitCode: 0, result: 'x'.repeat(bytes) })
 
-  test('stored answers are limited: the oldest are evicted first; 409 for repeating a call with a long answer', async () => {
+  test('stored answers are limited: the oldest are evicted first; 409 for repeating a call with a huge one', async () => {
     const answers = new Answers()
     for (const key of ['a', 'b', 'c']) await answers.once(key, key, answer(100 * 1024))
     let again = 0

@@ -119,7 +119,7 @@ suite('language servers', () => {
     await work.call('stop')
   })
 
-  test('a file is named by file:// with a plain path, or by a URI; 404 for a missing file, 422 for a large one', async () => {
+  test('a file is named by file:// with a path, or by a URI; 404 for a missing file, 422 for a large one', async () => {
     const work = await started('names of files')
     const name = join(work.pathToProject, 'ä 100%.py')
     writeFileSync(name, 'odd')
