@@ -59,8 +59,8 @@ export class Blobs {
   }
 
   /**
-   * Removes unwanted layers. Then removes the least recently used layers until all others together have at most `mostBytes`;
-   * these removals have the reason `surplus`. Never removes layers that are held. Returns the bytes of the layers that stay.
+   * Removes unwanted layers. Then removes the least recently used layers until the remaining layers have at most `mostBytes`.
+   * These removals have the reason `surplus`. Never removes layers that are held. Returns the bytes of the layers that stay.
    */
   async sweep(
     isWanted: (stored: Stored) => boolean,

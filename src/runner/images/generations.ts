@@ -62,7 +62,7 @@ export class Generations {
     return this.#current
   }
 
-  /** Call this when a new generation is complete, so that `list` and `current` include it. */
+  /** Call this when a new generation is complete, so that `current` returns it. */
   changed(): void {
     this.#current = undefined
   }
