@@ -38,7 +38,7 @@ const heldHere = () => {
 }
 
 suite('bodies of calls that wait for their sandbox', () => {
-  test('a body that was passed on no longer counts and is no longer in memory, however long the call lasts', async () => {
+  test('a body that was passed on to the sandbox no longer counts and is freed, even if the call goes on', async () => {
     await using box = await startToolbox()
     const stop = new AbortController()
     const begin = (path: string, body: () => object, headers = {}) => {
@@ -83,7 +83,7 @@ suite('bodies of calls that wait for their sandbox', () => {
     await until(() => heldHere() - before < 10 * MiB, '28 MiB let go')
   })
 
-  test('429 above 16 MiB of bodies, for every kind of call; when bodies were passed on, there is room again', async () => {
+  test('429 above 16 MiB of waiting bodies, for every kind of call; bodies that were passed on do not count', async () => {
     await using box = await startToolbox()
     using deaf = deafen(box)
     const run = (code: string) =>

@@ -1,5 +1,5 @@
-// The body of a call stays in the gate's memory until it was passed on to the sandbox. A sandbox that does not read may delay
-// that for long. So the memory of held bodies is limited: per sandbox, and in total.
+// The body of a call stays in the gate's memory until it was passed on to the sandbox. A sandbox that does not read can delay
+// this for a long time. So the memory of waiting bodies is limited, per sandbox and in total.
 import { Budget } from '#src/kit/budget.ts'
 import { Problem } from '#src/problems.ts'
 

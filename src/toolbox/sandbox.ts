@@ -32,8 +32,8 @@ export type ToolboxContext = {
 }
 
 /**
- * What a route needs. `sandbox`: the sandbox must be started. `sandbox, also paused`: it may also be paused, so its agent may not
- * answer. In both cases the caller was admitted.
+ * What a route needs. `sandbox`: the sandbox must be started. `sandbox, also paused`: it may also be paused, so its agent may
+ * not answer. With either value, the gate has checked that the caller may use the sandbox.
  */
 export type ToolboxNeeds = 'sandbox' | 'sandbox, also paused'
 

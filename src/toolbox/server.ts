@@ -51,7 +51,7 @@ export const createToolboxServer = ({ calledBy, executeTimeoutSeconds, log }: To
       const called = await calledBy(raw, sandboxId)
       if (called === undefined) throw noSandbox(sandboxId)
       const { sandbox, measure, memoryKills, compiler, changeVariables } = called
-      // Refuse at once: a call to a frozen sandbox would wait until somebody resumes it.
+      // Refuse the call at once if the sandbox is paused, because the call would wait until somebody resumes the sandbox.
       const mayBePaused = needs === 'sandbox, also paused'
       if (sandbox.status === 'paused' && !mayBePaused) throw notStarted('The sandbox is paused.')
       if (sandbox.status !== 'started' && sandbox.status !== 'paused') throw notStarted('The sandbox is not started.')

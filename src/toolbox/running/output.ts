@@ -16,8 +16,8 @@ const inJsonAtMost = 2
 const sureBytes = 64 * 1024
 
 /**
- * Beyond `sureBytes`, all outputs share 512 MiB. An owner may hold at most as much as it leaves free, so it cannot take the room of
- * others. When little is left, new outputs are cut earlier.
+ * Beyond `sureBytes`, all outputs share 512 MiB. Each owner may use at most as much as remains free, so no owner can use
+ * everything. When little remains free, new outputs are cut earlier.
  */
 const shared = new Budget({ all: 512 * 1024 * 1024, ofFree: 1 })
 

@@ -27,7 +27,7 @@ const asTold = (error: unknown): unknown => {
   if (!(error instanceof AgentRefused)) return new Problem('sandbox_silent', undefined, { cause: error })
   if (error.stage === 'busy') return new Problem('rate_limited', 'This sandbox runs as many commands as it can.')
   if (error.stage === 'ending') return notStarted('The sandbox is stopping.')
-  // For example, the process limit is reached. The caller gets the error of a shell that cannot start.
+  // The sandbox could not start a process, for example at its process limit. Treat that like a program that cannot start.
   return new StartFailed('exec', error.errno)
 }
 
@@ -49,7 +49,7 @@ type TakeOutput = (data: Buffer, stream: Output['stream']) => void
 
 /**
  * Passes every piece of output to `take`, in order. At the deadline calls `stop`, which kills the command by default. If `stop`
- * only asks the command to end, `take` still gets output. Throws the deadline's reason.
+ * does not kill the command at once, `take` gets the output until the command ends. Throws the deadline's reason.
  */
 export const followToEnd = async (
   command: RunningCommand,

@@ -1,4 +1,4 @@
-// The current use of a sandbox, as its runner reports it. The agent is not asked, so the sandbox may be paused.
+// The current use of a sandbox, as its runner reports it. No call goes to the agent, so the sandbox may be paused.
 import Type from 'typebox'
 import { notStarted } from '#src/problems.ts'
 import { route } from '../sandbox.ts'
