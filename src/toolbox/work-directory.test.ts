@@ -88,7 +88,7 @@ suite('the working directory of an image', () => {
     assert.match(body.message, /"\/nowhere\/at\/all" cannot be used/)
   })
 
-  test('if the image has no working directory, /work-dir is the home, and relative paths of files start there', async () => {
+  test('if the image has no working directory, /work-dir and relative paths of files start at the home', async () => {
     await using other = await startToolbox({}, { config: configWith('/') })
     assert.deepEqual((await other.get('/work-dir')).body, { dir: homedir() })
     assert.deepEqual((await other.get('/files/info?path=.')).body.path, homedir())
