@@ -180,8 +180,8 @@ export const loadConfig = (environment: NodeJS.ProcessEnv): ControlConfig =>
     settings: {
       publicUrl: origin(url('ALCOVE_PUBLIC_URL', 'where clients reach control; the API is below /api')),
       proxyUrl: origin(url('ALCOVE_PROXY_URL', 'where clients reach the gate; toolboxes are below /toolbox')),
-      proxyKeyHash: hashKey(text('ALCOVE_PROXY_KEY', 'the service key of the gate')),
-      runnerKeyHash: hashKey(text('ALCOVE_RUNNER_KEY', 'the service key of the local runner')),
+      proxyKeyHash: hashKey(text('ALCOVE_PROXY_KEY', 'the key with which the gate proves itself to control')),
+      runnerKeyHash: hashKey(text('ALCOVE_RUNNER_KEY', 'the key with which the local runner proves itself to control')),
       collectorKeyHash: readCollectorKey(optional('ALCOVE_COLLECTOR_KEY'), complain),
       defaultRegionMayChange: readSwitch('ALCOVE_DEFAULT_REGION_MAY_CHANGE', optional, complain),
       version,

@@ -2,7 +2,7 @@
 
 export type Rate = { limit: number; ttlSeconds: number }
 
-export const rateMeaning = 'calls/seconds, such as 1000/60, at most 1000000000 in a day'
+export const rateMeaning = 'calls/seconds, such as 1000/60; at most 1000000000 calls, and 86400 seconds'
 
 /** Reads a rate such as `1000/60`. Returns `undefined` if the text is not a rate. */
 export const readRate = (text: string): Rate | undefined => {

@@ -83,7 +83,7 @@ export const startUploads = async (
           sessionToken: more.token ?? sessionToken,
         },
       }),
-    /** The keys of all objects in the store. */
+    /** The keys of all objects below `contexts/`. */
     objects: async () => {
       const keys: string[] = []
       for await (const { key } of kept.list('contexts/')) keys.push(key)

@@ -168,7 +168,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /socket/)
   })
 
-  test('a service worker controls only its own sandbox’s origin, and no address by name or path', async () => {
+  test('a service worker controls only its own origin: no host by name, no /preview/… path of another sandbox', async () => {
     await visitBoth(async (page, context) => {
       const install = (script: string) =>
         page.evaluate(

@@ -4,7 +4,7 @@ import { startControl } from '#test/control/harness.ts'
 import { connectRunner } from '#test/control/simulated-runner.ts'
 
 suite('the questions of a proxy', () => {
-  test('GET /preview/{sandboxId}/public, GET /preview/{sandboxId}/validate/{authToken}, GET /preview/{sandboxId}/preview-warning, GET /preview/{signedPreviewToken}/{port}/sandbox-id, GET /preview/{sandboxId}/access: 200 answers with the present state', async () => {
+  test('GET /preview/{sandboxId}/public, GET /preview/{sandboxId}/validate/{authToken}, GET /preview/{sandboxId}/preview-warning, GET /preview/{signedPreviewToken}/{port}/sandbox-id, GET /preview/{sandboxId}/access: 200, and each answer follows the last change', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const { id } = (await app.as('member').post('/sandbox', { name: 'box' })).body

@@ -280,7 +280,7 @@ suite('a key that expires cannot give access that lasts longer than the key', ()
     assert.deepEqual(undecided.sort(), [...endsWithTheKey, ...opensNothing, ...holdsNone].sort())
   })
 
-  /** Endpoints that are about access, but only remove access or ask about it. */
+  /** Endpoints whose paths are about access, but that give nobody any access. */
   const givesNone = [
     'PATCH /runners/:runnerId/scheduling',
     'POST /organizations/:organizationId/identity-providers/test-connection',

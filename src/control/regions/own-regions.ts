@@ -138,7 +138,10 @@ const getOwn = async (transaction: Transaction, organizationId: string, id: stri
 
 type Named = { organizationId: string; id: string }
 
-/** Changes the URLs of a region. A service with a new URL has no credential until `regenerate…` makes one. */
+/**
+ * Changes the URLs of a region. Removing a URL revokes the credential of its service. A service that had no URL gets its
+ * credential from `regenerateKey` or `regenerateCredentials`.
+ */
 export const changeRegion = async (parts: OwnRegionParts, named: Named, body: Addresses): Promise<void> => {
   const given = readAddresses(body)
   await changeOwn(parts, named, async (_, transaction) => {

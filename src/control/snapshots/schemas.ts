@@ -30,7 +30,7 @@ export const Snapshot = Type.Object({
   regionIds: Type.Optional(Type.Array(Type.String())),
   /** Permanent reference of the image: a digest, or the name of an image that was made here. */
   ref: Type.Optional(Type.String()),
-  /** Progress of the image, while it is being brought. */
+  /** Progress of the runner in pulling or building the image. Absent when nothing is being done. */
   progress: Type.Optional(Type.Object({ step: Type.String(), percent: Type.Number() })),
 })
 

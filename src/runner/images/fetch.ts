@@ -170,7 +170,7 @@ export const fileWithin = async (directory: string | undefined, path: string): P
   const root = await realpath(directory).catch(() => undefined)
   const found =
     root === undefined || path.includes('\0') ? undefined : await realpath(join(root, path)).catch(() => undefined)
-  // A file outside of the directory causes the error of a missing file.
+  // A file outside of the directory gets the same error as a missing file, so that callers learn nothing about it.
   if (root === undefined || found === undefined || !found.startsWith(root + sep))
     throw new ImageFailed('not-found', `There is no "${path.slice(0, 255)}" in the runner's directory for images.`)
   return found

@@ -30,7 +30,7 @@ const makeEmpty = (directory: string) => {
   }
 }
 
-/** Makes the files of a sandbox. Call this before the sandbox starts. */
+/** Makes the files that a sandbox sees in place of files of the kernel, such as `/proc/meminfo`. Call before it starts. */
 export const makeShownFiles = (directory: string, shown: Shown): void => {
   makeEmpty(directory)
   for (const [name, text] of Object.entries(textsOf(shown, noMemoryUse)))
