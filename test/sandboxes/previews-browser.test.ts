@@ -168,7 +168,7 @@ suite('previews in Chromium', () => {
     assert.doesNotMatch(await callsOf(victim), /socket/)
   })
 
-  test('a service worker controls only its own origin: no host by name, no /preview/… path of another sandbox', async () => {
+  test('a service worker controls its own origin only, not another sandbox’s host or /preview path', async () => {
     await visitBoth(async (page, context) => {
       const install = (script: string) =>
         page.evaluate(

@@ -39,8 +39,10 @@ const openPool = (more: object = {}) =>
   openNetworkPool({ instance, log: silentLog(), spare: 0, resolvers: [dns], opened: internet, ...more })
 
 if (!isPrivateHost) {
-  test('sandboxes with a list of domains reach what they should, in a private network namespace', { skip: needsRoot }, () =>
-    runOnPrivateHost(import.meta.filename),
+  test(
+    'sandboxes with a list of domains reach what they should, in a private network namespace',
+    { skip: needsRoot },
+    () => runOnPrivateHost(import.meta.filename),
   )
 } else {
   suite('what a sandbox with a list of domains reaches', () => {

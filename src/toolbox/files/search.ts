@@ -12,9 +12,9 @@ import { runTool } from './run-tool.ts'
 export const searchLength = 10_000
 const nameBytes = 16 * 1024
 
-/** Matches `**/` in a search pattern, which stands for any number of directories, or none. */
+/** `**` and a slash in a pattern: any number of directories, or none. */
 const anyDirectories = /(?<=^|\/)(?:\*\*\/)+/
-/** Maximum of `**` per pattern. Each `**` doubles the number of patterns: one with directories at that place and one without. */
+/** Maximum of `**` per pattern. Each doubles the number of paths to look for: one with directories and one without. */
 const anyDirectoriesMax = 6
 
 /** A pattern without `/` matches names at any depth. A pattern with `/` matches the whole path below the directory. */

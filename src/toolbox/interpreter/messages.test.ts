@@ -31,7 +31,9 @@ suite('the output of a worker', () => {
     assert.deepEqual(endless.push(lines(done, done)), [{ id: null, type: 'done' }])
   })
 
-  test('a line that cannot be a message is skipped without parsing, because hostile code may write a million', ({ mock }) => {
+  test('a line that cannot be a message is skipped without parsing, because hostile code may write a million', ({
+    mock,
+  }) => {
     const { mock: parsing } = mock.method(JSON, 'parse')
     const hostile = lines('', '{', '{}', '[{"id": null, "type": "done"}]', 'x'.repeat(100), '')
     assert.deepEqual(new MessageReader().push(hostile), [])
