@@ -97,7 +97,7 @@ suite('the first steps of new users', { timeout: 120_000 }, () => {
     const told = log.items.map((entry: Record<string, unknown>) => [
       entry['actorEmail'],
       entry['keyName'] ?? entry['credential'],
-      entry['action'],
+      entry['call'],
       entry['statusCode'],
     ])
     assert.deepEqual(told.reverse(), [
