@@ -157,7 +157,7 @@ suite('inside a sandbox', () => {
         'hostname -I 2>/dev/null || cat /proc/net/fib_trie | grep -B1 "host LOCAL" | grep -oE "10\\.[0-9.]+" | head -1',
       )
       await root.run(
-        '(python3 -m http.server 8123 --bind 0.0.0.0 >/dev/null 2>&1 &) ; sleep 0.5; curl -sf -o /dev/null http://127.0.0.1:8123/',
+        '(python3 -m http.server 8123 --bind 0.0.0.0 >/dev/null 2>&1 &) ; curl -sf --retry 60 --retry-delay 1 --retry-connrefused -o /dev/null http://127.0.0.1:8123/',
       )
       const targets = [
         ...hostAddresses.map((address) => `${address}:${port}`),
