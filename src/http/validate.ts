@@ -17,7 +17,7 @@ type Validator = { check: Check; exact: Check | undefined }
 const validators = new WeakMap<TSchema, Validator>()
 
 /** Returns the schema with `additionalProperties: false` in each object that names its fields. */
-const closed = (schema: unknown): unknown => {
+export const closed = (schema: unknown): unknown => {
   if (typeof schema !== 'object' || schema === null) return schema
   if (Array.isArray(schema)) return schema.map(closed)
   const copy = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closed(value)]))

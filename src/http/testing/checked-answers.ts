@@ -5,6 +5,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import type { TSchema } from 'typebox'
 import type { Route } from '../route.ts'
+import { closed } from '../validate.ts'
 
 type Described = Pick<Route, 'method' | 'path' | 'replies'>
 
@@ -13,20 +14,10 @@ addFormats.default(ajv)
 
 const validators = new WeakMap<TSchema, ReturnType<typeof ajv.compile>>()
 
-/**
- * Returns the schema with `additionalProperties: false` in each object that names its fields, because an answer has no
- * undeclared fields.
- */
-const closed = (schema: unknown): unknown => {
-  if (typeof schema !== 'object' || schema === null) return schema
-  if (Array.isArray(schema)) return schema.map(closed)
-  const copy = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closed(value)]))
-  return 'properties' in copy && !('additionalProperties' in copy) ? { ...copy, additionalProperties: false } : copy
-}
-
 const validatorOf = (schema: TSchema) => {
   const known = validators.get(schema)
   if (known) return known
+  // Closed, because an answer has no undeclared fields.
   const made = ajv.compile(closed(JSON.parse(JSON.stringify(schema))) as object)
   validators.set(schema, made)
   return made
