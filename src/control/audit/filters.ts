@@ -48,21 +48,17 @@ export const conditionsOf = (sql: Sql, query: AuditQuery): Condition => {
       ...isNot.map((values) => sql`not (${fieldIs(sql, field, values)})`),
     ]
   })
-  const time = (name: keyof AuditQuery & string, make: (at: Date) => Condition): Condition[] =>
-    query[name] === undefined ? [] : [make(readTime(name, query[name]))]
-  const status = (name: `statusCode[${string}]`, make: (code: number) => Condition): Condition[] =>
-    query[name] === undefined ? [] : [make(query[name] as number)]
-  return [
-    ...equal,
-    ...time('from', (at) => sql`at >= ${at}`),
-    ...time('to', (at) => sql`at <= ${at}`),
-    ...time('createdAt[gte]', (at) => sql`at >= ${at}`),
-    ...time('createdAt[lte]', (at) => sql`at <= ${at}`),
-    ...time('createdAt[gt]', (at) => sql`at > ${at}`),
-    ...time('createdAt[lt]', (at) => sql`at < ${at}`),
-    ...status('statusCode[gte]', (code) => sql`status >= ${code}`),
-    ...status('statusCode[lte]', (code) => sql`status <= ${code}`),
-    ...status('statusCode[gt]', (code) => sql`status > ${code}`),
-    ...status('statusCode[lt]', (code) => sql`status < ${code}`),
-  ].reduce<Condition>((all, condition) => sql`${all} and ${condition}`, sql``)
+  const time = (name: 'from' | 'to' | `createdAt[${string}]`, sign: Condition): Condition[] =>
+    query[name] === undefined ? [] : [sql`at ${sign} ${readTime(name, query[name])}`]
+  const status = (name: `statusCode[${string}]`, sign: Condition): Condition[] =>
+    query[name] === undefined ? [] : [sql`status ${sign} ${query[name] as number}`]
+  const signs: Record<'gte' | 'lte' | 'gt' | 'lt', Condition> = { gte: sql`>=`, lte: sql`<=`, gt: sql`>`, lt: sql`<` }
+  const compared = Object.entries(signs).flatMap(([name, sign]) => [
+    ...time(`createdAt[${name}]`, sign),
+    ...status(`statusCode[${name}]`, sign),
+  ])
+  return [...equal, ...time('from', signs.gte), ...time('to', signs.lte), ...compared].reduce<Condition>(
+    (all, condition) => sql`${all} and ${condition}`,
+    sql``,
+  )
 }
