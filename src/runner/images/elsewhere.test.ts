@@ -1,6 +1,7 @@
 // Tests which networks the fetching of an image can reach, on a private host with listeners for the Internet, a private network
 // and a metadata service.
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -68,7 +69,8 @@ if (!isPrivateHost) {
     ) => {
       const used: string[] = []
       const library = new Library({
-        poolDir: join(scratch, 'pool'),
+        // A library empties its pool's working directory when it starts.
+        poolDir: join(scratch, randomUUID()),
         filesDir: undefined,
         registries: {
           plainRegistries: [],
@@ -110,10 +112,10 @@ if (!isPrivateHost) {
           const begun = performance.now()
           const { failure, message } = await refusalOf(place, { seconds: 4 })
           const tellsPlace = message.replace(`${place}.test`, 'it')
-          return [failure, tellsPlace, Math.floor((performance.now() - begun) / 5000)]
+          return [failure, tellsPlace, performance.now() - begun >= 5000]
         }),
       )
-      const alike = ['unreachable', 'The registry it cannot be reached, or does not answer in time.', 1]
+      const alike = ['unreachable', 'The registry it cannot be reached, or does not answer in time.', true]
       assert.deepEqual(told, Array(4).fill(alike))
     })
 
@@ -128,10 +130,10 @@ if (!isPrivateHost) {
         ['nowhere', 'lan', 'metadata', 'host'].map(async (place) => {
           const begun = performance.now()
           const { failure, message } = await refusalOf(place, { seconds: 4, isWebFile: true })
-          return [failure, message.replace(`${place}.test`, 'it'), Math.floor((performance.now() - begun) / 5000)]
+          return [failure, message.replace(`${place}.test`, 'it'), performance.now() - begun >= 5000]
         }),
       )
-      const alike = ['unreachable', 'The server it cannot be reached, or does not answer in time.', 1]
+      const alike = ['unreachable', 'The server it cannot be reached, or does not answer in time.', true]
       assert.deepEqual(told, Array(4).fill(alike))
     })
 
