@@ -2,8 +2,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { lackOfDefault } from '#src/runner/images/lack.ts'
 import { RenewalFiles } from '#src/runner/images/renewal-files.ts'
+import { commandFor } from '#src/up/command-for.ts'
 import { Complaint } from '#src/up/complaint.ts'
-import { findDataDirectory } from '#src/up/data-directory.ts'
+import { type DataDirectory, findDataDirectory } from '#src/up/data-directory.ts'
 import { createDisplay } from '#src/up/display.ts'
 import { findRunningUp } from '#src/up/state-file.ts'
 
@@ -51,12 +52,13 @@ export const renewImages = async (directory: string): Promise<void> => {
  * Returns a sentence with the age of the default image and the progress of its renewal. Undefined if only root may read
  * this.
  */
-export const describeDefaultImage = (runnerDirectory: string): string | undefined => {
+export const describeDefaultImage = ({ path, runner }: DataDirectory): string | undefined => {
   try {
-    const { madeAt, renewal } = new RenewalFiles(runnerDirectory).read()
+    const { madeAt, renewal } = new RenewalFiles(runner).read()
     if (madeAt === undefined) return undefined
-    const lack = lackOfDefault(runnerDirectory)
-    const of = `of ${madeAt.slice(0, 10)}${lack === undefined ? '' : `, ${lack}`}`
+    const lack = lackOfDefault(runner)
+    const again = lack === undefined ? '' : `, ${lack}; to try again: ${commandFor('images renew', path)}`
+    const of = `of ${madeAt.slice(0, 10)}${again}`
     if (renewal?.state === 'running') return `${of}; it is being renewed: ${progressOf(renewal)}`
     if (renewal?.state !== 'failed') return of
     const [reason = ''] = (renewal.reason ?? '').split('\n')

@@ -1,4 +1,5 @@
 // `alcove key`: prints only the key, so that scripts can read it.
+import { commandFor } from '#src/up/command-for.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { findAdminKey, findDataDirectory } from '#src/up/data-directory.ts'
 import { findUpState, isJoinedRunner } from '#src/up/state-file.ts'
@@ -10,6 +11,7 @@ export const key = (directory: string): void => {
     throw new Complaint(`${directory} is of a runner only, which joined ${last.url}; keys are made there`)
   }
   const found = data && findAdminKey(data)
-  if (!found) throw new Complaint(`${directory} has no key yet; the first "alcove up --data ${directory}" makes it`)
+  if (!found)
+    throw new Complaint(`${directory} has no key yet; the first start makes it: ${commandFor('up', directory)}`)
   process.stdout.write(`${found}\n`)
 }

@@ -4,6 +4,7 @@ import { basename, dirname } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import { tryLock } from '#src/kit/lock.ts'
 import { removeNetwork } from '#src/runner/network/remove.ts'
+import { commandFor } from '#src/up/command-for.ts'
 import { Complaint } from '#src/up/complaint.ts'
 import { type DataDirectory, findDataDirectory } from '#src/up/data-directory.ts'
 import { endOrphans } from '#src/up/orphans.ts'
@@ -67,7 +68,7 @@ export const purgeCommand = async (directory: string, { yes }: { yes: boolean })
   mkdirSync(dirname(data.lockFile), { recursive: true })
   using lock = tryLock(data.lockFile)
   if (lock === undefined)
-    throw new Complaint(`${data.path} is being served; stop it first: alcove down --data ${data.path}`)
+    throw new Complaint(`${data.path} is being served; stop it first: ${commandFor('down', data.path)}`)
   if (!yes && !(await confirm(data))) throw new Complaint('nothing was removed')
   const left = await purge(data, (step) => console.error(step))
   if (left.length > 0) {

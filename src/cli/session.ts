@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, wri
 import { dirname, join } from 'node:path'
 import { allowInsecureRequests, type Configuration, discovery, None, refreshTokenGrant } from 'openid-client'
 import { type Lock, waitForLock } from '#src/kit/lock.ts'
+import { loginCommand } from '#src/up/command-for.ts'
 import { Complaint } from '#src/up/complaint.ts'
 
 type Session = {
@@ -37,7 +38,7 @@ export const readSession = (file: string): Session | undefined => {
     return JSON.parse(readFileSync(file, 'utf8')) as Session
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw new Complaint(`${file} cannot be read. Sign in again: alcove login`)
+    throw new Complaint(`${file} cannot be read. Sign in again with "alcove login"`)
   }
 }
 
@@ -74,7 +75,9 @@ const isFresh = ({ endsAt }: Session): boolean => Date.now() < endsAt - earlyMil
 const knownSession = (file: string): Session => {
   const session = readSession(file)
   if (session === undefined)
-    throw new Complaint('you are not signed in: alcove login. For a server of this machine, give its --data DIR')
+    throw new Complaint(
+      'you are not signed in. Sign in with "alcove login --url URL"; for a server of this machine give its --data DIR',
+    )
   return session
 }
 
@@ -100,7 +103,8 @@ export const freshSession = async (file: string): Promise<Session> => {
 const renewed = async (file: string, session: Session): Promise<Session> => {
   // Another command has renewed the session while this command waited for the lock.
   if (isFresh(session)) return session
-  if (session.refreshToken === undefined) throw new Complaint('your session has ended: alcove login')
+  if (session.refreshToken === undefined)
+    throw new Complaint(`your session has ended. Sign in again: ${loginCommand(session.apiUrl)}`)
   try {
     const tokens = await refreshTokenGrant(await discover(session.issuer, session.clientId), session.refreshToken)
     const fresh = asSession(session, tokens)
@@ -108,6 +112,8 @@ const renewed = async (file: string, session: Session): Promise<Session> => {
     writeSession(file, fresh)
     return fresh
   } catch (error) {
-    throw new Complaint(`your session could not be renewed (${(error as Error).message}): alcove login`)
+    throw new Complaint(
+      `your session could not be renewed (${(error as Error).message}). Sign in again: ${loginCommand(session.apiUrl)}`,
+    )
   }
 }

@@ -71,8 +71,8 @@ const whyEnded = ({ stateFile }: DataDirectory): Pick<Status, 'ended'> => {
   return isRefused ? { ended: `its server, ${last.url}, does not take its token any more` } : {}
 }
 
-const defaultImageOf = ({ runner }: DataDirectory, { makingImage: making }: UpState): Pick<Status, 'defaultImage'> => {
-  const defaultImage = making ? `is being made: ${progressOf(making)}` : describeDefaultImage(runner)
+const defaultImageOf = (data: DataDirectory, { makingImage: making }: UpState): Pick<Status, 'defaultImage'> => {
+  const defaultImage = making ? `is being made: ${progressOf(making)}` : describeDefaultImage(data)
   return defaultImage === undefined ? {} : { defaultImage }
 }
 

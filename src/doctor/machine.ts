@@ -61,7 +61,7 @@ const root: Probe = {
           status: 'missing',
           found: `uid ${process.getuid?.() ?? 'unknown'}`,
           costs: 'no cgroups, mounts and networks for sandboxes',
-          remedy: 'sudo ./alcove up',
+          remedy: 'start Alcove as root, for example with sudo',
         },
 }
 

@@ -3,6 +3,7 @@ import { lookup } from 'node:dns/promises'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { identityOf } from '#src/kit/process-identity.ts'
+import { commandFor } from './command-for.ts'
 import { Complaint } from './complaint.ts'
 import type { UpConfig } from './config.ts'
 import { type DataDirectory, prepareDataDirectory } from './data-directory.ts'
@@ -82,7 +83,7 @@ export const keepJoined = async ({ data, controlUrl, runner, program, display, s
     }
     if (state === 'refused') {
       const why = `${controlUrl.origin} does not take the token of runner "${runner.id}" any more, as after "alcove runner remove"`
-      const what = `Join again with a token that it knows ("alcove runner add" prints a new one), or remove what is here: alcove purge --data ${data.path}`
+      const what = `Join again with a token that it knows ("alcove runner add" prints a new one), or remove what is here: ${commandFor('purge', data.path)}`
       refused.reject(new Complaint(`${why}. Sandboxes run on. ${what}`))
     }
   })

@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { tryLock } from '#src/kit/lock.ts'
 import { identityOf } from '#src/kit/process-identity.ts'
 import { addressesOf } from './address.ts'
+import { commandFor } from './command-for.ts'
 import { Complaint } from './complaint.ts'
 import type { UpConfig } from './config.ts'
 import {
@@ -54,7 +55,7 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
   const startedAt = performance.now()
   const display = createDisplay()
   if (process.getuid?.() !== 0) {
-    throw new Complaint('sandboxes need root (cgroups, mounts, networks). Start again with: sudo ./alcove up')
+    throw new Complaint('sandboxes need root (cgroups, mounts, networks). Run the same command with sudo')
   }
   const addresses = addressesOf(options.host, options.port, options.publicHost, config.publicUrls)
   checkCodeIsReadable(resolve(import.meta.dirname, '../..'))
@@ -86,7 +87,9 @@ const runHouse = async (options: UpOptions, config: UpConfig): Promise<void> => 
         }),
       )
       const lack = options.lackOfImage(data.runner)
-      if (lack !== undefined) display.say(`The default image ${lack}`)
+      if (lack !== undefined) {
+        display.say(`The default image ${lack}; to try again: ${commandFor('images renew', options.data)}`)
+      }
       display.say(`Stopping (${await stopAsked}) …`)
     }
   } finally {
@@ -99,7 +102,7 @@ export const takeDataDirectory = (data: DataDirectory) => {
   if (tryLock(data.lockFile)) return
   const holder = findRunningUp(data.stateFile)
   const who = holder ? `by process ${holder.pid}, at ${holder.url}` : 'by another process that is just starting'
-  throw new Complaint(`${data.path} is already served ${who}. Stop it with: alcove down --data ${data.path}`)
+  throw new Complaint(`${data.path} is already served ${who}. Stop it with: ${commandFor('down', data.path)}`)
 }
 
 /** Resolves with the name of the first signal. Later signals are ignored. */
@@ -107,12 +110,6 @@ export const onceAskedToStop = () =>
   new Promise<NodeJS.Signals>((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, resolve)
   })
-
-const commandFor = (command: string, directory: string) => {
-  const launcher = resolve(import.meta.dirname, '../../alcove')
-  const quoted = (text: string) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
-  return `${quoted(launcher)} ${command} --data ${quoted(resolve(directory))}`
-}
 
 type House = {
   ready: Promise<'ready'>

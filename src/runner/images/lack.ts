@@ -11,5 +11,5 @@ export const lackOfDefault = (runnerDirectory: string): string | undefined => {
   const generations = new Generations(join(runnerDirectory, 'images'))
   const image = generations.current()
   if (image === undefined || existsSync(join(generations.rootfsOf(image), 'usr/local/bin/uv'))) return undefined
-  return 'has no uv, because PyPI could not be reached; to try again: alcove images renew'
+  return 'has no uv, because PyPI could not be reached'
 }

@@ -1,0 +1,13 @@
+// Commands that a message tells the user to run. They work in any directory: the launcher and the data directory have whole paths.
+import { resolve } from 'node:path'
+
+const launcher = resolve(import.meta.dirname, '../../alcove')
+
+const quoted = (text: string): string => (/^[\w.:/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`)
+
+/** Returns a command for the server of a data directory, such as `/opt/alcove/alcove key --data /x`. */
+export const commandFor = (command: string, directory: string): string =>
+  `${quoted(launcher)} ${command} --data ${quoted(resolve(directory))}`
+
+/** Returns the command that signs in to a server. */
+export const loginCommand = (url: string): string => `${quoted(launcher)} login --url ${quoted(url)}`
