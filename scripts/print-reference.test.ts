@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { suite, test } from 'node:test'
 import { openTestDatabase } from '#test/control/test-database.ts'
-import { findStalePages } from './print-reference.ts'
+import { findStaleFiles } from './print-reference.ts'
 
 suite('docs/reference', () => {
   test('docs/reference is up to date with the code; `node scripts/print-reference.ts` generates it again', async () => {
     await using opened = await openTestDatabase()
-    assert.deepEqual(await findStalePages(opened.database.sql), [])
+    assert.deepEqual(await findStaleFiles(opened.database.sql), [])
   })
 })

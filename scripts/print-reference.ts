@@ -1,12 +1,12 @@
 // Generates docs/reference/ from the tables of the code: `node scripts/print-reference.ts`. With `--check`, it only
-// lists the pages that are out of date. These pages must not be edited by hand. scripts/reference/ has a file for each
-// page.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+// lists the files that are out of date. These files must not be edited by hand. scripts/reference/ has a file for each
+// page. The servers read two printed files: the calls of the public API that they do not serve, with the reasons.
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { openDatabase, type Sql } from '#src/control/storage/database.ts'
 import { migrate } from '#src/control/storage/migrate.ts'
 import { startTestPostgres } from '#test/control/test-postgres.ts'
-import { compatibilityPage } from './reference/compatibility.ts'
+import { compatibilityPage, unservedFile } from './reference/compatibility.ts'
 import { dockerfilesPage } from './reference/dockerfiles.ts'
 import { endpointsPage } from './reference/endpoints.ts'
 import { errorsPage } from './reference/errors.ts'
@@ -20,9 +20,18 @@ import { statesPage } from './reference/states.ts'
 import { toolboxPage } from './reference/toolbox.ts'
 import { volumesPage } from './reference/volumes.ts'
 
-const directory = resolve(import.meta.dirname, '../docs/reference')
+const root = resolve(import.meta.dirname, '..')
 
-/** File name and content of every page. `sql` queries a migrated database. */
+/** Path and content of every printed file. `sql` queries a migrated database. */
+const printFiles = async (sql: Sql): Promise<Record<string, string>> => ({
+  ...Object.fromEntries(
+    Object.entries(await printPages(sql)).map(([name, text]) => [`docs/reference/${name}`, text] as const),
+  ),
+  'src/control/unserved.json': unservedFile('api-client'),
+  'src/toolbox/unserved.json': unservedFile('toolbox-api-client'),
+})
+
+/** File name and content of every page of docs/reference. */
 const printPages = async (sql: Sql): Promise<Record<string, string>> => ({
   'compatibility.md': compatibilityPage(),
   'dockerfiles.md': dockerfilesPage(),
@@ -39,18 +48,18 @@ const printPages = async (sql: Sql): Promise<Record<string, string>> => ({
   'schema.sql': await schemaPage(sql),
 })
 
-const readPage = (name: string) => {
+const readIfThere = (name: string) => {
   try {
-    return readFileSync(join(directory, name), 'utf8')
+    return readFileSync(join(root, name), 'utf8')
   } catch {
     return undefined
   }
 }
 
-/** Lists the names of the pages in docs/reference that differ from newly generated pages. */
-export const findStalePages = async (sql: Sql): Promise<string[]> =>
-  Object.entries(await printPages(sql))
-    .filter(([name, text]) => readPage(name) !== text)
+/** Lists the printed files that differ from newly generated ones. */
+export const findStaleFiles = async (sql: Sql): Promise<string[]> =>
+  Object.entries(await printFiles(sql))
+    .filter(([name, text]) => readIfThere(name) !== text)
     .map(([name]) => name)
 
 /** Runs `work` on a new database with all migrations applied. */
@@ -69,13 +78,12 @@ const withMigrated = async (work: (sql: Sql) => Promise<void>) => {
 if (import.meta.main) {
   await withMigrated(async (sql) => {
     if (process.argv.includes('--check')) {
-      const stale = await findStalePages(sql)
+      const stale = await findStaleFiles(sql)
       if (stale.length === 0) return
       console.error(`Not true any more: ${stale.join(', ')}. Run: node scripts/print-reference.ts`)
       process.exitCode = 1
       return
     }
-    mkdirSync(directory, { recursive: true })
-    for (const [name, text] of Object.entries(await printPages(sql))) writeFileSync(join(directory, name), text)
+    for (const [name, text] of Object.entries(await printFiles(sql))) writeFileSync(join(root, name), text)
   })
 }

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { suite, test } from 'node:test'
-import { asCall, operationsOf, sdkMethods } from './clients.ts'
+import { asCall } from '#src/http/unserved.ts'
+import { operationsOf, sdkMethods } from './clients.ts'
 
 const packages = resolve(import.meta.dirname, '../../node_modules/@daytona')
 

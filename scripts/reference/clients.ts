@@ -1,16 +1,11 @@
 // What the public packages of the 0.x line can call, read from the packages themselves.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { asCall } from '#src/http/unserved.ts'
 
 const packages = resolve(import.meta.dirname, '../../node_modules/@daytona')
 
 export type Operation = { name: string; call: string }
-
-/**
- * Returns a method and a path as one text, with every parameter as `{}`. Two descriptions may name their parameters
- * differently.
- */
-export const asCall = (method: string, path: string): string => `${method} ${path.replaceAll(/:\w+|\{[^}]+\}/g, '{}')}`
 
 /** Lists the operations of a generated client: one operation for each request that it can make. */
 export const operationsOf = (client: 'api-client' | 'toolbox-api-client'): Operation[] => {

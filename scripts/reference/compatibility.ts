@@ -1,47 +1,52 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { asCall } from '#src/http/unserved.ts'
 import { toolboxEndpoints } from '#src/toolbox/endpoints.ts'
-import { asCall, type Operation, operationsOf, type SdkMethod, sdkMethods } from './clients.ts'
+import { type Operation, operationsOf, type SdkMethod, sdkMethods } from './clients.ts'
 import { listEndpoints } from './list-endpoints.ts'
 import { code, page, table } from './markdown.ts'
+
+const forRunners = 'It is for runners of the public service. Runners of Alcove have a connection of their own.'
 
 /**
  * Reasons why operations are not served, by the beginning of their path. The first row that matches an operation is its
  * reason.
  */
 const reasons: readonly (readonly [path: string, reason: string])[] = [
-  ['/computeruse/', 'Not built yet.'],
-  ['/volumes', 'Not built yet.'],
-  ['/secret', 'Not built yet.'],
-  ['/sandbox/{}/secrets', 'Not built yet.'],
-  ['/sandbox/ssh-access', 'Not built yet.'],
-  ['/sandbox/{}/ssh-access', 'Not built yet.'],
+  ['/computeruse/', 'It is not built yet.'],
+  ['/secret', 'It is not built yet.'],
+  ['/sandbox/{}/secrets', 'It is not built yet.'],
+  ['/sandbox/ssh-access', 'It is not built yet.'],
+  ['/sandbox/{}/ssh-access', 'It is not built yet.'],
   [
     '/docker-registry/registry-push-access',
-    'There is no registry here to push to. Push to a registry of your own, and add your account at it with `POST /docker-registry`.',
+    'There is no registry here to push to, and no method of the SDK calls this. Push the image to a registry of your own, add your account there with `POST /docker-registry`, and create the snapshot from the image’s name with `POST /snapshots`.',
   ],
   [
     '/admin/',
-    'For the operator of the public service. Here `alcove` commands and the endpoints of `/organizations`, `/runners` and `/audit` do this.',
+    'It is for the operator of the public service. On your own server, use the command `alcove` and the endpoints of `/organizations`, `/runners` and `/audit`.',
   ],
-  ['/jobs', 'Between the public service and its runners. Ours have a link of their own.'],
-  ['/runners/healthcheck', 'Between the public service and its runners. Ours have a link of their own.'],
-  ['/runners/me', 'Between the public service and its runners. Ours have a link of their own.'],
-  ['/runners/{}/full', 'It would show the key of a runner, of which only the hash is stored.'],
+  ['/jobs', forRunners],
+  ['/runners/healthcheck', forRunners],
+  ['/runners/me', forRunners],
+  ['/runners/by-snapshot-ref', forRunners],
+  ['/runners/{}/full', 'It would show the key of a runner, of which Alcove stores only the hash.'],
   [
     '/runners/{}/draining',
-    'Moving the sandboxes of a runner elsewhere is not built yet; `scheduling` keeps new ones away.',
+    'Alcove cannot move the sandboxes of a runner to another one yet. `PATCH /runners/{runnerId}/scheduling` keeps new sandboxes away.',
   ],
-  ['/runners/by-snapshot-ref', 'Between the public service and its runners. Ours have a link of their own.'],
-  ['/preview/{}/signing-key', 'The gate checks signed addresses without giving the key away.'],
-  ['/sandbox/{}/organization', 'For services of the public service. Our gate has it from control’s answer.'],
+  ['/preview/{}/signing-key', 'Alcove gives no signing key away. Its gate checks signed addresses itself.'],
+  [
+    '/sandbox/{}/organization',
+    'It is for internal programs of the public service. `GET /sandbox/{sandboxIdOrName}` answers `organizationId`.',
+  ],
   [
     '/sandbox/{}/region-quota',
-    'For services of the public service. `/organizations/{organizationId}/usage` has the numbers.',
+    'It is for internal programs of the public service. `GET /organizations/{organizationId}/usage` has the numbers.',
   ],
   [
     '/sandbox/{}/telemetry/',
-    'Logs and traces go to the OpenTelemetry collector of the organization (`otel-config`); the server does not store them.',
+    'Alcove stores no logs and traces. It sends them to the OpenTelemetry collector of the organization (`otel-config`).',
   ],
 ]
 
@@ -50,6 +55,14 @@ const reasonFor = ({ call }: Operation): string => {
   const row = reasons.find(([start]) => path.startsWith(start))
   if (row === undefined) throw new Error(`scripts/reference/compatibility.ts does not say why ${call} is not served`)
   return row[1]
+}
+
+/** Throws if a row of `reasons` is the reason of no call any more. */
+const checkReasonsAreNeeded = (missing: readonly Operation[]): void => {
+  const paths = missing.map(({ call }) => call.split(' ')[1]!)
+  for (const [start] of reasons)
+    if (!paths.some((path) => path.startsWith(start)))
+      throw new Error(`scripts/reference/compatibility.ts: everything below ${start} is served; remove its reason`)
 }
 
 const isServedBy = (calls: ReadonlySet<string>) => (operation: Operation) => calls.has(operation.call)
@@ -72,15 +85,26 @@ const versionOf = (name: string): string =>
   JSON.parse(readFileSync(resolve(import.meta.dirname, `../../node_modules/@daytona/${name}/package.json`), 'utf8'))
     .version
 
+const servedCalls = (): Set<string> =>
+  new Set([...listEndpoints(), ...toolboxEndpoints].map(({ method, path }) => asCall(method, path)))
+
+/** Prints the file from which a server takes the reasons of its unserved calls. */
+export const unservedFile = (client: 'api-client' | 'toolbox-api-client'): string => {
+  const isServed = isServedBy(servedCalls())
+  const missing = operationsOf(client).filter((operation) => !isServed(operation))
+  const reasonOf = Object.fromEntries(missing.map((each) => [each.call, reasonFor(each).replaceAll('`', '')]))
+  return `${JSON.stringify(reasonOf, null, 2)}\n`
+}
+
 /** Lists the operations and methods of the public packages, and whether this server serves each. */
 export const compatibilityPage = (): string => {
-  const served = new Set([...listEndpoints(), ...toolboxEndpoints].map(({ method, path }) => asCall(method, path)))
   const clients = (['api-client', 'toolbox-api-client'] as const).map((name) => ({
     name,
     operations: operationsOf(name),
   }))
   const operations = clients.flatMap((client) => client.operations)
-  const isServed = isServedBy(served)
+  const isServed = isServedBy(servedCalls())
+  checkReasonsAreNeeded(operations.filter((each) => !isServed(each)))
   const byName = new Map(operations.map((operation) => [operation.name, operation]))
   const methods = sdkMethods(operations).map((method) => ({
     ...method,

@@ -24,6 +24,7 @@ import { findRegionIdByProxyKey } from './regions/service.ts'
 import { findRunnerByKey } from './runners/service.ts'
 import type { RunningOptions } from './running.ts'
 import { isDangling, isDeadlock, isOverdue, isUnreachable } from './storage/database.ts'
+import unserved from './unserved.json' with { type: 'json' }
 import { findUserById } from './users/service.ts'
 import { signIn } from './users/sign-in.ts'
 import { servePortal } from './webhooks/portal/serve.ts'
@@ -120,6 +121,7 @@ export const createApp = async (
     // The documented clients use `/api`. The paths without a prefix are for clients that were configured with the
     // origin alone.
     prefixes: ['/api', ''],
+    unserved,
     source: 'DAYTONA_API',
     guard: (request, route) => {
       trail.meet(request, route)

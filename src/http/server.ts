@@ -25,12 +25,15 @@ import type { Route } from './route.ts'
 import { longestInPath } from './shapes.ts'
 import { answerPings } from './socket.ts'
 import { boundUnread } from './unread-answers.ts'
+import { refuseUnserved, type Unserved } from './unserved.ts'
 import { readPart } from './validate.ts'
 
 type ServerParts<Context extends object, Needs extends string> = {
   routes: readonly Route<Context, Needs>[]
   /** Prefixes such as `['/api', '']`. Every path is served below each of them. */
   prefixes: readonly string[]
+  /** Calls of the public API that this server does not serve, with the reason of each. */
+  unserved?: Unserved
   /** The name of this program in error bodies, such as `DAYTONA_API`, which clients know. */
   source: string
   /** Finds out who calls, and throws a Problem if the caller may not. Runs before the body is read. */
@@ -96,6 +99,7 @@ const firstStatus = (route: Pick<Route, 'replies'>) => Number(Object.keys(route.
 export const createServer = async <Context extends object, Needs extends string>({
   routes,
   prefixes,
+  unserved = {},
   source,
   guard,
   log,
@@ -270,6 +274,7 @@ export const createServer = async <Context extends object, Needs extends string>
     }
   }
   for (const route of routes.filter(({ streamsBody }) => !streamsBody)) serve(server, route)
+  refuseUnserved(server, unserved, { routes, prefixes })
   // In Fastify, content parsers belong to a scope. So the routes that read their own body are in a separate scope.
   await server.register(async (scope) => {
     scope.removeAllContentTypeParsers()

@@ -16,6 +16,7 @@ import { agentIn } from './agent/work-directory.ts'
 import type { Compiler } from './compiler.ts'
 import { toolboxEndpoints } from './endpoints.ts'
 import type { ToolboxContext, ToolboxNeeds, ToolboxSandbox } from './sandbox.ts'
+import unserved from './unserved.json' with { type: 'json' }
 
 /** The sandbox of a call, with the functions that only its runner can provide. */
 export type Called = {
@@ -42,6 +43,7 @@ export const createToolboxServer = ({ calledBy, executeTimeoutSeconds, log }: To
   createServer<ToolboxContext, ToolboxNeeds>({
     routes: toolboxEndpoints,
     prefixes: ['/toolbox/:sandboxId'],
+    unserved,
     source: 'DAYTONA_DAEMON',
     log,
     ownerOf: ({ sandbox }) => sandbox.assignment.organizationId,

@@ -1,0 +1,45 @@
+// Makes every call of the public packages, without a credential.
+import assert from 'node:assert/strict'
+import { suite, test } from 'node:test'
+import type { FastifyInstance } from 'fastify'
+import { silentLog } from '#src/kit/log.ts'
+import { Problem } from '#src/problems.ts'
+import { createToolboxServer } from '#src/toolbox/server.ts'
+import { startControl } from '#test/control/harness.ts'
+import { type Operation, operationsOf } from './clients.ts'
+
+/** The calls that the server takes for a wrong URL. */
+const unknownTo = async (server: FastifyInstance, prefix: string, operations: readonly Operation[]) => {
+  const unknown: string[] = []
+  for (const { call } of operations) {
+    const [method = '', path = ''] = call.split(' ')
+    const url = `${prefix}${path.replaceAll('{}', '1')}`
+    const { body } = await server.inject({ method: method as 'GET', url })
+    if (body.includes(`There is no ${method} `)) unknown.push(call)
+  }
+  return unknown
+}
+
+suite('every call of the public packages is served, or answers why it is not', () => {
+  test('calls to control', async () => {
+    await using app = await startControl()
+    assert.deepEqual(await unknownTo(app.app.server, '/api', operationsOf('api-client')), [])
+    const { status, body } = await app.as('owner').get('/runners/me')
+    assert.deepEqual(
+      [status, body.message],
+      [
+        404,
+        'Alcove does not serve GET /api/runners/me. It is for runners of the public service. Runners of Alcove have a connection of their own (not found).',
+      ],
+    )
+  })
+
+  test('calls to the toolbox', async () => {
+    const calledBy = () => {
+      throw new Problem('unauthorized')
+    }
+    const server = await createToolboxServer({ calledBy, executeTimeoutSeconds: 10, log: silentLog() })
+    assert.deepEqual(await unknownTo(server, '/toolbox/box', operationsOf('toolbox-api-client')), [])
+    await server.close()
+  })
+})
