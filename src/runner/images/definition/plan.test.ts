@@ -61,6 +61,13 @@ suite('definitions of images', () => {
     })
   })
 
+  test('if the base image has no PATH, a stage begins with the PATH that Docker gives it', () => {
+    const standard = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+    const { env } = lastOf('FROM x\nENV PATH=/opt/bin:$PATH').on({ ...base, env: {} }).config
+    assert.deepEqual(env, { PATH: `/opt/bin:${standard}` })
+    assert.deepEqual(lastOf('FROM scratch\nENV A=1').on({ ...base, env: {} }).config.env, { PATH: standard, A: '1' })
+  })
+
   test('patterns and defaults of variables are expanded as in a shell', () => {
     const { env } = configFrom(
       'ARG TAG=v1.2.3-rc1',
@@ -250,7 +257,7 @@ suite('definitions of images', () => {
       [`ARG a=${'x'.repeat(1000)}\nARG b=${'$a'.repeat(1000)}\nFROM $b$b`]: /too long with its variables/,
       [`FROM x\nWORKDIR ${'x'.repeat(4096)}`]: /\(WORKDIR\): it is too long/,
       [`FROM x\nUSER ${'x'.repeat(1025)}`]: /\(USER\): it is too long/,
-      [`FROM x\nENV A=${'x'.repeat(5000)}\n${'RUN a\n'.repeat(900)}`]: /Line 84\d.* so many variables/,
+      [`FROM x\nENV A=${'x'.repeat(5000)}\n${'RUN a\n'.repeat(900)}`]: /Line 83\d.* so many variables/,
       [`FROM x\nENV A=${'x'.repeat(128 * 1024)}`]: /variable is longer than 128 KiB/,
       [`FROM x\nENV A=${'x'.repeat(100_000)}\nENV B=$A C=$A`]: /together are longer than 256 KiB/,
       [`FROM x\nENV ${Array.from({ length: 1001 }, (_, n) => `v${n}=`).join(' ')}\nRUN a`]: /more than 1000 variables/,

@@ -57,6 +57,9 @@ const mostVariables = 1000
 const mostStepCharacters = 4 * 1024 * 1024
 const mostTriggers = 100
 
+/** The PATH of an image whose configuration has none. Docker's builder adds the same one. */
+const standardPath = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
 /** Instructions that are accepted and ignored: they change no files, and sandboxes do not use them. */
 const withoutEffect = ['LABEL', 'EXPOSE', 'MAINTAINER', 'STOPSIGNAL', 'HEALTHCHECK', 'VOLUME']
 
@@ -73,6 +76,7 @@ export const runStage = (
   surroundings: Surroundings,
 ): { steps: BuildStep[]; config: ContainerConfig } => {
   const { onbuild = [], ...config } = structuredClone(base)
+  config.env['PATH'] ??= standardPath
   const state: State = { ...surroundings, config, args: {}, steps: [], stepCharacters: 0, hasOwnCmd: false }
   for (const text of onbuild) perform({ ...triggerIn(start, text), line: start }, state)
   for (const instruction of body) perform(instruction, state)
