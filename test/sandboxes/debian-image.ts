@@ -1,0 +1,13 @@
+// An OCI image with a Debian (or Ubuntu) system that mmdebstrap makes, as the base image of a Dockerfile has one.
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import { endWithUs } from '#src/runner/images/end-with-us.ts'
+import { defaultRecipe, mmdebstrapCommand } from '#src/runner/images/recipe.ts'
+import { makeImage } from '#src/runner/images/testing/oci-image.ts'
+
+/** Makes the image: the smallest system of this host's distribution, with the given packages. Takes about 30 seconds. */
+export const makeDebianImage = async (packages: readonly string[]) => {
+  const [program = '', ...args] = endWithUs(mmdebstrapCommand({ ...defaultRecipe(), packages, steps: [] }))
+  const { stdout } = await promisify(execFile)(program, args, { encoding: 'buffer', maxBuffer: 2 ** 30 })
+  return makeImage({ layers: [stdout], layerKind: 'layer.v1.tar+zstd', config: { Cmd: ['bash'] } })
+}
