@@ -134,7 +134,7 @@ const pulled = async () => {
 }
 
 suite('the launcher', { timeout: 60_000 }, () => {
-  test('commands that start programs install changed packages; other commands use the existing packages', async () => {
+  test('`up`, `test` and `runner --join` install the packages of a changed lock file; other commands do not', async () => {
     using checkout = await pulled()
     for (const asking of ['down', 'status', 'key', 'doctor', 'purge --yes', 'runner list', 'user add test']) {
       assert.equal(await checkout.run(...asking.split(' ')), `old ${asking}`)
@@ -153,7 +153,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.equal(checkout.installs, 5)
   })
 
-  test('only `alcove test` installs the packages of the tests, and they stay afterwards', async () => {
+  test('only `alcove test` installs development dependencies, and a later `alcove up` does not remove them', async () => {
     using checkout = new Checkout()
     checkout.lock('first')
     const leftOut = () => checkout.calls.map((call) => call.includes('--omit=dev'))
@@ -167,7 +167,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
   })
 
   for (const what of ['unreachable', 'broken'] as const) {
-    test(`packages that are ${what} leave the earlier packages, which work again with the old lock file`, async () => {
+    test(`if new packages are ${what}, the old packages stay and still work with the old lock file`, async () => {
       using checkout = await pulled()
       checkout.npmIs(what)
       assert.equal(await checkout.run('up'), '')
@@ -180,7 +180,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     })
   }
 
-  test('an install that is killed leaves the earlier packages; the next install waits for the killed npm', async () => {
+  test('if an install is killed, the old packages stay; the next install waits until the orphaned npm ends', async () => {
     using checkout = await pulled()
     checkout.npmIs('slow')
     const killed = checkout.start('up')
@@ -196,7 +196,9 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
   })
 
-  test('without npm, apt fetches the Node and the npm of the lock by their sums', { skip: needsDebian }, async () => {
+  test('without npm, apt fetches the Node and npm that the lock file names, and checks their SHA-512 sums', {
+    skip: needsDebian,
+  }, async () => {
     using checkout = new Checkout()
     checkout.npmIs('missing')
     const sums = checkout.offerPackages()
@@ -208,7 +210,7 @@ suite('the launcher', { timeout: 60_000 }, () => {
     assert.deepEqual(readdirSync(join(checkout.home, '.alcove')), ['install.lock'])
   })
 
-  test('an install that is killed between its renames is undone by any command', async () => {
+  test('if an install is killed while it exchanges node_modules, the next command restores the old packages', async () => {
     using checkout = await pulled()
     renameSync(join(checkout.home, 'node_modules'), join(checkout.home, '.alcove', 'old-packages'))
     assert.equal(await checkout.run('down'), 'old down')

@@ -21,7 +21,7 @@ const answered = async (status: number, asked: ReturnType<Client['get']>) => {
 const names = (items: { name: string }[]) => items.map(({ name }) => name).sort()
 
 suite('the first steps of new users', { timeout: 120_000 }, () => {
-  test('two organizations share nothing: three people, a role, an invitation and a key with one permission', async () => {
+  test('members of one organization see nothing of another, and a key has only its own permission', async () => {
     await using app = await startControl({ sandboxes: { createWaitSeconds: 20 } })
     await using _runner = await connectRunner(app)
     const [ada, bob, cleo] = [person('Ada'), person('Bob'), person('Cleo')]

@@ -62,14 +62,14 @@ suite('access that one control process revokes', { timeout: 120_000 }, () => {
     await app?.[Symbol.asyncDispose]()
   })
 
-  test('a key that one process deletes is 401 at the other process', async () => {
+  test('if one control process deletes an API key, the other control process answers 401 for it', async () => {
     const token = await makeKey('owner', 'short-lived', [])
     assert.equal(await statusAt(one, keys.owner, '/api-keys/short-lived', 'DELETE'), 204)
     assert.equal(await statusAt(one, token, '/users/me'), 401)
     await untilRefused(token, '/users/me', 401)
   })
 
-  test('a permission that a user loses with a role is 403 at the other process, and the key still works', async () => {
+  test('if a user loses a permission, the other control process answers 403 for it; the key keeps working', async () => {
     const auditor = '00000000-0000-0000-0000-000000000007'
     const give = async (assignedRoleIds: string[]) => {
       const body = { role: 'member', assignedRoleIds }
@@ -85,7 +85,7 @@ suite('access that one control process revokes', { timeout: 120_000 }, () => {
     assert.equal(await statusAt(other, token, '/users/me'), 200)
   })
 
-  test('a member who is removed is 401 at the other process, with every key', async () => {
+  test('if a member is removed, the other control process answers 401 for each of that member’s keys', async () => {
     const tokens = [keys.member, await makeKey('member', 'another', [])]
     assert.equal(await statusAt(other, keys.member, '/users/me'), 200)
     assert.equal(await statusAt(one, keys.owner, `/organizations/${ours}/users/${userId('member')}`, 'DELETE'), 204)

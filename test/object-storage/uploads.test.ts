@@ -49,7 +49,7 @@ const noise = (bytes: number): Buffer =>
   createCipheriv('aes-128-ctr', Buffer.alloc(16), Buffer.alloc(16)).update(Buffer.alloc(bytes))
 
 suite('uploading the files of a definition', () => {
-  test('uploads in one call or in parts are stored, and are listed only in their organization', async () => {
+  test('files of an image definition, uploaded whole or in parts, are stored for their organization only', async () => {
     await using uploads = await startUploads()
     const [client, stranger] = [uploads.client(), uploads.client('ALCVTHEIRS')]
     for (const [name, bytes] of [
@@ -76,7 +76,7 @@ suite('uploading the files of a definition', () => {
     assert.ok((await uploads.objects()).every((key) => !key.includes('/uploads/')))
   })
 
-  test('no organization can see or write contexts of another, and contents cannot be read back', async () => {
+  test('an organization cannot list or write another’s contexts, and nobody can download a context', async () => {
     await using uploads = await startUploads()
     const [client, stranger] = [uploads.client(), uploads.client('ALCVTHEIRS')]
     await client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'ours' }))
@@ -103,7 +103,7 @@ suite('uploading the files of a definition', () => {
     assert.ok((await uploads.objects()).every((key) => key.startsWith(`contexts/ours/${hash}/`)))
   })
 
-  test('a name that no context can have is refused, in any spelling', async () => {
+  test('an upload under a name that is not a context’s name is refused, in any spelling', async () => {
     await using uploads = await startUploads()
     const keys = ['ours/x/context.tar', `ours/${hash}/other`, `ours/${hash}/../../theirs/${hash}/context.tar`]
     for (const Key of [
@@ -127,7 +127,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('calls need the secret: unknown, expired, wrong, unsigned, old and postdated calls are refused', async () => {
+  test('an upload is refused if its key is unknown or expired, its signature wrong, or its date too far off', async () => {
     await using uploads = await startUploads()
     const put = (client: S3Client) => codeOf(client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'x' })))
     assert.equal(await put(uploads.client('ALCVNOBODY')), 'InvalidAccessKeyId')
@@ -156,7 +156,7 @@ suite('uploading the files of a definition', () => {
     ])
   })
 
-  test('a body other than the signed one is not stored, and a complete context never changes', async () => {
+  test('an upload whose body differs from its signed hash is not stored, and a stored context never changes', async () => {
     await using uploads = await startUploads()
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     const lied = await raw(uploads, { path, body: 'signed', sent: 'forged' })
@@ -169,7 +169,7 @@ suite('uploading the files of a definition', () => {
     assert.equal((await readBack(uploads)).toString(), 'first')
   })
 
-  test('chunked bodies are checked: with a trailing checksum, with signed chunks, and with wrong ones', async () => {
+  test('an upload in chunks is stored if its checksum and signatures are right, and refused if one is wrong', async () => {
     await using uploads = await startUploads()
     const content = randomBytes(200_000)
     const name = (digit: string) => `/${contextBucket}/ours/${digit.repeat(32)}/context.tar`
@@ -195,7 +195,7 @@ suite('uploading the files of a definition', () => {
     }
   })
 
-  test('a body that the SDK’s client cannot hash in advance is sent in chunks, and is stored', async () => {
+  test('the S3 client uploads a stream, whose hash it cannot know in advance, in chunks, and it is stored', async () => {
     await using uploads = await startUploads()
     const content = randomBytes(300_000)
     await uploads
@@ -204,7 +204,7 @@ suite('uploading the files of a definition', () => {
     assert.ok(content.equals(await readBack(uploads)))
   })
 
-  test('uploads above a limit of size, number or organization are refused, and do not count', async () => {
+  test('an upload above a limit of bytes, parts or contexts per organization is refused, and uses no quota', async () => {
     const limits = { largestBytes: 6 * MiB, bytesOfOrganization: 9 * MiB, contextsOfOrganization: 3, partsOfUpload: 2 }
     await using uploads = await startUploads({ limits })
     const client = uploads.client()
@@ -241,7 +241,7 @@ suite('uploading the files of a definition', () => {
     assert.equal((await raw(uploads, { path, body: 'whole' })).status, 200)
   })
 
-  test('a client that disconnects during an upload has stored nothing', async () => {
+  test('if a client disconnects during an upload, nothing of the upload is stored', async () => {
     await using uploads = await startUploads()
     const path = `/${contextBucket}/ours/${hash}/context.tar`
     await assert.rejects(raw(uploads, { path, body: 'x'.repeat(MiB), sent: 'x', vanishes: true }))
@@ -249,7 +249,7 @@ suite('uploading the files of a definition', () => {
     assert.deepEqual(await list(uploads.client(), 'ours/'), [`ours/${'b'.repeat(32)}/context.tar`])
   })
 
-  test('a store that is down is reported, without its address', async () => {
+  test('if the object store fails, an upload is answered with ServiceUnavailable', async () => {
     const wrap = (store: object) =>
       Object.assign(Object.create(store), { put: () => Promise.reject(new TypeError('x')) })
     await using uploads = await startUploads({ wrap: wrap as never })
@@ -261,7 +261,7 @@ suite('uploading the files of a definition', () => {
 })
 
 suite('stored contexts', () => {
-  test('stored contexts are removed a day after their last use, unless an image is made from them', async () => {
+  test('a context is removed a day after its last use, unless an image is made from it', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     const names = ['1', '2', '3'].map((digit) => digit.repeat(32))
@@ -281,7 +281,7 @@ suite('stored contexts', () => {
     assert.deepEqual(await uploads.objects(), [])
   })
 
-  test('unreadable contexts count as missing, so that the next upload replaces them', async () => {
+  test('a context of which a chunk is missing is not listed, and can be uploaded again', async () => {
     await using uploads = await startUploads()
     const client = uploads.client()
     await client.send(new PutObjectCommand({ ...keyIn('ours'), Body: 'content' }))

@@ -193,7 +193,7 @@ suite('what counts as activity', { timeout: 420_000 }, () => {
     })()
   }
 
-  test('use keeps a sandbox running; reading its record and unattended processes in it do not', async () => {
+  test('a sandbox that callers use keeps running; one of which only the record is read is stopped', async () => {
     const ending = new AbortController()
     const { signal } = ending
     const boxes: Box[] = []

@@ -18,7 +18,7 @@ suite('bad input', () => {
   const raw = (url: string, body: string | Uint8Array<ArrayBuffer>, type = 'application/json') =>
     fetch(url, { method: 'POST', body, headers: { authorization: `Bearer ${alcove.key}`, 'content-type': type } })
 
-  test('400 for malformed JSON, from control and toolbox', async () => {
+  test('control and toolbox answer 400 for malformed JSON', async () => {
     for (const url of [`${alcove.url}/api/sandbox`, `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`]) {
       const reply = await raw(url, '{"name":')
       assert.equal(reply.status, 400, url)
@@ -26,7 +26,7 @@ suite('bad input', () => {
     }
   })
 
-  test('413 for a body of 10 MB, from control and toolbox', async () => {
+  test('control and toolbox answer 413 for a body of 10 MB, and the sandbox keeps working', async () => {
     const body = JSON.stringify({ command: 'x'.repeat(10_000_000), name: 'y' })
     for (const url of [`${alcove.url}/api/sandbox`, `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`]) {
       const reply = await raw(url, body).catch((error) => error as Error)
@@ -36,7 +36,7 @@ suite('bad input', () => {
     assert.equal(await box.run('echo up'), 'up')
   })
 
-  test('400 for wrong types, with all complaints in one sentence', async () => {
+  test('POST /sandbox answers 400 for fields of the wrong type, and names the fields in one sentence', async () => {
     const { status, body } = await alcove.api('POST', '/sandbox', { name: 5, labels: 'x', public: 'maybe' })
     assert.equal(status, 400)
     assert.equal(typeof body['message'], 'string')
@@ -51,13 +51,13 @@ suite('bad input', () => {
     ['autoStopInterval', -1],
     ['ttlMinutes', -5],
   ] as const) {
-    test(`4xx from control for the field ${field} of ${value}`, async () => {
+    test(`POST /sandbox answers 400 or 403 if the field ${field} is ${value}`, async () => {
       const { status } = await alcove.api('POST', '/sandbox', { [field]: value })
       assert.ok(status === 400 || status === 403, String(status))
     })
   }
 
-  test('POST /sandbox refuses invalid names, and names that are in use are a conflict', async () => {
+  test('POST /sandbox answers 400 for an invalid name, and 409 for a name that another sandbox has', async () => {
     for (const name of ['', ' ', '<b>x</b>', 'http://x', 'a\u0000b', 'a\u0007b', 'DESTROYED_x']) {
       assert.equal((await alcove.api('POST', '/sandbox', { name })).status, 400, JSON.stringify(name))
     }
@@ -66,7 +66,7 @@ suite('bad input', () => {
     assert.equal((await alcove.api('POST', '/sandbox', { name: 'taken' })).status, 409)
   })
 
-  test('404 for an unknown id anywhere in a path', async () => {
+  test('calls of control and toolbox answer 404 if the path has an unknown sandbox id', async () => {
     for (const [method, path] of [
       ['GET', '/sandbox/nope'],
       ['POST', '/sandbox/nope/start'],
@@ -79,7 +79,7 @@ suite('bad input', () => {
     assert.equal(reply.status, 404)
   })
 
-  test('401 without a credential and with a wrong one, 409 when the sandbox is stopped', async () => {
+  test('an execute answers 401 without a valid credential, and 409 if the sandbox is stopped', async () => {
     const url = `${box.record['toolboxProxyUrl']}/${box.id}/process/execute`
     assert.equal((await fetch(url, { method: 'POST' })).status, 401)
     assert.equal((await fetch(url, { method: 'POST', headers: { authorization: 'Bearer dtn_wrong' } })).status, 401)
@@ -94,13 +94,13 @@ suite('bad input', () => {
     assert.match(String(refused.body['message']), /start|stopped/i)
   })
 
-  test('400 for an invalid variable name', async () => {
+  test('execute and create answer 400 for an invalid name of an environment variable', async () => {
     const { status } = await box.toolbox('POST', '/process/execute', { command: 'true', envs: { 'A B': 'c' } })
     assert.equal(status, 400)
     assert.equal((await alcove.api('POST', '/sandbox', { env: { '1x': 'y' } })).status, 400)
   })
 
-  test('a cwd that is missing or leads to the root fails clearly, with the user’s own rights', async () => {
+  test('a command fails if its cwd is missing, is a file, or is a directory that only root may enter', async () => {
     for (const cwd of ['/nope', '/proc/self/fd/0', '/proc/1/root', '/root', '/etc/passwd']) {
       const { status, body } = await box.toolbox('POST', '/process/execute', { command: 'pwd', cwd })
       assert.ok(
@@ -125,7 +125,7 @@ suite('bad input', () => {
     assert.ok(growth < 400 * 1024 * 1024, `the runner grew by ${growth} bytes`)
   })
 
-  test('408 for a command at its timeout, and its whole process group has ended', async () => {
+  test('an execute that exceeds its timeout answers 408, and its whole process group is killed', async () => {
     const { status, body } = await box.toolbox('POST', '/process/execute', {
       command: 'sleep 333 & sleep 334',
       timeout: 1,

@@ -64,7 +64,7 @@ suite('mistakes of clients with sockets', () => {
       socket.on('close', (code) => resolve({ code, heard }))
     })
 
-  test('404 before the upgrade for unknown ids; an unknown terminal is reported by a message', async () => {
+  test('a WebSocket for an unknown session answers 404; one for an unknown terminal opens and sends an error', async () => {
     for (const path of [
       '/process/session/nobody/command/x/logs?follow=true',
       '/process/session/s/command/x/logs?follow=true',
@@ -77,20 +77,20 @@ suite('mistakes of clients with sockets', () => {
     assert.match(heard, /^\{"type":"control","status":"error","error":"[^"]*no PTY session/)
   })
 
-  test('400 for an upgrade at an endpoint without a socket, and for a socket’s endpoint without an upgrade', async () => {
+  test('an upgrade where no WebSocket is, and a plain GET where a WebSocket is, answer 400', async () => {
     for (const path of ['/process/session', '/process/pty/p', '/files?path=/', '/work-dir'])
       assert.equal((await endOf(path)).status, 400, path)
     for (const path of [execute, '/process/pty/p/connect', '/process/pty/create-connect?id=q'])
       assert.equal((await box.toolbox('GET', path)).status, 400, path)
   })
 
-  test('1009 for a frame above 4 MiB on every socket, received even by a client that still sends', async () => {
+  test('every toolbox WebSocket closes with 1009 after a frame above 4 MiB, even if the client keeps sending', async () => {
     for (let round = 0; round < 5; round++)
       for (const path of [execute, logs, '/process/pty/p/connect'])
         assert.equal((await endOf(path, Buffer.alloc(tooLarge, 'x').toString())).code, 1009, path)
   })
 
-  test('frames in the wrong order are refused: bytes first is 1002; frames after the request are ignored', async () => {
+  test('the socket for running code closes with 1002 after a binary first frame, and ignores later frames', async () => {
     assert.equal((await endOf(execute, Buffer.from('{"code":"print(1)"}'))).code, 1002)
     const { code, heard } = await endOf(execute, '{"code":"print(1)"}', '{"code":"print(2)"}', Buffer.of(1, 2, 3))
     assert.equal(code, 1000)
@@ -98,7 +98,7 @@ suite('mistakes of clients with sockets', () => {
     assert.doesNotMatch(heard, /"text":"2\\n"/)
   })
 
-  test('unknown control messages are ignored by a log, and are typed input for a terminal', async () => {
+  test('a socket that follows a log ignores frames from the client; a terminal takes JSON as typed input', async () => {
     const ending = endOf(logs, '{"type":"control","status":"stop"}', Buffer.of(1, 1, 1, 120))
     const screen = new Screen()
     const socket = socketTo('/process/pty/p/connect')
@@ -115,7 +115,7 @@ suite('mistakes of clients with sockets', () => {
     assert.match(heard, /got word/)
   })
 
-  test('of many parallel requests for one id, one succeeds and the others are refused', async () => {
+  test('if 20 requests create one session or terminal id at the same time, one succeeds and 19 answer 409', async () => {
     const opened = await Promise.all(
       Array.from({ length: 20 }, () => box.toolbox('POST', '/process/session', { sessionId: 'once' })),
     )
@@ -128,7 +128,7 @@ suite('mistakes of clients with sockets', () => {
     await box.toolbox('DELETE', '/process/pty/once')
   })
 
-  test('an invalid size is 400 before the upgrade; a reserved name is reported by a message', async () => {
+  test('a terminal’s socket answers 400 for an invalid size, and refuses reserved and malformed ids', async () => {
     for (const query of ['id=q&cols=1001', 'id=q&rows=0', 'id=q&cols=x', 'id=a&id=b'])
       assert.equal((await endOf(`/process/pty/create-connect?${query}`)).status, 400, query)
     for (const id of ['create-connect', '..', '', 'a%2Fb']) {
@@ -160,7 +160,7 @@ suite('mistakes of clients with sockets', () => {
     assert.equal(followed, '€🦊\uFFFD')
   })
 
-  test('the output of 100 commands in 100 sessions arrives whole, each followed while it is written', async () => {
+  test('100 sockets that each follow a running command of its own receive all of its output', async () => {
     const ids = Array.from({ length: 100 }, (_, i) => `many-${i}`)
     await Promise.all(ids.map((sessionId) => box.toolbox('POST', '/process/session', { sessionId })))
     const whole = Array.from({ length: 20_000 }, (_, i) => `${i + 1}\n`).join('')

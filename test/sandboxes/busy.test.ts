@@ -38,7 +38,7 @@ suite('a busy sandbox', () => {
   })
 
   for (const [what, load] of Object.entries(loads)) {
-    test(`${what}: the sandbox answers within a second, and can be stopped and deleted`, async () => {
+    test(`${what}: the sandbox answers each call within a second, and can be stopped and deleted`, async () => {
       await using daytona = connectTo(alcove)
       await using box = await createBox(alcove, { cpu: 1, memory: 1, disk: 3 })
       assert.equal(await box.run(load, { timeout: 60 }), 'busy')

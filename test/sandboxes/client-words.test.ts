@@ -67,7 +67,7 @@ suite('programs that search for words in errors', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('ComputeSDK recognizes a wrong key and a quota, and mistakes no other error for these', async () => {
+  test('ComputeSDK recognizes a wrong API key, and an exceeded quota, and takes no other error for these', async () => {
     const stranger = new Daytona({ apiKey: 'dtn_nobody', apiUrl: `${alcove.url}/api` })
     await reads(() => stranger.create(), computeSdk.create, 'authentication')
     const large = { image: 'debian:12', resources: { cpu: 1000, memory: 9999, disk: 99_999 } }
@@ -76,7 +76,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => daytona.create({ snapshot: 'none' }), computeSdk.create, undefined)
   })
 
-  test('LangChain recognizes a timeout, and the reason why a file cannot be read', async () => {
+  test('LangChain recognizes a timeout, and why a file cannot be read or written', async () => {
     const { fs, process } = sandbox
     await reads(() => process.executeCommand('sleep 9', undefined, undefined, 1), langChain.execute, 'timed out')
     const contents = Buffer.from('x')
@@ -93,7 +93,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => fs.createFolder('/root/x/y', '755'), langChain.files, 'permission_denied')
   })
 
-  test('Mastra does not mistake any failure inside a running sandbox for the end of the sandbox', async () => {
+  test('Mastra does not treat a failed call inside a running sandbox as the end of that sandbox', async () => {
     const { fs, process } = sandbox
     await reads(() => fs.downloadFile('/tmp/sandbox/none'), mastra, undefined)
     await reads(() => fs.uploadFile(Buffer.from('x'), '/root/sandbox'), mastra, undefined)
@@ -102,7 +102,7 @@ suite('programs that search for words in errors', () => {
     await reads(() => daytona.create({ name: 'words' }), mastra, undefined)
   })
 
-  test('Mastra starts a stopped sandbox again, whichever call it makes', async () => {
+  test('Mastra restarts a stopped sandbox, whichever of its calls finds the sandbox stopped', async () => {
     await sandbox.stop()
     const { fs, process, git, codeInterpreter } = sandbox
     const terminal = async () => {

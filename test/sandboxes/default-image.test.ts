@@ -176,12 +176,14 @@ suite('the default image, used by the default user', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('the list has at least 60 commands', () => assert.ok(commands.length >= 60, String(commands.length)))
+  test('the default image is tested with at least 60 commands', () =>
+    assert.ok(commands.length >= 60, String(commands.length)))
 
   for (const [command, answer] of commands)
-    test(`output: ${command.slice(0, 85)}`, async () => assert.match(await box.run(command), answer))
+    test(`a command prints what is expected in the default image: ${command.slice(0, 85)}`, async () =>
+      assert.match(await box.run(command), answer))
 
-  test('uv makes an environment; skipped if PyPI could not be reached when the image was made', async (context) => {
+  test('`uv venv` makes an environment; skipped if the image has no uv, because PyPI was unreachable', async (context) => {
     if ((await box.try('command -v uv')).exitCode !== 0) return context.skip('the image has no uv')
     await box.run('uv --version && uv venv ~/by-uv && ~/by-uv/bin/python -c "print(1)"')
   })

@@ -34,7 +34,7 @@ const filesBelow = (directory: string) =>
     .filter((entry) => entry.isFile())
     .map(({ name }) => name)
 
-test('delete leads from each of the 21 states to 404 within ten seconds, with nothing left on the host', async () => {
+test('a sandbox in any of the 21 states can be deleted within ten seconds, and leaves nothing on the host', async () => {
   const database = await startTestPostgres()
   const db = openDatabase(database.url)
   try {

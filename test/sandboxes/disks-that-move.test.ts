@@ -243,7 +243,7 @@ suite('two runners', () => {
     return box
   }
 
-  test('each runner gets sandboxes, whose toolboxes answer; after a delete nothing is left on either runner', async () => {
+  test('sandboxes are spread over two runners; each answers, and after a delete nothing is left on its host', async () => {
     const boxes = await Promise.all([1, 2, 3, 4].map(() => createBox(alcove)))
     assert.deepEqual([...new Set(boxes.map(({ record }) => record['runnerId']))].sort(), ['local', 'second'])
     for (const box of boxes) assert.equal(await box.run('echo here'), 'here')
@@ -279,7 +279,7 @@ suite('two runners', () => {
     assert.ok(isEmptyStore(), 'nothing is left in the store')
   })
 
-  test('a sandbox’s snapshot stays on its runner: 503 while that is drained; archived sandboxes can move', async () => {
+  test('POST /sandbox answers 503 if the runner with the snapshot is drained; an archived sandbox can move', async () => {
     const source = await createOn('local')
     await source.run('echo kept > file')
     const snapshot = `two-runners-${source.id}`

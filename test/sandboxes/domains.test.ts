@@ -72,7 +72,7 @@ if (!isPrivateHost) {
     const isClosedSoon = (to: string) =>
       until(`${to} is closed`, async () => !(await reaches(to).catch(() => true)), 60)
 
-    test('a domain list holds from the start: only listed names are reachable, and no forbidden address', async () => {
+    test('with a domain list, a new sandbox reaches only the listed names, and never a forbidden address', async () => {
       sandbox = await daytona.create({ domainAllowList: 'API.example.com,rebind.example.com' })
       assert.equal(sandbox.domainAllowList, 'api.example.com,rebind.example.com')
       await isClosed(web.api)

@@ -36,7 +36,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
   const linesOf = async ({ process }: Sandbox) =>
     ((await process.getEntrypointLogs()).stdout ?? '').split('\n').filter(Boolean)
 
-  test('rule 4: the entrypoint runs in its session, can be followed, and outlives kill -9 of our programs', async () => {
+  test('the entrypoint has a session, its output can be followed, and it survives kill -9 of our programs', async () => {
     await daytona.snapshot.create({ name: 'server', image: reference })
     const sandbox = await daytona.create({ snapshot: 'server', envVars: { OWN: 'mine' } })
     const { id, command, exitCode } = await commandOf(sandbox)
@@ -84,7 +84,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('the entrypoint of a definition is ENTRYPOINT with CMD; a snapshot may have its own', async () => {
+  test('a definition’s entrypoint is ENTRYPOINT followed by CMD; a snapshot’s own entrypoint replaces both', async () => {
     const image = () => Image.base(reference).entrypoint(['echo', 'of the definition'])
     const sandbox = await daytona.create({ image: image().cmd(['and more']) })
     await until('its end', async () => (await commandOf(sandbox)).exitCode === 0)
@@ -111,7 +111,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('an entrypoint that must be process 1 fails, and its log ends with an explanation by the platform', async () => {
+  test('if an entrypoint must be process 1, it fails, and its log suggests tini or dumb-init', async () => {
     const image = registry.put('team/init:1', makeBusyboxImage({ Entrypoint: ['/bin/busybox', 'init'] }))
     const sandbox = await daytona.create({ image })
     await until('its end', async () => (await commandOf(sandbox)).exitCode !== undefined)
@@ -121,7 +121,7 @@ suite('rule 4: the entrypoint session', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('an entrypoint that is killed for memory has `oom` in its command and a line about it in its log', async () => {
+  test('if an entrypoint is killed for lack of memory, its command has `oom`, and its log names the limit', async () => {
     const grows = 'x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done'
     await daytona.snapshot.create({ name: 'hungry', image: reference, entrypoint: ['sh', '-c', grows] })
     const sandbox = await daytona.create({ snapshot: 'hungry' })

@@ -3,7 +3,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describe, runRing } from '../faults/ring.ts'
 
-test('random kills lose, duplicate, orphan or block nothing', { timeout: 280_000 }, async () => {
+test('after random kills of programs, no sandbox or command is lost, duplicated, orphaned or stuck', {
+  timeout: 280_000,
+}, async () => {
   const outcome = await runRing({ seed: 20_261_122, count: 15, say: () => {} })
   assert.deepEqual(outcome.complaints, [], describe(outcome))
 })

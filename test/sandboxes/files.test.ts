@@ -110,7 +110,7 @@ suite('files', () => {
       }
     })
 
-    test('the SDK streams both ways, and reports progress', async () => {
+    test('the SDK uploads and downloads a file as a stream, and reports the progress of the download', async () => {
       const pieces = () => Readable.from(Array.from({ length: 64 }, (_, at) => Buffer.alloc(65_536, at)))
       await sandbox.fs.uploadFileStream(pieces(), 'streamed')
       let progress: { bytesReceived: number; totalBytes?: number | undefined } = { bytesReceived: 0 }
@@ -149,7 +149,7 @@ suite('files', () => {
       await assert.rejects(sandbox.fs.uploadFile(Buffer.from('x'), '/etc/passwd'), /may not/)
     })
 
-    test('the SDK finds lines, searches names and replaces texts', async () => {
+    test('the SDK finds lines in files, finds files by name, and replaces text in files', async () => {
       await sandbox.fs.uploadFile(Buffer.from('a\nTODO: b.c\n'), 'src/x.ts')
       await sandbox.fs.uploadFile(Buffer.from('TODO\0binary'), 'src/y.bin')
       assert.deepEqual(await sandbox.fs.findFiles('src', 'TODO:'), [
@@ -168,7 +168,7 @@ suite('files', () => {
     })
   })
 
-  test('mounted files are written in place, and files of sysfs arrive whole', async () => {
+  test('an upload to /etc/hosts, which is a mount, replaces its content; a download from /sys is complete', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     const hosts = await box.run('cat /etc/hosts')
     for (const name of ['hosts', 'resolv.conf', 'hostname']) {
@@ -193,7 +193,7 @@ suite('files', () => {
     assert.equal(await box.run('ls /moved | wc -l; ls -d /usr/share/doc 2>/dev/null || echo gone'), `${before}\ngone`)
   })
 
-  test('1 GiB arrives whole in both directions, while memory stays flat', async () => {
+  test('a file of 1 GiB is uploaded and downloaded unchanged, and the runner’s memory does not grow with it', async () => {
     await using box = await createBox(alcove)
     const piece = Buffer.from(Array.from({ length: MiB }, (_, at) => (at * 7 + (at >> 8)) % 256))
     const wanted = createHash('sha256')
@@ -233,7 +233,7 @@ suite('files', () => {
     for (const growth of [up, down]) assert.ok(growth < 150 * MiB, `the runner grew by ${growth / MiB} MiB`)
   })
 
-  test('an upload that breaks off leaves the old file and nothing else', async () => {
+  test('if an upload breaks off, the old file stays, and no partial file remains', async () => {
     await using box = await createBox(alcove, { user: 'root' })
     await box.run('echo old > file')
     const cut = new AbortController()
@@ -251,7 +251,7 @@ suite('files', () => {
     assert.equal(await box.run('cat file'), 'old')
   })
 
-  test('422 if the disk is full, and the old file is unchanged', async () => {
+  test('an upload answers 422 if the disk is full, and the old file stays', async () => {
     await using box = await createBox(alcove, { disk: 1, user: 'root' })
     await box.run('echo old > file')
     const tooMuch = async function* () {
@@ -273,7 +273,7 @@ suite('files', () => {
     await until('room again', async () => (await makeFolder()).status === 201, 120)
   })
 
-  test('a process that follows a file sees what uploads add; a new file never appears under another name', async () => {
+  test('an upload keeps the file’s inode, so that `tail -f` sees it; a new file has no temporary name', async () => {
     await using box = await createBox(alcove)
     await box.run('echo one > log; ln log other; ls -i log > inode; mkdir watched')
     await box.run('(tail -n +1 -f log > seen 2>&1 & echo $! > tail) < /dev/null')
@@ -313,7 +313,7 @@ suite('files', () => {
     await box.run('pkill -f "seen/[p]rogram"')
   })
 
-  test('403 for a file of root, directly and through links', async () => {
+  test('a download or upload of a file that only root may read answers 403, also through a symbolic link', async () => {
     await using box = await createBox(alcove)
     await box.run('ln -s /etc/shadow final; ln -s /root way; ln -s loop loop')
     for (const [path, status] of [

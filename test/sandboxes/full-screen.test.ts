@@ -84,7 +84,7 @@ suite('programs that draw on the whole screen', () => {
         .slice(0, rows - 1)
         .every((line, i) => line === `line ${String(i + 1).padStart(3, '0')} ${'0'.repeat(300)}`.slice(0, cols))
 
-  test('vim fills each new size with its text, larger and smaller', async () => {
+  test('vim fills the screen with its text after each resize of the terminal', async () => {
     const { pty, shows, resize } = await open('vim')
     await pty.sendInput(`exec ${vim.line} -u NONE -i NONE -n -N --cmd 'set nowrap' text\n`)
     await shows('80x24', isText({ cols: 80, rows: 24 }))
@@ -96,7 +96,7 @@ suite('programs that draw on the whole screen', () => {
     assert.equal((await pty.wait()).exitCode, 0)
   })
 
-  test('vim that starts directly after a resize uses the new size at once', async () => {
+  test('vim that starts directly after a resize of the terminal uses the new size immediately', async () => {
     const { pty, shows, resize } = await open('vim-behind')
     for (const size of sizes) {
       await resize(size)
@@ -108,7 +108,7 @@ suite('programs that draw on the whole screen', () => {
     await endsWith0(pty)
   })
 
-  test('top fills each new size with processes, each line as long as the screen is wide', async () => {
+  test('top fills the screen with full-width lines after each resize of the terminal', async () => {
     await sandbox.process.executeCommand(
       'for n in $(seq 80); do setsid bash -c "exec -a $(printf "%0300d" 7 | tr 0 x) sleep 1000" >/dev/null 2>&1 & done',
     )

@@ -53,7 +53,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     assert.equal(registry.asked.filter((path) => path.includes('/manifests/')).length < 8, true)
   })
 
-  test('a create may have a definition: its commands have run, and a failure says why', async () => {
+  test('a sandbox can be created from a definition, whose commands have run; a failed build says why', async () => {
     const image = Image.base(reference).env({ COLOR: 'red' }).runCommands('echo $COLOR > /made').workdir('/srv/app')
     const sandbox = await daytona.create({ image })
     const said = await sandbox.process.executeCommand('cat /made; echo $COLOR; ls -d /srv/app')
@@ -92,7 +92,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     )
   })
 
-  test('a definition may have several stages, and may build on the built-in snapshot', async () => {
+  test('a definition may have several stages, and may start FROM the built-in snapshot', async () => {
     const buildInfo = [
       `FROM ${reference} AS other`,
       'FROM default',
@@ -152,7 +152,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await other.delete()
   })
 
-  test('a Dockerfile with COPY builds, and so does a snapshot of it; its log names the copied files', async () => {
+  test('a Dockerfile with COPY builds a snapshot, and the build log names the copied files', async () => {
     mkdirSync(join(files, 'app/src'), { recursive: true })
     for (const name of ['one.txt', 'two.txt', 'three.md']) writeFileSync(join(files, 'app/src', name), name)
     const lines = [
@@ -177,7 +177,7 @@ suite('sandboxes from images', { skip: noBusybox }, () => {
     await sandbox.delete()
   })
 
-  test('missing files fail the build with the reason; files uploaded before a crash still exist after it', async () => {
+  test('a build fails with the reason if its files are missing; uploaded files survive a crash of the server', async () => {
     const hash = 'c'.repeat(32)
     const wanted = async (name: string) => {
       const buildInfo = { dockerfileContent: `FROM ${reference}\nCOPY hello /hello\n`, contextHashes: [hash] }

@@ -61,13 +61,13 @@ suite('the interpreter of the SDK', () => {
     await interpreter.deleteContext(other)
   })
 
-  test('a run that exceeds its timeout is the SDK’s timeout error, and the context’s variables stay', async () => {
+  test('if code exceeds its timeout, the SDK throws its timeout error, and the context keeps its variables', async () => {
     const endless = 'kept = 1\nimport time\nwhile True: time.sleep(0.01)'
     await assert.rejects(sandbox.codeInterpreter.runCode(endless, { timeout: 1 }), DaytonaTimeoutError)
     assert.equal((await sandbox.codeInterpreter.runCode('print(kept)')).stdout, '1\n')
   })
 
-  test('a Python that dies is an error of the SDK, and the next run works', async () => {
+  test('if code ends its Python process, the SDK throws an error, and the next run works', async () => {
     await assert.rejects(sandbox.codeInterpreter.runCode('import os; os._exit(3)'), /exit code 3/)
     assert.equal((await sandbox.codeInterpreter.runCode('print("fresh")')).stdout, 'fresh\n')
   })

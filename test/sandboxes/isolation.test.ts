@@ -56,7 +56,7 @@ suite('inside a sandbox', () => {
     assert.match(await box.run('cat /proc/self/status'), /^CapEff:\t0{16}$/m)
   })
 
-  test('a command has no descriptors but its own three', async () => {
+  test('a command has no open file descriptors except stdin, stdout and stderr', async () => {
     const listing = await root.run('ls -l /proc/self/fd | tail -n +2')
     const numbers = [...listing.matchAll(/ (\d+) -> /g)].map((match) => Number(match[1]))
     // The fourth descriptor is the directory that `ls` itself reads.
@@ -98,7 +98,7 @@ suite('inside a sandbox', () => {
     assert.notEqual((await root.try('ls /proc/1/root/')).exitCode, 0)
   })
 
-  test('mounts, tracing of others, new namespaces and other privileged operations are refused', async () => {
+  test('mounts, new namespaces, tracing of other processes, and other privileged operations are refused', async () => {
     const refused = [
       'mount -t tmpfs none /mnt',
       'mount -o remount,rw /proc/sys',
@@ -183,7 +183,7 @@ suite('inside a sandbox', () => {
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('2,500 threads run in 1 GiB; a sandbox sees its limit, and its timeline says when it was reached', async () => {
+  test('2,500 threads run in 1 GiB; the limit is visible inside, and the timeline says when it was reached', async () => {
     await using small = await createBox(alcove, { memory: 1 })
     const threads = `
 import threading, resource
@@ -234,7 +234,7 @@ print(sent >> 20)`
     assert.ok(mebibytes > 10 && mebibytes < 200, `${mebibytes} MiB`)
   })
 
-  test('a sandbox that sends to every address of its link occupies no neighbour entries of the host', async () => {
+  test('packets to every address of a sandbox’s subnet make no neighbour entries on the host', async () => {
     const send = `
 import socket
 for n in range(3000):
@@ -279,7 +279,7 @@ time.sleep(60)`
     assert.equal(await box.run('echo alive'), 'alive')
   })
 
-  test('a full disk is ENOSPC inside, and the host’s disk is not affected', async () => {
+  test('a sandbox that fills its disk gets ENOSPC, and another sandbox can still write', async () => {
     await using full = await createBox(alcove)
     const { exitCode, result } = await full.try(
       'dd if=/dev/zero of=$HOME/big bs=1M count=8192 2>&1; df -h / | tail -1',

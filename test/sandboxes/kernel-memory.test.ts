@@ -30,7 +30,9 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
 
   suite('the watch on kernel memory', () => {
     for (const { name, object } of watchedAttacks)
-      test(`${object}: the sandbox is ended, and its busy neighbours continue`, { timeout: 60_000 }, async () => {
+      test(`a sandbox that fills kernel memory is ended, and its busy neighbours continue: ${object}`, {
+        timeout: 60_000,
+      }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         const ended = new Promise<[string, Cause]>((resolve) => box.host.onExit((...end) => resolve(end)))
@@ -51,7 +53,9 @@ suite('sandboxes that fill the kernel’s memory', { skip: needsRoot }, () => {
 
   suite('the watch on kernel memory that grows slowly', () => {
     for (const { name, object } of slowAttacks)
-      test(`${object}: the watch finds only the sandbox that attacks`, { timeout: 120_000 }, async () => {
+      test(`of three busy sandboxes, the watch on kernel memory finds only the one that attacks: ${object}`, {
+        timeout: 120_000,
+      }, async () => {
         const attacker = await started()
         const neighbours = [await started(), await started()]
         // These neighbours use processes, many files with their pages, and sockets.

@@ -30,7 +30,7 @@ suite('the kernel’s memory for objects of a sandbox', { skip: needsRoot }, () 
   })
 
   for (const attack of attacks)
-    test(`${attack.object}: ${typeof attack.verdict === 'string' ? attack.verdict : 'bounded'}`, async () => {
+    test(`kernel memory, ${attack.object}: ${typeof attack.verdict === 'string' ? attack.verdict : 'bounded'}`, async () => {
       const inside = { cgroup: box.cgroupOf(id), run: async (line: string) => (await box.run(id, line)).output }
       const measured: Measured[] = []
       while (!measured.some((each) => holds(attack, each))) {

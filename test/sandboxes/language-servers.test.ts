@@ -42,7 +42,7 @@ suite('createLspServer of the SDK', () => {
     await run('ln -s ../lib/node_modules/typescript/bin/tsc .local/bin/tsc')
   }
 
-  test('Python: completions and symbols of an open file, with paths that are relative or absolute', async () => {
+  test('the Python language server completes code and lists symbols, with relative and absolute paths', async () => {
     await run('mkdir -p "my project"')
     await upload('my project/shapes.py', 'class Shape:\n    def area(self): return 1\n\nShape().ar\n')
     const lsp = await sandbox.createLspServer('python', 'my project')
@@ -71,7 +71,7 @@ suite('createLspServer of the SDK', () => {
     await until('the server has ended', async () => (await run('pgrep -c pylsp || true')) === '0')
   })
 
-  test('TypeScript and JavaScript: the error for a missing server names its install command, which works', async () => {
+  test('a missing TypeScript language server is an error with an install command, and that command works', async () => {
     await run('mkdir -p web')
     await upload('web/app.ts', 'export class Greeter { greet() { return 1 } }\nconst g = new Greeter()\ng.gr\n')
     await upload('web/app.js', 'const list = [1]\nlist.ma\n')
@@ -93,7 +93,7 @@ suite('createLspServer of the SDK', () => {
     await javascript.stop()
   })
 
-  test('a server ends with its sandbox, and a start after the next start of the sandbox makes a new one', async () => {
+  test('a language server ends when its sandbox stops, and can be started again in the restarted sandbox', async () => {
     const lsp = await sandbox.createLspServer('typescript', 'web')
     await lsp.start()
     await sandbox.stop()

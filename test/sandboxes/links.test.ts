@@ -134,7 +134,7 @@ suite('links', () => {
         if (!isThere && what === 'an absolute one') assert.equal(statuses['download'], 404)
       })
 
-  test('links that change all the time never lead a call to the host', async () => {
+  test('a symbolic link that is replaced all the time never leads a toolbox call to the host', async () => {
     await using box = await createBox(alcove)
     const before = onHost()
     await box.run(

@@ -40,12 +40,12 @@ suite('the logs of the programs', () => {
     readFileSync(fileOf(program)).subarray(from).toString().split('\n').filter(Boolean)
   const sizes = () => programs.map((program) => statSync(fileOf(program)).size)
 
-  test('every line is structured, including those of the start', () => {
+  test('every line in the logs of the programs is JSON with a level, from the start on', () => {
     for (const program of programs)
       for (const line of linesFrom(program, 0)) assert.ok('level' in JSON.parse(line), `${program}: ${line}`)
   })
 
-  test('mistakes of clients cause no warning, and few lines', async () => {
+  test('no mistake of a client causes a warning, or more than a few lines, in the programs’ logs', async () => {
     // The first call to the issuer loads oidc-provider, which warns once that this Node is not a version with long-term support.
     await fetch(`${alcove.url}/oidc/.well-known/openid-configuration`)
     const wrong: string[] = []

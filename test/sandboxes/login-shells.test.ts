@@ -38,7 +38,7 @@ suite('a PATH of the sandbox’s own', () => {
     assert.match(result, /^\/own:\/opt\/venv\/bin:/)
   })
 
-  test('the sandbox’s PATH comes first after `su -`, in sessions, and without any environment', async () => {
+  test('the sandbox’s PATH comes first in login shells that `su -` starts or that have no environment', async () => {
     const root = await daytona.create({ user: 'root', envVars: { PATH: path } })
     try {
       const first = async (command: string) =>

@@ -48,7 +48,7 @@ suite('the machine of a sandbox', () => {
     )
   })
 
-  test('a program file with capabilities that no sandbox may have runs without them, for root and the user', async () => {
+  test('a program file with forbidden capabilities runs without them, for root and for the default user', async () => {
     await using box = await createBox(alcove)
     await using asRoot = await createBox(alcove, { user: 'root' })
     // The extended attribute of Debian's ping: CAP_NET_RAW, permitted and effective (version 2; capabilities(7)).
@@ -61,7 +61,7 @@ suite('the machine of a sandbox', () => {
     assert.equal(await box.run('grep -c " / overlay [^ ]*nosuid" /proc/mounts || grep " / " /proc/mounts'), '1')
   })
 
-  test('Landlock works, user namespaces are refused at once, and a variable marks the sandbox for agents', async () => {
+  test('Landlock works, a new user namespace is refused immediately, and a variable marks the sandbox', async () => {
     await using box = await createBox(alcove)
     // A Landlock ruleset that handles writing to files and allows none (landlock(7)).
     const landlock = `

@@ -103,7 +103,7 @@ suite('a process that is killed for lack of memory', () => {
     assert.equal(JSON.parse(await logsOf(before!)).oom, undefined)
   })
 
-  test('a killed child of a successful command sets only the field, because programs read the output', async () => {
+  test('if a child is killed for lack of memory but its command succeeds, only `oom` says so, not the output', async () => {
     const lived = `python3 -c '${fill}' 2>/dev/null; echo lived`
     const { body } = await box.toolbox('POST', '/process/execute', { command: lived, timeout: 60 })
     assert.deepEqual([body['exitCode'], body['oom']], [0, true])

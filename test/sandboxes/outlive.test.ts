@@ -35,7 +35,7 @@ suite('kill -9 of gate, runner and control', () => {
     return answer!
   }
 
-  test('a session survives: the command still exists, its log is whole, and it continues', async () => {
+  test('a session survives kill -9 of our programs: a running command keeps its complete log and continues', async () => {
     await sandbox.process.createSession('work')
     await sandbox.process.executeSessionCommand('work', { command: 'cd /tmp; X=kept' })
     const { cmdId } = await sandbox.process.executeSessionCommand('work', {
@@ -84,7 +84,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await sandbox.process.getSessionCommand('work', cmdId)).exitCode, 0)
   })
 
-  test('a terminal survives: the same shell continues, with its programs and its earlier output', async () => {
+  test('a terminal survives kill -9 of our programs, with its shell, running programs and earlier output', async () => {
     const before = new Screen()
     const pty = await sandbox.process.createPty({ id: 'kept', cols: 90, onData: before.take })
     await pty.sendInput('echo "shell <$$>"; kept=value\n')
@@ -117,7 +117,7 @@ suite('kill -9 of gate, runner and control', () => {
     assert.equal((await again!.wait()).exitCode, 137)
   })
 
-  test('interpreter contexts keep their state; a run in progress continues, and the next run waits', async () => {
+  test('an interpreter survives kill -9 of our programs: a run in progress finishes, and the next run waits', async () => {
     const interpreter = sandbox.codeInterpreter
     const context = await interpreter.createContext('/tmp')
     const begin = 'import os, time\nstate = [os.getpid()]\nprint(state[0])'
@@ -140,7 +140,7 @@ suite('kill -9 of gate, runner and control', () => {
     )
   })
 
-  test('after a kill of the runner only, everything in a sandbox continues, and new programs can start', async () => {
+  test('after kill -9 of the runner alone, everything in a sandbox continues, and new programs can start', async () => {
     const { process: inside, codeInterpreter } = sandbox
     const port = 3123
     await inside.createSession('server')

@@ -121,7 +121,7 @@ suite('previews', () => {
   const withToken = () => ({ 'x-daytona-preview-token': token })
   const seenBy = (answer: Answer) => JSON.parse(answer.text) as { path: string; headers: Record<string, string> }
 
-  test('a server on 127.0.0.1 inside can be reached by host name and by path, and gets no credential', async () => {
+  test('a preview reaches a server on 127.0.0.1 by host name and by path, without forwarding the credential', async () => {
     for (const headers of [bearer(), withToken()] as Record<string, string>[]) {
       const named = await ask('/a?b=c', headers)
       assert.equal(named.status, 200, named.text)
@@ -167,7 +167,7 @@ suite('previews', () => {
     }
   })
 
-  test('the preview of port 2280 is the toolbox, with the preview token', async () => {
+  test('the preview of port 2280 is the toolbox, and its preview token opens HTTP calls and WebSockets', async () => {
     const { body } = await alcove.api('GET', `/sandbox/${box.id}/ports/2280/preview-url`)
     const { host } = new URL(String(body['url']))
     const given = { 'x-daytona-preview-token': String(body['token']) }
@@ -207,7 +207,7 @@ suite('previews', () => {
     assert.deepEqual(await statuses(), [401, 401, 401, 200])
   })
 
-  test('a signed preview of port 2280 is the toolbox without another credential, until it is revoked', async () => {
+  test('a signed preview URL of port 2280 opens the toolbox without another credential, until it is revoked', async () => {
     const path = `/sandbox/${box.id}/ports/2280/signed-preview-url`
     const { body } = await alcove.api('GET', path)
     const { host } = new URL(String(body['url']))
@@ -221,7 +221,7 @@ suite('previews', () => {
     assert.equal((await ask('/work-dir', {}, { host })).status, 401)
   })
 
-  test('the preview address from the API is served, and /config has the same one', async () => {
+  test('the preview URL that the API returns works, and equals the one that the template in /config gives', async () => {
     const { body } = await alcove.api('GET', `/sandbox/${box.id}/ports/3000/preview-url`)
     const { host, pathname } = new URL(String(body['url']))
     assert.equal((await ask(pathname, withToken(), { host })).status, 200)
@@ -230,7 +230,7 @@ suite('previews', () => {
     assert.equal(fromTemplate, body['url'])
   })
 
-  test('401 for a missing or wrong credential; 502 if nothing listens; 403 for reserved ports', async () => {
+  test('a preview answers 401 without a valid credential, 502 if nothing listens, 403 for reserved ports', async () => {
     assert.equal((await ask('/')).status, 401)
     assert.equal((await ask('/', { authorization: 'Bearer dtn_wrong' })).status, 401)
     assert.equal((await ask('/', { 'x-daytona-preview-token': 'wrong' })).status, 401)
@@ -254,7 +254,7 @@ suite('previews', () => {
     assert.equal((await ask(`/toolbox/${open.id}/work-dir`, {}, asProxy())).status, 401)
   })
 
-  test('the token in a query becomes a cookie; people are redirected', async () => {
+  test('a preview token in the query becomes a cookie, and browsers are redirected to the URL without it', async () => {
     const { status, headers } = await ask(`/page?a=b&DAYTONA_SANDBOX_AUTH_KEY=${token}`, { accept: 'text/html' })
     assert.deepEqual([status, headers.location], [303, '/page?a=b'])
     const [cookie = ''] = headers['set-cookie'] ?? []
@@ -300,14 +300,14 @@ suite('previews', () => {
     assert.match(String(error), /401/)
   })
 
-  test('an upload of 50 MiB arrives whole', async () => {
+  test('an upload of 50 MiB through a preview arrives complete', async () => {
     const body = Buffer.alloc(50 * 1024 * 1024)
     for (let at = 0; at < body.length; at += 4) body.writeUInt32LE((at * 2654435761) >>> 0, at)
     const { text } = await ask('/', bearer(), { method: 'POST', body })
     assert.equal(text, createHash('sha256').update(body).digest('hex'))
   })
 
-  test('a slow answer arrives piece by piece', async () => {
+  test('a preview forwards each part of a slow response before the server sends the next part', async () => {
     const outgoing = open('/slow', { host: hostOf(box.id), ...bearer() }).end()
     const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
     const pieces = answer.setEncoding('utf8')[Symbol.asyncIterator]()

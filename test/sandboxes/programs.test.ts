@@ -124,7 +124,7 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('PostgreSQL has no network interface but its own idle loopback, and the code is read-only for Node', () => {
+  test('PostgreSQL has no network interface except lo; control, gate and resolver cannot write the code', () => {
     const postgres = running.find(({ name }) => name === 'postgres')!
     const interfaces = readFileSync(`/proc/${postgres.pid}/net/dev`, 'utf8').match(/^\s*\w+:/gm)
     assert.deepEqual(
@@ -138,7 +138,7 @@ suite('the programs of a running server', () => {
     }
   })
 
-  test('the compiler for TypeScript leaves no process behind, and TypeScript still runs', async () => {
+  test('after TypeScript code has run, no process of the compiler is left', async () => {
     const { body } = await box.toolbox('POST', '/process/code-run', {
       code: 'const four: number = 2 + 2\nconsole.log(four)',
       language: 'typescript',

@@ -85,7 +85,7 @@ suite('the README', () => {
     assert.match(output, /^Linux .*\n\n?42\n/m)
   })
 
-  test('the code of the first-agent guide, joined to one file, prints the output shown in the guide', async () => {
+  test('the code of the first-agent guide, joined to one file, prints the output that the guide shows', async () => {
     const file = join(desk, 'agent.mjs')
     // The server shows no build log of an image that it has already: a second run of this test builds another image.
     const words = `made once, ${randomUUID()}`
@@ -103,7 +103,7 @@ suite('the README', () => {
     }
   })
 
-  test('the commands of the second-day guide limit an organization', async () => {
+  test('the commands of the second-day guide run, and set limits for an organization', async () => {
     const [lines] = blocks('sh', dayTwo)
     assert.ok(lines)
     const made = await server.api('POST', '/organizations', { name: 'tenant', defaultRegionId: 'local' })
@@ -130,7 +130,7 @@ suite('the README', () => {
     )
   })
 
-  test('examples/first-day.mjs finds no obstacle for a client', async () => {
+  test('all checks of examples/first-day.mjs print `ok`', async () => {
     const env = { DAYTONA_API_URL: `${server.url}/api`, DAYTONA_API_KEY: server.key }
     const { code, output } = await run(process.execPath, ['examples/first-day.mjs'], { cwd: root, env })
     assert.equal(code, 0, output)

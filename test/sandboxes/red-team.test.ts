@@ -68,7 +68,7 @@ suite('the red team', () => {
     assert.match(`${row?.result}: ${row?.sentence}`, /^not held: .*there is no filter; .*keyctl/)
   })
 
-  test('the red team reports the excess rights of a program that is not confined', async () => {
+  test('the red team reports missing confinement of a program that runs without a filter and sees secrets', async () => {
     await using alcove = await platform()
     const loose = spawn('sleep', ['600'], { stdio: 'ignore' })
     try {
@@ -82,7 +82,7 @@ suite('the red team', () => {
     }
   })
 
-  test('an attack that throws, or begins after the time limit, is reported as "could not be tried"', async () => {
+  test('an attack that throws, or starts after the time limit, is reported as "could not be tried"', async () => {
     const failing = { ...attacks[0]!, try: () => Promise.reject(new Error('no tool for it')) }
     const ground = {} as Parameters<typeof runAttacks>[1]
     const [row] = await runAttacks([failing], ground, soon())

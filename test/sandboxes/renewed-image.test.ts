@@ -20,7 +20,7 @@ suite('a renewed default image', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('new sandboxes use the new image, older ones keep the old image, and `alcove status` shows its day', {
+  test('after an image renewal, only new sandboxes use the new image; `alcove status` shows the image’s day', {
     timeout: 900_000,
   }, async () => {
     const images = join(alcove.data, 'runner/images')

@@ -21,7 +21,7 @@ suite('pause, resize, archive and snapshot', () => {
   const becomes = (id: string, state: string) =>
     until(`${id} is ${state}`, async () => (await recordOf(id))['state'] === state, 60)
 
-  test('pause keeps processes; the toolbox reports the pause at once, and start continues the processes', async () => {
+  test('a paused sandbox keeps its processes, and its toolbox answers 409; a start continues the processes', async () => {
     await using box = await createBox(alcove)
     await box.run(
       'setsid sh -c "i=0; while :; do i=\\$((i+1)); echo \\$i > /dev/shm/n; done" >/dev/null 2>&1 & sleep 0.2',
@@ -39,7 +39,7 @@ suite('pause, resize, archive and snapshot', () => {
     await until('it counts on', async () => (await count()) > from)
   })
 
-  test('new sizes apply at once; a size below the memory in use is refused with the reason', async () => {
+  test('a resize applies immediately, and answers 409 if the sandbox uses more memory than the new size', async () => {
     await using box = await createBox(alcove)
     await asks(box.id, 'resize', { cpu: 2, memory: 2 })
     await becomes(box.id, 'started')
@@ -83,7 +83,7 @@ suite('pause, resize, archive and snapshot', () => {
     assert.equal(await box.run('sha256sum file big; cat /etc/machine-id'), before)
   })
 
-  test('a sandbox made from a snapshot has the disk of the moment at which the snapshot was taken', async () => {
+  test('a snapshot keeps the disk as it was when the snapshot was taken, despite later writes', async () => {
     await using box = await createBox(alcove)
     await box.run('echo then > file')
     await asks(box.id, 'snapshot', { name: 'as-it-was' })

@@ -41,7 +41,7 @@ suite('rule 1: command execution', () => {
     assert.deepEqual([whole.status, whole.body], [200, { exitCode: 0, result: 'whole\n' }])
   })
 
-  test('rule 1: a relative cwd counts from the user’s home, a cwd with a leading slash is absolute', async () => {
+  test('rule 1: a relative cwd starts at the user’s home; a cwd that starts with a slash is absolute', async () => {
     await execute({ command: 'mkdir -p below' })
     const pwd = async (cwd: string) => (await execute({ command: 'pwd', cwd })).body['result']
     assert.deepEqual([await pwd('below'), await pwd('/tmp')], ['/home/daytona/below\n', '/tmp\n'])
@@ -60,13 +60,13 @@ suite('rule 2: stateless code', () => {
     ['javascript', 'globalThis.x = 1', 'console.log("x" in globalThis ? "True" : "False")'],
     ['typescript', '(globalThis as any).x = 1', 'console.log("x" in globalThis ? "True" : "False")'],
   ] as const) {
-    test(`rule 2: every call of ${language} starts clean`, async () => {
+    test(`rule 2: ${language} code sees no variables or imports of earlier calls`, async () => {
       assert.deepEqual((await runCode({ language, code: sets })).body, { exitCode: 0, result: '' })
       assert.deepEqual((await runCode({ language, code: asks })).body, { exitCode: 0, result: 'False\n' })
     })
   }
 
-  test('rule 2: the default language is that of the sandbox', async () => {
+  test('rule 2: code runs in the language of its sandbox, if the call names no language', async () => {
     const typescript = await daytona.create({ language: 'typescript' })
     const other = boxOf(alcove, (await alcove.api('GET', `/sandbox/${typescript.id}`)).body)
     const code = 'const n: number = 7; console.log(n)'
@@ -140,7 +140,7 @@ suite('rule 4: sessions', () => {
   })
 
   // If an entrypoint is configured, it runs in this session: entrypoint.test.ts has images with one.
-  test('rule 4: each sandbox has an entrypoint session, not listed, and empty if none is configured', async () => {
+  test('rule 4: each sandbox has an entrypoint session; it is not listed, and is empty without an entrypoint', async () => {
     assert.deepEqual(await sandbox.process.getEntrypointSession(), { sessionId: 'entrypoint', commands: [] })
     assert.deepEqual(await sandbox.process.listSessions(), [])
   })
@@ -153,7 +153,7 @@ suite('rule 5: terminals', () => {
     return { pty, screen }
   }
 
-  test('rule 5: input is text or raw bytes, the byte 3 is Ctrl+C, and output is streamed', async () => {
+  test('rule 5: a terminal takes text or raw bytes as input, treats byte 3 as Ctrl+C, and streams output', async () => {
     const { pty } = await open('input')
     const url = `${String(box.record['toolboxProxyUrl']).replace('http', 'ws')}/${box.id}/process/pty/input/connect`
     const socket = new WebSocket(url, { headers: { authorization: `Bearer ${alcove.key}` } })
@@ -184,7 +184,7 @@ suite('rule 5: terminals', () => {
     assert.deepEqual(await sandbox.process.listPtySessions(), [])
   })
 
-  test('rule 5: after the end the exit code is sent, and an error message unless it is 0', async () => {
+  test('rule 5: a terminal that ends sends its exit code, and an error message if the code is not 0', async () => {
     for (const [line, exitCode, error] of [
       ['exit 0', 0, undefined],
       ['exit 7', 7, 'non-zero exit'],
@@ -197,7 +197,7 @@ suite('rule 5: terminals', () => {
     }
   })
 
-  test('rule 5: resize changes the size of an active session', async () => {
+  test('rule 5: a resize changes the size of a running terminal', async () => {
     const { pty, screen } = await open('size')
     await pty.resize(133, 44)
     await pty.sendInput('echo "<$(stty size)>"\n')

@@ -72,7 +72,7 @@ for (const [name, Sdk] of [
       }
     })
 
-    test('the SDK opens a port by link, and by a signed URL until that is revoked; a cloned repository stays', async () => {
+    test('the SDK opens a port by preview link and by a signed URL, and clones a repository', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create()
       await sandbox.process.createSession('web')
@@ -100,7 +100,7 @@ for (const [name, Sdk] of [
       await sandbox.delete()
     })
 
-    test('the SDK shows the use of a sandbox, now and over time', async () => {
+    test('the SDK returns the use of CPU, memory and disk of a sandbox, now and over time', async () => {
       await using daytona = new Sdk({ apiKey: alcove.key, apiUrl: `${alcove.url}/api` })
       const sandbox = await daytona.create()
       const now = await sandbox.getMetricsLatest()

@@ -23,7 +23,7 @@ suite('sessions of the SDK', () => {
 
   const run = (id: string, command: string) => sandbox.process.executeSessionCommand(id, { command })
 
-  test('the SDK creates a session, runs commands with state in it, lists, gets and deletes it', async () => {
+  test('commands of one session share directory, variables and functions; the SDK lists and deletes sessions', async () => {
     await sandbox.process.createSession('state')
     const first = await run('state', 'cd /tmp; export WHO=me; greet() { echo "hi $1"; }')
     assert.equal(first.exitCode, 0)
@@ -46,7 +46,7 @@ suite('sessions of the SDK', () => {
     await assert.rejects(sandbox.process.getSession('state'), { statusCode: 404 })
   })
 
-  test('an asynchronous command calls its callbacks, gets input, and polling shows its end', async () => {
+  test('output of an asynchronous command reaches the SDK’s callbacks; the command takes input and ends', async () => {
     await sandbox.process.createSession('async')
     const { cmdId } = await sandbox.process.executeSessionCommand('async', {
       command: 'echo ready; read -r line; echo "got $line"; echo bad >&2; exit 4',
@@ -91,7 +91,7 @@ suite('sessions of the SDK', () => {
     assert.notEqual((await sandbox.process.executeCommand('pgrep -f "http.server 812[3]"')).exitCode, 0)
   })
 
-  test('the entrypoint’s session is empty, and its logs end at once', async () => {
+  test('without an entrypoint, the entrypoint session has no commands, and its logs end immediately', async () => {
     assert.deepEqual((await sandbox.process.getEntrypointSession()).commands, [])
     assert.equal((await sandbox.process.getEntrypointLogs()).stdout, '')
     await sandbox.process.getEntrypointLogs(

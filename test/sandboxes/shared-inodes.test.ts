@@ -45,7 +45,7 @@ suite('files of two sandboxes', () => {
     await alcove?.[Symbol.asyncDispose]()
   })
 
-  test('two sandboxes have separate inodes in every mount, in /dev, in /sys and behind /proc/self/ns', async () => {
+  test('two sandboxes share no inode with each other or the host, in any mount, /dev, /sys or /proc/self/ns', async () => {
     const mine = inodesIn(await one.run(list))
     const theirs = inodesIn(await other.run(list))
     const ofHost = inodesIn(
@@ -69,7 +69,7 @@ suite('files of two sandboxes', () => {
     assert.deepEqual([shared(theirs), shared(ofHost)], [[], []])
   })
 
-  test('files of a sandbox reveal nothing about programs that others start', async () => {
+  test('a sandbox cannot see, by watching device files, that another sandbox uses the same files', async () => {
     const touched = ['/dev/zero', '/dev/random', '/dev/urandom', '/dev/.alcove/agent', '/sys/devices/system/cpu/online']
     const mine = '/dev/full'
     await one.run(`cat > /tmp/watch.py <<'END'\n${watcher}END`)
@@ -88,14 +88,14 @@ suite('files of two sandboxes', () => {
     assert.deepEqual([...seen], ['ready', mine])
   })
 
-  test('two sandboxes have separate file locks', async () => {
+  test('a file lock in one sandbox, on a device or system file, does not lock the file in another sandbox', async () => {
     const locked = '/dev/zero /dev/.alcove/agent /proc/self/ns/time /sys/devices/system/cpu/online'
     await one.run(`for each in ${locked}; do setsid flock $each sleep 60 < /proc/version > /tmp/out 2>&1 & done`)
     await until('they are locked', async () => (await one.try(`flock --nonblock /dev/zero true`)).exitCode !== 0)
     for (const each of locked.split(' ')) await other.run(`flock --exclusive --nonblock ${each} true`)
   })
 
-  test('files that describe the host are read-only; the cgroup directory shows only the sandbox’s own', async () => {
+  test('/sys/fs/cgroup is read-only in a sandbox, and shows no cgroup of another sandbox', async () => {
     assert.match((await one.try('touch /sys/fs/cgroup/file')).result, /Read-only file system/)
     const names = await one.run('find /sys/fs/cgroup -mindepth 1 -type d -name "*alcove*" -o -name "*sandbox*" -type d')
     assert.equal(names, '')

@@ -56,7 +56,7 @@ suite('readers that are slower than the output', () => {
 
   const memory = async () => Promise.all(programs.map((program) => alcove.memoryOf(program)))
 
-  test(`${readers} slow readers of ${readers} busy commands: runner and gate grow by less than 50 MB`, async () => {
+  test(`runner and gate grow by less than 50 MB if ${readers} slow readers follow ${readers} busy commands`, async () => {
     const sessions = Array.from({ length: readers }, (_, index) => `session-${index}`)
     for (const sessionId of sessions) {
       assert.equal((await box.toolbox('POST', '/process/session', { sessionId })).status, 201)

@@ -22,7 +22,7 @@ suite('sudo', () => {
   const isGone = (pattern: string) =>
     until(`no process ${pattern}`, async () => (await box.try(`pgrep -f '${pattern}'`)).exitCode === 1)
 
-  test('sudo is for the default user, without a password, and gives no more rights than root inside has', async () => {
+  test('sudo needs no password, and gives the default user the rights that root in a sandbox has, no more', async () => {
     assert.equal(await box.run('whoami; sudo whoami; sudo -n whoami'), 'daytona\nroot\nroot')
     const limits = "grep -E '^(NoNewPrivs|Seccomp|Cap(Prm|Bnd))' /proc/self/status"
     const root = await createBox(alcove, { user: 'root' })
@@ -63,7 +63,7 @@ print(p.stdout.read().strip(), p.wait())`
     }
   })
 
-  test('stopping sudo stops its command, and SIGCONT continues both', async () => {
+  test('if sudo is stopped, its command stops too, and SIGCONT continues both', async () => {
     const script = `
 import os, signal, subprocess, time
 p = subprocess.Popen(['sudo', 'sh', '-c', 'echo $$; exec sleep 3601'], stdout=subprocess.PIPE, text=True, process_group=0)
@@ -80,7 +80,7 @@ print(p.wait())`
     assert.equal(await box.run(`python3 -c '${script.replaceAll("'", `'\\''`)}'`), '-15')
   })
 
-  test('input and output are the caller’s own: a mebibyte of bytes passes unchanged, each stream by itself', async () => {
+  test('a sudo command reads the caller’s stdin, and writes to the caller’s stdout and stderr, unchanged', async () => {
     await box.run('head -c 1048576 /dev/urandom >/tmp/random')
     await box.run('cat /tmp/random | sudo tee /root/random | cmp - /tmp/random && sudo cmp /root/random /tmp/random')
     assert.equal(await box.run('sudo sh -c "echo out; echo err >&2" 2>/dev/null'), 'out')
@@ -89,7 +89,7 @@ print(p.wait())`
     assert.equal(await box.run('sudo sh -c "echo closed" <&- 2>&-'), 'closed')
   })
 
-  test('a command gets no descriptor of the agent, so no user whom it runs as can speak to the caller’s sudo', async () => {
+  test('a sudo command gets no file descriptor of the agent, so it cannot send forged messages to sudo', async () => {
     const others = `sh -c 'for fd in 3 4 5 6 7 8 9; do test ! -e /proc/$$/fd/$fd || echo $fd; done'`
     for (const user of ['root', 'nobody']) assert.equal(await box.run(`sudo -u ${user} ${others}`), '', user)
     // A forged message "Your command was stopped by signal 9", at which sudo would stop its own process group.
@@ -158,7 +158,7 @@ print(p.wait())`
     }
   })
 
-  test('sudo’s options that only query (such as -l and -v) work, and unsupported options are refused', async () => {
+  test('sudo’s query options (such as -l and -v) work; unsupported options are refused', async () => {
     assert.match(await box.run('sudo -l'), /^User daytona may run .*\n +\(ALL : ALL\) NOPASSWD: ALL$/)
     assert.equal(await box.run('sudo -v; sudo -nv; sudo -k; sudo -K; sudo -S -p "" -k whoami </dev/null'), 'root')
     assert.match(await box.run('sudo -h; sudo --version'), /^usage: sudo -h[\s\S]*Sudo version/)
@@ -200,7 +200,7 @@ print(p.wait())`
     await box.run('sudo pkill -f "sleep 361[34]"')
   })
 
-  test('a background sudo command does not belong to a later process that has the pid of its ended sudo', async () => {
+  test('a new process with the pid of an ended sudo does not get control of that sudo’s background command', async () => {
     const client = Number(await box.run('sudo -b sleep 3616 >/dev/null 2>&1 & echo $!; wait'))
     const inside = ['--pid', '--target', String(await alcove.hostPid('sleep 3616')), 'sh', '-c']
     let below = 0
@@ -235,7 +235,7 @@ print(p.wait())`
     await box.toolbox('DELETE', '/process/session/one')
   })
 
-  test('a .deb package can be installed that has an owner, a script of its own and a chroot', async () => {
+  test('apt-get installs a .deb package whose script uses chown and chroot', async () => {
     const control =
       'Package: own\\nVersion: 1\\nArchitecture: all\\nMaintainer: a <a@example.com>\\nDescription: own\\n'
     await box.run(`mkdir -p /tmp/own/DEBIAN /tmp/own/usr/share/own && cd /tmp && printf '${control}' >own/DEBIAN/control &&
@@ -322,7 +322,7 @@ def answer(s):
     except (ConnectionResetError, socket.timeout) as e: return type(e).__name__.encode()
 `
 
-  test('nonsense, half a request and wrong descriptors are refused, and cost the agent no resources', async () => {
+  test('malformed or incomplete requests to the agent’s sudo socket are refused, and leak nothing', async () => {
     const said = await python(`${words}
 good = request([b'/bin/true'])
 null = os.open('/dev/null', os.O_RDWR)
@@ -347,7 +347,7 @@ s = knock(); send(s, 0, good, [null] * 3); print(s.recv(2), s.recv(2))`)
     assert.equal(await box.run('sudo whoami'), 'root')
   })
 
-  test('ten thousand connections, and as many held open as fit, disturb nobody else', async () => {
+  test('sudo works while another process opens thousands of connections to the agent’s sudo socket', async () => {
     const said = await python(`${words}
 for _ in range(10000): knock().close()
 print('knocked')`)
@@ -380,7 +380,7 @@ s = knock(); send(s, 0, request([b'/bin/true']), [0, 1, 2]); print(answer(s))`,
     assert.equal(said, "b'\\x07\\x01'\nb'\\x07\\x01'")
   })
 
-  test('sudo’s command ends if sudo sends half a message or an invalid one, or closes its connection', async () => {
+  test('a sudo command ends if its sudo sends an incomplete or invalid message, or closes the connection', async () => {
     for (const rest of [
       "s.send(b'\\x02')",
       "s.send(b'\\xff\\xff')",
@@ -397,7 +397,7 @@ while s.recv(10): pass`)
     }
   })
 
-  test('the caller’s terminal remains the controlling terminal of the caller’s session', async () => {
+  test('while a sudo command runs, the caller’s terminal stays the controlling terminal of its session', async () => {
     const said = await python(`${words}
 import pty
 pid, master = pty.fork()

@@ -54,7 +54,7 @@ suite('kill -9', () => {
   }
 
   for (const program of ['control', 'gate', 'runner', 'postgres'] as const) {
-    test(`${program} is restarted after a kill, and the same sandbox answers`, async () => {
+    test(`if ${program} is killed, it is restarted, and a sandbox’s processes continue`, async () => {
       const before = Number(await ask('cat /tmp/counter'))
       assert.ok(before > 0)
       await alcove.kill(program)
@@ -62,7 +62,7 @@ suite('kill -9', () => {
     })
   }
 
-  test('after a kill of up, the next up serves the same sandbox', async () => {
+  test('if `up` is killed, the next `up` serves the same sandbox, and its processes continue', async () => {
     const before = Number(await ask('cat /tmp/counter'))
     assert.ok(before > 0)
     await alcove.kill('up')
@@ -70,7 +70,7 @@ suite('kill -9', () => {
     await countsOn(before)
   })
 
-  test('after a kill of everything at once, the next up serves the same sandbox', async () => {
+  test('if all programs are killed at the same time, the next `up` serves the same sandbox', async () => {
     const before = Number(await ask('cat /tmp/counter'))
     assert.ok(before > 0)
     await alcove.killAll()
@@ -78,7 +78,7 @@ suite('kill -9', () => {
     await countsOn(before)
   })
 
-  test('variables of an answered update survive a kill of any program directly after the answer', async () => {
+  test('an answered change of variables stays in effect, even if any program is killed directly afterwards', async () => {
     for (const [n, program] of (['runner', 'control', 'gate'] as const).entries()) {
       const change = { set: { KEPT: String(n) }, unset: ['IS_SANDBOX'] }
       // While the program that was killed before starts again, the answer is 503.
@@ -97,7 +97,7 @@ suite('kill -9', () => {
     }
   })
 
-  test('kills during changes of volumes lose no volume, and leave no volume that control does not list', async () => {
+  test('kills while volumes are made or deleted lose no volume, and leave none that control does not list', async () => {
     const api: Platform['api'] = async (...call) => {
       let answer: Awaited<ReturnType<Platform['api']>> | undefined
       await until(
@@ -160,7 +160,7 @@ suite('kill -9', () => {
     assert.deepEqual(readdirSync(join(alcove.data, 'runner/pool/volumes')), [])
   })
 
-  test('a kill during a create leaves the sandbox in a resting state, and there is no second sandbox', async () => {
+  test('if the runner is killed during a create, the sandbox ends started, stopped, failed or absent, once', async () => {
     const creating = alcove.api('POST', '/sandbox', { name: 'interrupted' }).catch(() => undefined)
     await new Promise((resolve) => setTimeout(resolve, 20))
     await alcove.kill('runner')

@@ -137,7 +137,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual([served?.parentSpanId, served?.attributes['alcove.sandbox']], [parentId, sandboxId])
   })
 
-  test('each toolbox call is counted once, under its route in the toolbox', async () => {
+  test('each toolbox call is counted once in the metrics, under its route in the toolbox', async () => {
     const rows = () =>
       receiver
         .metrics()
@@ -162,7 +162,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.deepEqual([served?.parentSpanId, served?.traceId === traceId], ['', false])
   })
 
-  test('a refusal has its status and code in the trace, without the request’s contents', async () => {
+  test('the trace of a refused call has its status and code, but not the contents of the request', async () => {
     const asked = `${server.url}/api/preview/${randomBytes(12).toString('hex')}/nowhere`
     secrets.push(new URL(asked).pathname)
     assert.equal((await fetch(asked)).status, 404)
@@ -173,7 +173,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     assert.equal(refused?.isFailure, false)
   })
 
-  test('the numbers of /metrics are sent, with durations of calls per program and of the runner’s verbs', async () => {
+  test('all metrics of /metrics are exported, with durations of calls and of the runner’s verbs', async () => {
     const reply = await fetch(`${server.url}/api/metrics`, { headers: { authorization: `Bearer ${server.key}` } })
     const printed = [...(await reply.text()).matchAll(/^# TYPE (\S+) (\w+)$/gm)].map(([, name]) => name!)
     assert.ok(printed.includes('alcove_sandboxes'))
@@ -205,7 +205,7 @@ suite('telemetry of a server', { skip: needsRoot }, () => {
     for (const secret of [...secrets, server.key, 'in-a-query']) assert.ok(!all.includes(secret), secret)
   })
 
-  test('an unreachable receiver delays no call, and a stop still ends in time', async () => {
+  test('if the telemetry receiver is unreachable, calls are not delayed, and the server stops in time', async () => {
     await receiver[Symbol.asyncDispose]()
     const { record } = await execute()
     assert.equal(record['result'], secrets[2])

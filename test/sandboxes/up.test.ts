@@ -33,7 +33,7 @@ suite('alcove up', () => {
   })
   const programs = () => findUpState(dataDirectoryAt(server.data).stateFile)?.programs ?? []
 
-  test('a second `up` on the same data is refused, and the message names the process of the first', async () => {
+  test('a second `up` on the same data directory is refused, and names the process of the first `up`', async () => {
     const { code, stderr } = await alcove('up', '--data', server.data, '--port', String(await freePorts(2)))
     const first = findUpState(dataDirectoryAt(server.data).stateFile)
     assert.equal(code, 1)
@@ -45,7 +45,7 @@ suite('alcove up', () => {
     ['the port itself', 0],
     ['the port above, which the gate needs', 1],
   ] as const) {
-    test(`up refuses a port that is in use, and the message names the port: ${what}`, async () => {
+    test(`alcove up refuses to start if a port is in use, and names that port: ${what}`, async () => {
       const port = await freePorts(2)
       const other: Server = createServer()
       await new Promise<void>((listening) => other.listen(port + offset, '127.0.0.1', listening))
@@ -71,7 +71,7 @@ suite('alcove up', () => {
     assert.equal(reply.status, 200)
   })
 
-  test('alcove status shows every program as ready, and sandboxes by state', async () => {
+  test('`alcove status` shows every program as ready, and the sandboxes counted by state', async () => {
     const { code, stdout } = await alcove('status', '--json', '--data', server.data)
     const status = JSON.parse(stdout) as {
       programs: { name: string; state: string; alive: boolean }[]
@@ -85,14 +85,14 @@ suite('alcove up', () => {
     assert.deepEqual(status.sandboxes, {})
   })
 
-  test('alcove doctor reports what this host offers', async () => {
+  test('`alcove doctor` reports kernel, cgroups, user namespaces, overlay, crun and KVM of this host', async () => {
     const { stdout } = await alcove('doctor', '--data', server.data)
     for (const word of [/kernel/i, /cgroup/i, /user namespaces/i, /overlay/i, /crun/i, /kvm/i])
       assert.match(stdout, word)
   })
 
   for (const name of ['control', 'gate', 'runner', 'postgres'] as const) {
-    test(`${name} is started again after SIGKILL, and the API answers`, async () => {
+    test(`if ${name} is killed, it is started again, and the API answers`, async () => {
       const before = programs().find((program) => program.name === name)
       assert.ok(before)
       await server.kill(name)
@@ -111,7 +111,7 @@ suite('alcove up', () => {
     })
   }
 
-  test('unprivileged programs of up are not root, and only the runner is root', async () => {
+  test('of the programs that `up` starts, only the runner is root; all others have no capabilities', async () => {
     const users = programs().map(({ name, pid }) => {
       const status = readFileSync(`/proc/${pid}/status`, 'utf8')
       return [name, Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]), /^CapEff:\s+0+$/m.test(status)]
@@ -124,7 +124,7 @@ suite('alcove up', () => {
     ])
   })
 
-  test('alcove down stops everything in order, and the next up serves the same data with the same key', async () => {
+  test('`alcove down` stops all programs, and the next `up` serves the same data with the same key', async () => {
     const running = programs()
     const { code } = await alcove('down', '--data', server.data)
     assert.equal(code, 0)
@@ -138,7 +138,7 @@ suite('alcove up', () => {
     assert.equal((await server.api('GET', '/sandbox')).status, 200)
   })
 
-  test('after SIGKILL of up its programs end by themselves, and the next up works', async () => {
+  test('if `up` is killed, its programs end by themselves, and the next `up` works', async () => {
     const running = programs().filter(({ name }) => name !== 'postgres')
     await server.kill('up')
     await until('its programs are gone', () => !running.some((program) => isAlive(program)))
@@ -146,7 +146,7 @@ suite('alcove up', () => {
     assert.equal((await server.api('GET', '/sandbox')).status, 200)
   })
 
-  test('after SIGKILL of everything at once the next up works', async () => {
+  test('if all programs are killed at the same time, the next `up` works', async () => {
     await server.killAll()
     await server.start()
     assert.equal((await server.api('GET', '/sandbox')).status, 200)

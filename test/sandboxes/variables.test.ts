@@ -59,7 +59,7 @@ suite('updateEnv of the SDK', () => {
     assert.deepEqual(sandbox.env, { COLOUR: 'blue', ADDED: 'a b\n"c" $HOME' })
   })
 
-  test('a variable of the image can be removed and set again; if PATH is removed, the usual PATH applies', async () => {
+  test('a variable of the image can be removed and set again; without PATH, commands get the default PATH', async () => {
     const path = await run('echo $PATH')
     await sandbox.updateEnv({}, { unset: ['PATH', 'IS_SANDBOX', 'DAYTONA_REGION_ID', 'NOWHERE'] })
     assert.equal(
@@ -70,7 +70,7 @@ suite('updateEnv of the SDK', () => {
     assert.equal(await run('echo $IS_SANDBOX,$PATH'), `1,${path}`)
   })
 
-  test('twenty parallel updates all take effect, and each update is in effect for the next call', async () => {
+  test('twenty parallel updates of variables all take effect, each before its next call', async () => {
     const names = Array.from({ length: 20 }, (_, n) => `N${n}`)
     const seen = await Promise.all(
       names.map(async (name) => {

@@ -65,7 +65,7 @@ suite('volumes with the SDK', () => {
     return result.trim()
   }
 
-  test('two sandboxes share a volume as one disk; it outlives both, and its deletion leaves nothing', async () => {
+  test('two sandboxes share a volume; it outlives both, and deleting it leaves nothing on the host', async () => {
     await using daytona = connectTo(alcove)
     const name = `shared-${randomUUID().slice(0, 8)}`
     const volume = await daytona.volume.get(name, true)
@@ -135,7 +135,7 @@ suite('volumes with the SDK', () => {
     await assert.rejects(daytona.volume.get(name), /not found/)
   })
 
-  test('404, 400 and 409 for volumes that cannot be mounted, with the reason, and no sandbox is made', async () => {
+  test('a create with an unknown, malformed or unusable volume fails with the reason, and makes no sandbox', async () => {
     await using daytona = connectTo(alcove)
     const { id } = await daytona.volume.create('words')
     await assert.rejects(daytona.volume.create('words'), /already exists/)

@@ -32,7 +32,7 @@ suite('a warm sandbox', () => {
     return found!.id
   }
 
-  test('a claimed warm sandbox has all settings of the create call, including limits and network', async () => {
+  test('a warm sandbox that a create claims gets all settings of the create, including limits and network', async () => {
     await alcove.api('POST', '/warm-pools', { snapshot: 'default', pool: 1 })
     const id = await ready()
     await using box = await createBox(alcove, {
@@ -57,7 +57,7 @@ suite('a warm sandbox', () => {
     assert.notEqual((await box.try('timeout 3 bash -c "exec 3<>/dev/tcp/192.0.2.1/80"')).exitCode, 0)
   })
 
-  test('a claimed sandbox answers at once if the runner is killed between claim and first command', async () => {
+  test('a claimed warm sandbox works, even if the runner is killed directly after the claim', async () => {
     await ready()
     await using box = await createBox(alcove, { env: { COLOUR: 'green' } })
     await alcove.kill('runner')
@@ -69,7 +69,7 @@ suite('a warm sandbox', () => {
     })
   })
 
-  test('a snapshot in demand gets warm sandboxes, and users claim them', async () => {
+  test('a snapshot that is used for creates gets warm sandboxes, and the next creates claim them', async () => {
     const { body: pools } = await alcove.api('GET', '/warm-pools')
     for (const { id } of pools as unknown as { id: string }[]) await alcove.api('DELETE', `/warm-pools/${id}`)
     await using _first = await createBox(alcove)

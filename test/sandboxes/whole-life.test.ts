@@ -26,7 +26,7 @@ suite('the whole life of a sandbox by the SDK', () => {
 
   const isGone = async (id: string) => (await alcove.api('GET', `/sandbox/${id}`)).status === 404
 
-  test('a sandbox pauses and resumes with its processes, is resized, and continues', async () => {
+  test('a sandbox keeps its processes when it is paused, continued and resized', async () => {
     const sandbox = await daytona.create()
     await run(sandbox, 'setsid sleep 6161 >/dev/null 2>&1 & echo $! > pid')
     await sandbox.pause()
@@ -73,7 +73,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     await Promise.all([child.delete(60, true), grandchild.delete(60, true)])
   })
 
-  test('a snapshot of a sandbox in any state starts other sandboxes, and outlives its source', async () => {
+  test('snapshots of a running or paused sandbox start other sandboxes, even after their source is deleted', async () => {
     const sandbox = await daytona.create()
     await run(sandbox, 'echo then > file')
     const name = `whole-life-${sandbox.id}`
@@ -108,7 +108,7 @@ suite('the whole life of a sandbox by the SDK', () => {
     await sandbox.delete(60, true)
   })
 
-  test('a hundred callers of opposite verbs get no 500, nothing hangs, and every sandbox can be deleted', async () => {
+  test('if 100 callers send conflicting verbs, none gets 500 or hangs, and the sandboxes can be deleted', async () => {
     const { id } = await daytona.create()
     let state = 7
     const random = (below: number) => {
