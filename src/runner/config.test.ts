@@ -7,7 +7,7 @@ import { instanceOf } from '#src/kit/instance.ts'
 import { loadConfig } from './config.ts'
 
 suite('settings of the runner', () => {
-  test('all errors in the settings are reported at once', () => {
+  test('one error lists all wrong and missing settings of the runner', () => {
     assert.throws(
       () => loadConfig({ ALCOVE_CONTROL_URL: 'nonsense', ALCOVE_RUNNER_SOCKET_GID: '-1' }),
       (error: Error) => {
@@ -32,7 +32,7 @@ suite('settings of the runner', () => {
     ALCOVE_RUNNER_SOCKET_GID: '7',
   }
 
-  test('archives lie in the data directory by default; the key for S3 comes from its own settings', () => {
+  test('archives lie in the data directory by default; the S3 key comes from settings of its own', () => {
     assert.deepEqual(loadConfig(told).archiveStore, { kind: 'directory', path: '/nowhere/data/archive' })
     const elsewhere = loadConfig({ ...told, ALCOVE_ARCHIVE_STORE: 'file:///srv/archives' })
     assert.deepEqual(elsewhere.archiveStore, { kind: 'directory', path: '/srv/archives' })
@@ -41,14 +41,14 @@ suite('settings of the runner', () => {
     assert.deepEqual(archiveStore.kind === 's3' && [archiveStore.bucket, archiveStore.secret], ['box', 'hidden'])
   })
 
-  test('the use of sandboxes is recorded every minute by default; 0 disables it', () => {
+  test('the runner records what sandboxes use every minute by default; 0 disables the recording', () => {
     const secondsOf = (given?: string) =>
       loadConfig({ ...told, ...(given === undefined ? {} : { ALCOVE_METER_SECONDS: given }) }).meterSeconds
     assert.deepEqual([secondsOf(), secondsOf('10'), secondsOf('0')], [60, 10, 0])
     for (const wrong of ['-1', '1.5', '3601', 'x']) assert.throws(() => secondsOf(wrong), /ALCOVE_METER_SECONDS/)
   })
 
-  test('a sandbox reads and writes 200 MiB of its disk a second by default; 0 disables the limit', () => {
+  test('each sandbox may read and write 200 MiB of its disk a second by default; 0 disables the limit', () => {
     const speedOf = (given?: string) =>
       loadConfig({ ...told, ...(given === undefined ? {} : { ALCOVE_DISK_MIB_PER_SECOND: given }) })
         .diskMebibytesPerSecond
@@ -56,20 +56,20 @@ suite('settings of the runner', () => {
     for (const wrong of ['-1', '1.5', '1000000', 'x']) assert.throws(() => speedOf(wrong), /ALCOVE_DISK_MIB/)
   })
 
-  test('new volumes are on the disk by default, or in a directory that an absolute path names', () => {
+  test('new volumes lie on the runner’s disk by default, or in the directory of a configured absolute path', () => {
     assert.equal(loadConfig(told).volumesDirectory, undefined)
     assert.equal(loadConfig({ ...told, ALCOVE_VOLUMES_DIR: '/mnt/shared' }).volumesDirectory, '/mnt/shared')
     assert.throws(() => loadConfig({ ...told, ALCOVE_VOLUMES_DIR: 'shared' }), /ALCOVE_VOLUMES_DIR must be/)
   })
 
-  test('an unusable archive store is reported together with the other errors', () => {
+  test('a wrong archive store setting is reported together with all other wrong settings', () => {
     assert.throws(
       () => loadConfig({ ...told, ALCOVE_RUNNER_KEY: '', ALCOVE_ARCHIVE_STORE: 's3://box' }),
       /^Error: ALCOVE_RUNNER_KEY is missing.*\nALCOVE_ARCHIVE_STORE is S3, so ALCOVE_ARCHIVE_S3_KEY/s,
     )
   })
 
-  test('the instance follows from the data directory, and by default the socket is in that directory', () => {
+  test('the instance name is derived from the data directory; the runner’s socket lies there by default', () => {
     const data = mkdtempSync(join(tmpdir(), 'alcove-data-'))
     try {
       const config = loadConfig({

@@ -10,7 +10,7 @@ import { TestHost } from './testing/test-host.ts'
 
 const poolBytes = 300 * 1024 ** 2
 
-suite('a full disk', { skip: needsRoot }, () => {
+suite('a full disk of the host', { skip: needsRoot }, () => {
   let box: TestHost
   let filler: string
   before(async () => {
@@ -42,7 +42,7 @@ suite('a full disk', { skip: needsRoot }, () => {
     }
   }
 
-  test('a fork and a snapshot fail with the reason and leave nothing; the sandbox keeps running', async () => {
+  test('on a full disk a fork and a snapshot fail with the reason; the sandbox itself keeps running', async () => {
     const parent = await box.started()
     const { sandboxId } = parent
     assert.equal((await box.run(sandboxId, 'echo kept > /root/file')).exitCode, 0)

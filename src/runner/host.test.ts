@@ -13,7 +13,7 @@ import { needsRoot } from '#test/needs-root.ts'
 import { Keeper } from './keeping/keeper.ts'
 import { TestHost } from './testing/test-host.ts'
 
-suite('a host', { skip: needsRoot }, () => {
+suite('the sandboxes of a host', { skip: needsRoot }, () => {
   let box: TestHost
   before(async () => {
     box = await TestHost.start()
@@ -22,7 +22,7 @@ suite('a host', { skip: needsRoot }, () => {
     await box[Symbol.asyncDispose]()
   })
 
-  test('start makes a sandbox that runs commands, with its own name and files in /etc', async () => {
+  test('`start` makes a sandbox that runs commands, with its own host name and files in /etc', async () => {
     const { sandboxId } = await box.started()
     assert.equal(box.host.get(sandboxId)?.status, 'started')
     const said = await box.run(sandboxId, 'hostname; cat /etc/hostname /etc/resolv.conf; stat -c %a /etc/machine-id')
@@ -30,7 +30,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual(said, { exitCode: 0, output: `${hostname}\n${hostname}\nnameserver 192.0.2.53\n644` })
   })
 
-  test('a sandbox of a warm pool has run a command when it is started, and otherwise equals other sandboxes', async () => {
+  test('a warm sandbox has already run a command when its start resolves; a start without isWarm has not', async () => {
     const firstPid = async (isWarm?: true) => {
       const { sandboxId } = await box.started(isWarm ? { isWarm } : {})
       return Number((await box.run(sandboxId, 'echo $$')).output)
@@ -41,7 +41,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.equal(box.host.get(odd.sandboxId)?.status, 'started')
   })
 
-  test('files and the identity of a sandbox survive stop and start', async () => {
+  test('the files and the identity of a sandbox survive a stop and a start', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo kept > /home/daytona/file; echo 192.0.2.1 friend >> /etc/hosts')
@@ -54,7 +54,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.equal(after.output, `kept\n192.0.2.1 friend\n${before.output}`)
   })
 
-  test('every verb may be requested twice, also at the same time', async () => {
+  test('start, stop and destroy may be requested twice, also at the same time', async () => {
     const assignment = box.assignment()
     const { sandboxId } = assignment
     await Promise.all([box.host.start(assignment), box.host.start(assignment)])
@@ -79,7 +79,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('a sandbox deleted at any moment of its first start is removed when `destroy` resolves, for good', async () => {
+  test('a sandbox deleted at any moment of its first start leaves nothing once `destroyed` is reported', async () => {
     for (const afterMs of [0, 2, 5, 10, 20, 40]) {
       const { promise, resolve } = Promise.withResolvers<string>()
       using keeper = new Keeper({ host: box.host, report: ({ state }) => resolve(state), log: silentLog() })
@@ -94,7 +94,7 @@ suite('a host', { skip: needsRoot }, () => {
     }
   })
 
-  test('a FIFO in place of the users file does not block a start', { timeout: 20_000 }, async () => {
+  test('a FIFO in place of /etc/passwd and /etc/group does not block a start', { timeout: 20_000 }, async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.stop({ ...assignment, target: 'stopped', generation: 2 })
@@ -106,7 +106,7 @@ suite('a host', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('an endless users file does not block a start either: its first 4 MiB are read, without an OOM kill', async () => {
+  test('an endless /etc/passwd does not block a start: only its first 4 MiB are read', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(sandboxId, 'echo text > /etc/file')
@@ -133,7 +133,7 @@ suite('a host', { skip: needsRoot }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('destroy does not wait for a start whose sandbox never answers', { timeout: 20_000 }, async () => {
+  test('`destroy` does not wait for a start whose sandbox never answers', { timeout: 20_000 }, async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.stop({ ...assignment, target: 'stopped', generation: 2 })
@@ -158,7 +158,7 @@ suite('a host', { skip: needsRoot }, () => {
     )
   })
 
-  test('a polite stop lets a process finish; a forced stop that comes meanwhile does not wait for it', async () => {
+  test('a stop lets processes finish; a forced stop during it ends them without waiting', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.run(
@@ -180,7 +180,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.equal(box.host.get(sandboxId)?.status, 'stopped')
   })
 
-  test('a missing image is an error with a reason, and a later start works', async () => {
+  test('a start without its image fails with a reason, and a later start works', async () => {
     const assignment = box.assignment({ image: 'absent' })
     const { sandboxId } = assignment
     await assert.rejects(box.host.start(assignment), /The image absent is not on this runner/)
@@ -203,7 +203,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual(await box.tracesOf(sandboxId), [])
   })
 
-  test('a sandbox whose disk is gone is not started with an empty disk', async () => {
+  test('a start of a sandbox whose disk is gone fails instead of using an empty disk', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     await box.host.stop(assignment)
@@ -217,7 +217,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.throws(() => void box.host.start(box.assignment({ sandboxId: 'a/b' })), /characters that no id has/)
   })
 
-  test('a sandbox that ends by itself is noticed, cleared away and stopped with a reason', async () => {
+  test('a sandbox that ends by itself is cleaned up and reported as stopped with its cause', async () => {
     const { sandboxId } = await box.started()
     const exited = new Promise<Cause>((resolve) => {
       box.host.onExit((id, cause) => {
@@ -230,7 +230,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual(await box.cgroupOf(sandboxId).pids(), [])
   })
 
-  test('a change to a sandbox whose end nobody has noticed yet does not start it again', async () => {
+  test('a resize of a sandbox that has just ended, unnoticed by the runner, does not start it again', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const init = identityOf(box.pidOf(sandboxId))
@@ -248,7 +248,7 @@ suite('a host', { skip: needsRoot }, () => {
     assert.deepEqual([reports[1]?.state, reports[1]?.generation], ['started', 3])
   })
 
-  test('a newer assignment changes limits and disk of a running sandbox, in place', async () => {
+  test('a newer assignment changes CPU, memory and disk of a sandbox while it keeps running', async () => {
     const assignment = await box.started()
     const { sandboxId } = assignment
     const pid = box.pidOf(sandboxId)

@@ -34,9 +34,9 @@ const running = () =>
       }
     })
 
-suite('decompression of hostile data', () => {
+suite('decompressing hostile data', () => {
   for (const kind of ['gzip', 'zstd', 'bzip2', 'xz'] as const) {
-    test(`${kind}: the contents come back, also of several parts in one stream`, async () => {
+    test(`${kind}: decompression returns the contents, also of several parts in one stream`, async () => {
       const packed = packers[kind](text)
       assert.ok(
         (await whole(inflate(of(packed.subarray(0, 9), packed.subarray(9), packed), kind))).equals(
@@ -45,7 +45,7 @@ suite('decompression of hostile data', () => {
       )
     })
 
-    test(`${kind}: damaged and cut-off data is an error, and an error of the source is passed on`, async () => {
+    test(`${kind}: damaged and truncated data is refused, and an error of the source is passed on`, async () => {
       const packed = packers[kind](text)
       await assert.rejects(whole(inflate(of(Buffer.from('no such thing at all')), kind)), Damaged)
       await assert.rejects(whole(inflate(of(packed.subarray(0, packed.length - 12)), kind)), Damaged)
@@ -57,7 +57,9 @@ suite('decompression of hostile data', () => {
     })
   }
 
-  test('an unprivileged process decompresses, and ends when the reader stops', { skip: needsRoot }, async () => {
+  test('decompression runs in an unprivileged process, which ends when the reader stops', {
+    skip: needsRoot,
+  }, async () => {
     const piece = zstdCompressSync(Buffer.alloc(1024 ** 2))
     const endless = async function* () {
       for (;;) yield piece

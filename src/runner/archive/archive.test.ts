@@ -155,7 +155,7 @@ const roundTrip = (open: () => StoreAddress) => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('`removeArchives` fails if the archive to keep is missing; removing all archives works, also twice', async () => {
+  test('`removeArchives` fails if the archive named in `keep` is missing; without `keep` it removes all', async () => {
     const all = await objects(store)
     await assert.rejects(removeArchives({ store, sandboxId, keep: 'a3' }), fails('missing', /to stay is missing/))
     assert.deepEqual(await objects(store), all)
@@ -214,13 +214,13 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     writeFileSync(path, content)
   }
 
-  test('a chunk with one changed bit is refused, and nothing half restored is left', async () => {
+  test('unpacking refuses a chunk with one changed bit and leaves no half-restored disk', async () => {
     const chunks = filesOf(root, 'chunks')
     assert.ok(chunks.length >= 3)
     for (const path of chunks) await harmed(path, flip(1000), fails('damaged', /^A part of the archive .* is damaged/))
   })
 
-  test('a missing chunk is named in the error', async () => {
+  test('unpacking an archive with a missing chunk fails, and the error says that a chunk is missing', async () => {
     await harmed(
       filesOf(root, 'chunks')[1]!,
       (path) => rmSync(path),
@@ -228,14 +228,14 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     )
   })
 
-  test('a chunk is refused if it is too short, longer than the maximum, or another chunk of the disk', async () => {
+  test('unpacking refuses a chunk that is too short, above the maximum, or another chunk of the disk', async () => {
     const [one, other] = filesOf(root, 'chunks')
     await harmed(one!, (path) => truncateSync(path, 100), fails('damaged', /is damaged/))
     await harmed(one!, (path) => truncateSync(path, 64 * 1024 * 1024), fails('damaged', /larger than it can be/))
     await harmed(one!, (path) => writeFileSync(path, readFileSync(other!)), fails('damaged', /is damaged/))
   })
 
-  test('a manifest that was cut, changed or lost is refused', async () => {
+  test('unpacking refuses an archive whose manifest is truncated, changed or missing', async () => {
     const [manifest] = filesOf(root, 'archives')
     const notWritten = fails('damaged', /not the one that was written/)
     await harmed(manifest!, (path) => truncateSync(path, 200), notWritten)
@@ -253,13 +253,13 @@ suite('a damaged archive', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('a store that returns other bytes than it was given is detected', async () => {
+  test('packing detects a store that returns other bytes than it was given', async () => {
     const lying = { ...bound(store), put: async () => {}, get: async () => Buffer.from('something') }
     const packing = packDisk({ store: lying, sandboxId, archiveId: 'a9', disk })
     await assert.rejects(packing, fails('damaged', /did not give back what it was given/))
   })
 
-  test('an existing disk is never overwritten', async () => {
+  test('unpacking never overwrites an existing disk', async () => {
     const there = listDisk(scratch.at('disk'))
     await assert.rejects(unpackDisk({ launcher, store, sandboxId, archive, disk }), fails('disk', /a disk already/))
     assert.deepEqual(listDisk(scratch.at('disk')), there)
@@ -326,7 +326,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     return seen
   }
 
-  test('a killed packer leaves no process behind, and the next packer continues its work', async () => {
+  test('after a packer is killed, none of its processes remain, and the next packer continues its work', async () => {
     const program = join(import.meta.dirname, 'testing/killable-packer-program.ts')
     const child = spawn(process.execPath, [program, scratch.at('resumed'), scratch.at('disk')], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -347,7 +347,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(listDisk(directory), withoutSockets(listDisk(scratch.at('disk'))))
   })
 
-  test('tar has at most 1 GiB of address space in both directions, also for a disk of many names', async () => {
+  test('tar has at most 1 GiB of address space while packing and while unpacking a disk of many files', async () => {
     const bounds = await lookAtBoth('bounded', (pid) =>
       /^Max address space +(\S+) +(\S+) +bytes/m.exec(textOf(pid, 'limits'))?.slice(1).map(Number),
     )
@@ -384,7 +384,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(seen, [expected('ro,nosuid,nodev'), expected('rw,nosuid,nodev')])
   })
 
-  test('an abort ends packing and unpacking with its reason, without a manifest or half a disk', async () => {
+  test('an abort ends packing without a manifest and unpacking without a partial disk, with its reason', async () => {
     const store = storeAt('stopped')
     const reason = new Error('the sandbox is being destroyed')
     const stopping = () => {
@@ -401,7 +401,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(working(), [])
   })
 
-  test('a full store is reported, and existing objects are unharmed', async () => {
+  test('packing into a full store fails with that reason, and objects in the store stay intact', async () => {
     const store = openStore({ kind: 'directory', path: scratch.small('full', 6) })
     await assert.rejects(packDisk({ store, sandboxId, archiveId: 'a1', disk }), fails('store full', /is full/))
     assert.equal(await findArchive(store, sandboxId, 'a1'), undefined)
@@ -410,7 +410,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     assert.deepEqual(await objects(store), [])
   })
 
-  test('a store that fails in the middle ends packing with a readable error', async () => {
+  test('if the store fails during packing, packing fails after three tries and its error says why', async () => {
     const sound = storeAt('gone')
     let left = 2
     const failing: ObjectStore = {
@@ -490,7 +490,7 @@ suite('packing and unpacking, interrupted', { skip: needsRoot }, () => {
     await assert.rejects(packing, fails('disk', /a path of more than 4095 bytes/))
   })
 
-  test('all directories of a disk are counted: `upper` and `etc`, and names with a newline', async () => {
+  test('`extentOf` counts all directories of a disk in `upper` and `etc`, also names with a newline', async () => {
     const disk = diskIn(scratch.make('counted'))
     const made = ['upper/a/b', 'upper/c\nd 1', 'etc']
     for (const name of made) mkdirSync(join(scratch.at('counted'), name), { recursive: true })

@@ -33,8 +33,8 @@ const cut = async (content: Buffer, sizes: readonly number[] = [65536]): Promise
 
 const hashes = (chunks: readonly Buffer[]) => chunks.map((chunk) => createHash('sha256').update(chunk).digest('hex'))
 
-suite('cutting a stream', () => {
-  test('all chunks together are the stream; none is too large; all but the last end at a block border', async () => {
+suite('cutting a stream into chunks', () => {
+  test('the chunks of a stream together equal it; none is too large; all but the last end at a block border', async () => {
     const content = noise(40 * MiB + 777)
     const chunks = await cut(content)
     assert.ok(Buffer.concat(chunks).equals(content))
@@ -43,7 +43,7 @@ suite('cutting a stream', () => {
     assert.ok(chunks.slice(0, -1).every((chunk) => chunk.length >= 2 * MiB && chunk.length % blockBytes === 0))
   })
 
-  test('the cuts do not depend on the sizes of the incoming pieces', async () => {
+  test('the chunk borders of a stream do not depend on the sizes of its incoming pieces', async () => {
     const content = noise(9 * MiB)
     const expected = hashes(await cut(content))
     await fc.assert(
@@ -55,7 +55,7 @@ suite('cutting a stream', () => {
     )
   })
 
-  test('an insertion near the beginning leaves most chunks unchanged', async () => {
+  test('after an insertion near the beginning of a stream, most of its chunks stay unchanged', async () => {
     const content = noise(64 * MiB)
     const before = new Set(hashes(await cut(content)))
     const changed = Buffer.concat([content.subarray(0, MiB), noise(3 * blockBytes, 9), content.subarray(MiB)])
@@ -64,7 +64,7 @@ suite('cutting a stream', () => {
     assert.ok(fresh.length <= 3, `${fresh.length} of ${after.length} chunks are new`)
   })
 
-  test('a uniform stream is cut at the maximum size, and an empty stream has no chunk', async () => {
+  test('a stream of equal bytes is cut at the maximum chunk size; an empty stream has no chunk', async () => {
     const chunks = await cut(Buffer.alloc(20 * MiB))
     assert.deepEqual([...new Set(chunks.slice(0, -1).map((chunk) => chunk.length))], [maxChunkBytes])
     assert.deepEqual(await cut(Buffer.alloc(0)), [])

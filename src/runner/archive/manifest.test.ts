@@ -33,18 +33,18 @@ suite('the manifest of an archive', () => {
     assert.equal(storedBytesOf(manifest), 9)
   })
 
-  test('a manifest that is cut anywhere is damaged', () => {
+  test('a manifest that is truncated at any byte is refused', () => {
     for (let length = 0; length < whole.length; length += 1) {
       assert.throws(() => read(whole.subarray(0, length)), isSaid)
     }
   })
 
-  test('a manifest of another sandbox or archive is refused', () => {
+  test('reading a manifest for another sandbox or another archive id is refused', () => {
     assert.throws(() => readManifest(whole, 'other', 'one'), isSaid)
     assert.throws(() => readManifest(whole, 'box', 'two'), isSaid)
   })
 
-  test('a manifest of a newer version is refused with that reason', () => {
+  test('a manifest of a newer format version is refused, and the error says so', () => {
     assert.throws(() => read(changed({ format: 2 })), /newer version/)
   })
 
@@ -70,12 +70,12 @@ suite('the manifest of an archive', () => {
     { chunks: [{ sha256: hash('a'), bytes: 25, storedBytes: 5 }] },
   ]
   for (const over of wrong) {
-    test(`a manifest with ${JSON.stringify(over).slice(0, 60)} is damaged`, () => {
+    test(`a manifest with ${JSON.stringify(over).slice(0, 60)} is refused`, () => {
       assert.throws(() => read(changed(over)), isSaid)
     })
   }
 
-  test('any input is read as a manifest or throws ArchiveFailed', () => {
+  test('reading any bytes as a manifest either succeeds or throws ArchiveFailed', () => {
     const tried = (content: Buffer | string) => {
       try {
         assert.deepEqual(readManifest(writeManifest(read(content)), 'box', 'one'), read(content))

@@ -52,19 +52,19 @@ const promises = (open: () => ObjectStore) => {
     assert.equal(await store.get('a/chunks/one', limit), undefined)
   })
 
-  test('a missing object is undefined, is not listed, and may be removed', async () => {
+  test('`get` of a missing object returns undefined, lists leave it out, and removing it succeeds', async () => {
     assert.equal(await store.get('never/was', limit), undefined)
     assert.deepEqual(await keysBelow(store, 'never/'), [])
     await store.remove('never/was')
   })
 
-  test('an object above its maximum size counts as damaged and is not read', async () => {
+  test('`get` refuses a stored object above the given maximum size without reading it', async () => {
     await store.put('large', Buffer.alloc(limit + 1))
     await assert.rejects(store.get('large', limit), fails('damaged', /larger than it can be/))
     await store.remove('large')
   })
 
-  test('objects may be removed during a list, which still names each of them', async () => {
+  test('a list of objects still returns every object if each is removed while the list is read', async () => {
     const keys = Array.from({ length: 30 }, (_, at) => `many/${at}`)
     await Promise.all(keys.map((key) => store.put(key, Buffer.from(key))))
     const seen: string[] = []
@@ -76,7 +76,7 @@ const promises = (open: () => ObjectStore) => {
     assert.deepEqual(await keysBelow(store, 'many/'), [])
   })
 
-  test('a signal that is already aborted ends every request with its reason', async () => {
+  test('with an aborted signal, put, get and remove each fail with the signal’s reason', async () => {
     const reason = new Error('no more')
     const signal = AbortSignal.abort(reason)
     await assert.rejects(store.put('x', Buffer.from('x'), signal), reason)
@@ -91,7 +91,7 @@ suite('a store in a directory', () => {
   after(() => scratch[Symbol.dispose]())
   promises(() => new DirectoryStore(scratch.at('store')))
 
-  test('only root can read the directory, chunks are spread, and no empty directory stays', async () => {
+  test('only root can read a directory store; empty directories are removed together with the last object', async () => {
     const root = scratch.at('modes')
     const store = new DirectoryStore(root)
     await store.put(`s/chunks/${hash}`, Buffer.from('x'))
@@ -117,7 +117,7 @@ suite('a store in a directory', () => {
     assert.deepEqual(await keysBelow(store, ''), ['small 100000'])
   })
 
-  test('a full directory store reports that it is full, and keeps nothing of the failed object', {
+  test('a write to a full directory store fails with that reason and leaves nothing of the object', {
     skip: needsRoot,
   }, async () => {
     const store = patient(new DirectoryStore(scratch.small('full', 1)))
@@ -126,7 +126,7 @@ suite('a store in a directory', () => {
     assert.deepEqual(await keysBelow(store, ''), ['fits 1000'])
   })
 
-  test('a directory store whose path is a file is refused', async () => {
+  test('a directory store whose path is a file refuses every write', async () => {
     writeFileSync(scratch.at('file'), '')
     const store = new DirectoryStore(scratch.at('file'))
     await assert.rejects(store.put('k', Buffer.from('x')), fails('store refused', /cannot be used/))
@@ -173,7 +173,7 @@ suite('a store in S3', { skip: withoutS3 }, () => {
     ['another region', { region: 'eu-west-9' }, /AuthorizationHeaderMalformed/],
   ]
   for (const [what, over, sentence] of refusals) {
-    test(`${what} is refused by the server, at once and without the secret`, async () => {
+    test(`an S3 store with ${what} fails immediately, and its error does not contain the secret`, async () => {
       const store = patient(new S3Store({ ...s3.address, ...over }))
       const isRefused = (error: unknown) => {
         assert.ok(!String((error as Error).message).includes(over.secret ?? s3.address.secret))
@@ -187,7 +187,7 @@ suite('a store in S3', { skip: withoutS3 }, () => {
   }
 })
 
-suite('a failing store', () => {
+suite('an S3 store that fails', () => {
   const addressOf = (port: number): S3Address => ({
     kind: 's3',
     endpoint: new URL(`http://127.0.0.1:${port}`),
@@ -214,7 +214,7 @@ suite('a failing store', () => {
     return { store, asked: () => asked, [Symbol.asyncDispose]: dispose }
   }
 
-  test('a call to a store that is down is retried, and returns the first answer that is no failure', async () => {
+  test('an S3 call that is answered 503 or 500 is retried until an answer succeeds', async () => {
     await using s3 = await answering([
       [503, '<Error><Code>SlowDown</Code></Error>'],
       [500, 'x'],
@@ -224,7 +224,7 @@ suite('a failing store', () => {
     assert.equal(s3.asked(), 3)
   })
 
-  test('a call to a store that stays down fails after a few retries, with a sentence for users', async () => {
+  test('a call to an S3 store that stays down fails after a few retries, with a sentence for users', async () => {
     await using s3 = await answering([[503, '<Error><Code>SlowDown</Code></Error>']])
     await assert.rejects(
       s3.store.put('k', Buffer.from('x')),
@@ -234,13 +234,13 @@ suite('a failing store', () => {
     await assert.rejects(keysBelow(s3.store, 'k/'), fails('store down', /Tried 3 times/))
   })
 
-  test('a call to a store that is full is not retried', async () => {
+  test('a call to an S3 store that is full is not retried', async () => {
     await using s3 = await answering([[507, '<Error><Code>XMinioStorageFull</Code></Error>']])
     await assert.rejects(s3.store.put('k', Buffer.from('x')), fails('store full', /full: XMinioStorageFull/))
     assert.equal(s3.asked(), 1)
   })
 
-  test('an unreachable store is named with its host', async () => {
+  test('the error about an unreachable S3 store names its host and the number of tries', async () => {
     const store = patient(new S3Store(addressOf(1)), [1])
     await assert.rejects(
       store.get('k', limit),
@@ -249,12 +249,12 @@ suite('a failing store', () => {
     await store.close()
   })
 
-  test('an invalid answer is an error, and the error does not repeat the answer', async () => {
+  test('an invalid answer from an S3 store is an error that does not repeat the answer’s text', async () => {
     await using s3 = await answering([[400, '<Error><Code>\u001b[31m<script></Code></Error>']])
     await assert.rejects(s3.store.get('k', limit), fails('store refused', /refuses: HTTP 400\.$/))
   })
 
-  test('a list that is invalid or does not continue is an error: missing objects would count as removed', async () => {
+  test('an invalid or incomplete object list from an S3 store is an error: no object counts as removed', async () => {
     const list = (rest: string) =>
       `<?xml version="1.0"?><ListBucketResult xmlns="x"><Contents><Key>k/a</Key><Size>1</Size></Contents>${rest}`
     const more = '<IsTruncated>true</IsTruncated>'
@@ -274,7 +274,7 @@ suite('a failing store', () => {
     assert.equal(s3.asked(), 3)
   })
 
-  test('after an abort, a call to a failing store ends at once', async () => {
+  test('an abort ends a call that is waiting for its retry immediately, with the abort’s reason', async () => {
     const s3 = patient(new S3Store(addressOf(1)), [60_000])
     const abort = new AbortController()
     const asking = s3.get('k', limit, abort.signal)

@@ -18,7 +18,7 @@ import type { AllImages } from './all-images.ts'
 
 const skip = needsRoot || needsBusybox
 
-suite('ADD of a repository', { skip }, () => {
+suite('ADD of a git repository', { skip }, () => {
   let box: TestHost
   let registry: TestRegistry
   let images: AllImages
@@ -125,7 +125,7 @@ suite('ADD of a repository', { skip }, () => {
     return { image, log }
   }
 
-  test('ADD copies the files of a branch, tag or commit, or of one directory, without hooks or filters', async () => {
+  test('ADD copies a branch, tag, commit or directory of a git repository, without its hooks or filters', async () => {
     const { image } = await build(
       `ADD ${at}#main /main`,
       `ADD --checksum=${commits['first']} ${at}#v1 /tagged`,
@@ -144,7 +144,7 @@ suite('ADD of a repository', { skip }, () => {
     await box.host.destroy(sandboxId)
   })
 
-  test('an ADD line is cached by its commit: after a branch has moved, the lines that follow run again', async () => {
+  test('a cached `ADD REPOSITORY#BRANCH` and the lines after it run again once the branch has moved', async () => {
     const lines = [`ADD ${at}#main /main`, 'RUN cat /main/run.sh > /copied']
     await build(...lines)
     assert.match((await build(...lines)).log, /Line 2: cached: ADD .*\nLine 3: cached: RUN/)
@@ -153,7 +153,7 @@ suite('ADD of a repository', { skip }, () => {
     git('--git-dir', bare, 'update-ref', 'refs/heads/main', commits['second'] as string)
   })
 
-  test('a repository that is missing, has another checksum or is not allowed fails with advice', async () => {
+  test('ADD of a git repository that is missing, forbidden or has another checksum fails with advice', async () => {
     for (const [line, message] of [
       [`ADD ${at}#none /x`, /^Line 2: There is no none in the repository, .*write a branch, a tag or a whole commit/],
       [`ADD ${at}#main:none /x`, /^Line 2: There is no directory none in the repository/],
@@ -173,7 +173,7 @@ suite('ADD of a repository', { skip }, () => {
     assert.deepEqual(box.host.list(), [])
   })
 
-  test('a pack of more objects than a repository may have files is refused by its first bytes', async () => {
+  test('ADD refuses a git repository with too many objects after the first bytes of its pack file', async () => {
     saidObjects = 400_000
     const message = /^Line 2: The repository has 400000 git objects or more/
     await assert.rejects(build(`ADD ${at}#main /x`), { name: 'ImageFailed', message })

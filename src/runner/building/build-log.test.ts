@@ -3,7 +3,7 @@ import { suite, test } from 'node:test'
 import { BuildLog } from './build-log.ts'
 
 suite('the log of a build', () => {
-  test('the log is sent in order and in few pieces, and the last piece is sent before the log ends', () => {
+  test('the log of a build is sent in order, in few pieces, and completely before the build ends', () => {
     const told: string[] = []
     {
       using log = new BuildLog((text) => told.push(text))
@@ -13,7 +13,7 @@ suite('the log of a build', () => {
     assert.deepEqual(told, ['one\ntwo\n'])
   })
 
-  test('a log that is too long keeps its beginning and end, and says how much is missing between them', () => {
+  test('a build log that is too long keeps its beginning and end, and says how much is missing between them', () => {
     const told: string[] = []
     {
       using log = new BuildLog((text) => told.push(text))
@@ -26,7 +26,7 @@ suite('the log of a build', () => {
     assert.match(text, /^y+\n\[log truncated: \d+ characters were left out here\]\ny+\nerror: no such file\n$/)
   })
 
-  test('a log within the limit is complete, even if its last piece comes late', () => {
+  test('a build log within the limit is complete, even if its last piece comes late', () => {
     const told: string[] = []
     {
       using log = new BuildLog((text) => told.push(text))

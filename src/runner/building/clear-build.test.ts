@@ -52,7 +52,7 @@ const requestOf = (lines: string[], removed: string[]): BuildRequest => ({
 })
 
 suite('a build whose sandbox cannot be removed', () => {
-  test('a build whose sandbox cannot be removed still releases its kept lines and removes its images', async () => {
+  test('a build whose sandbox cannot be removed still releases its cached lines and removes its images', async () => {
     let time = Date.now()
     const lines = await openFullCache(() => time)
     const host = {

@@ -43,7 +43,7 @@ const packed = (rootfs: string): TestImage => {
 
 const fileOfMiB = (path: string) => ({ path, content: Buffer.alloc(2 ** 20, path) })
 
-suite('a definition with RUN', { skip }, () => {
+suite('an image built from a definition with RUN', { skip }, () => {
   let box: TestHost
   let registry: TestRegistry
   let images: AllImages
@@ -83,7 +83,7 @@ suite('a definition with RUN', { skip }, () => {
     )
   }
 
-  test('every sandbox of a built image has its files, and the image has the configuration of its definition', async () => {
+  test('every sandbox of a built image has the image’s files and the configuration from its definition', async () => {
     const lines = [
       'ENV A=1',
       'RUN echo "$A $FROM_IMAGE" > /root/made; mkdir -m 777 /open',
@@ -111,7 +111,7 @@ suite('a definition with RUN', { skip }, () => {
     await leavesNothing('built')
   })
 
-  test('an image reports the smallest disk for its sandboxes; a start with less fails with the reason', async () => {
+  test('a built image reports the smallest disk that it fits on; a start with a smaller disk fails', async () => {
     const known = await bring(wanted('large', ['RUN dd if=/dev/zero of=/big bs=1M count=80']))
     const least = known.leastDiskBytes ?? 0
     assert.ok(least > 70 * 2 ** 20 && least < 80 * 2 ** 20, `${least} bytes`)
@@ -124,7 +124,7 @@ suite('a definition with RUN', { skip }, () => {
     assert.equal(await images.remove('large'), true)
   })
 
-  test('the error of a failed step has its line, its exit code and the end of its output', async () => {
+  test('the error of a failed RUN has the line number, the exit code and the end of the output', async () => {
     const failing = wanted('failing', ['RUN echo kept > /a', 'RUN echo no such thing >&2; exit 3'])
     await assert.rejects(bring(failing), { name: 'ImageFailed', message: 'Line 3: exit code 3\nno such thing' })
     await leavesNothing('failing')
@@ -139,7 +139,7 @@ suite('a definition with RUN', { skip }, () => {
     await leavesNothing('filling')
   })
 
-  test('a build that is cancelled or takes too long ends and leaves nothing', async () => {
+  test('a build that is cancelled or exceeds its time limit ends and leaves nothing', async () => {
     const controller = new AbortController()
     const asked = images.bring(wanted('slow', ['RUN sleep 600']), {
       signal: controller.signal,
@@ -153,7 +153,7 @@ suite('a definition with RUN', { skip }, () => {
     await open()
   })
 
-  test('programs that a step leaves running cannot block a COPY beyond its timeout or its cancellation', async () => {
+  test('a background program of an earlier RUN cannot block a COPY beyond the build’s timeout or cancel', async () => {
     const files = { organizationId: 'o', hash: 'a'.repeat(32) }
     const contexts = new ContextStore(new DirectoryStore(join(box.directory, 'contexts')))
     const tar = tarOf(['go', ...Array.from({ length: 96 }, (_, at) => `big${at}`)].map(fileOfMiB))
@@ -178,7 +178,7 @@ suite('a definition with RUN', { skip }, () => {
     await leavesNothing('stopped')
   })
 
-  test('a runner that is killed during a build leaves nothing, and the next runner builds the image again', async () => {
+  test('a build whose runner was killed leaves nothing, and the next runner builds the image again', async () => {
     const assignment = wanted('killed', ['RUN echo one > /one', 'RUN sleep 1; echo two > /two'])
     for (const at of ['line 2', 'line 3']) {
       await box.close()

@@ -81,8 +81,8 @@ const startKeeper = (lanes: ImageKeeperParts['lanes'] = {}) => {
   }
 }
 
-suite('the keeper of images', () => {
-  test('a wanted image is brought once, and reported once more at every list from control', async () => {
+suite('the keeper of images on a runner', () => {
+  test('a requested image is fetched once, and reported again after each list from control', async () => {
     using kept = startKeeper()
     kept.keeper.take(wanted('tool'))
     kept.keeper.takeAll([wanted('tool')])
@@ -93,7 +93,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.reports, Array(2).fill({ image: 'tool', state: 'present', sizeBytes: 7 }))
   })
 
-  test('an image that is on this runner already is reported without being fetched or built', async () => {
+  test('a requested image that is already on the runner is reported without being fetched or built', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', { digest: 'sha256:abc' })
     kept.keeper.takeAll([wanted('tool')])
@@ -102,7 +102,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.reports, [{ image: 'tool', state: 'present', digest: 'sha256:abc' }])
   })
 
-  test('a failure is reported with its reason; a list repeats the report, and a new request tries again', async () => {
+  test('the error of an image is reported again after each list; only a new request tries it again', async () => {
     using kept = startKeeper()
     kept.images.before = () => {
       throw new Error('There is no such image.')
@@ -119,7 +119,7 @@ suite('the keeper of images', () => {
     assert.equal(kept.said().at(-1), 'tool present')
   })
 
-  test('a new request uses the accounts that came with it, not those of the failed one', async () => {
+  test('a new request for an image uses the registry passwords that came with it, not those of earlier ones', async () => {
     using kept = startKeeper()
     const withPassword = (password: string) =>
       wanted('tool', { logins: [{ host: 'example.test', project: '', username: 'us', password }] })
@@ -135,7 +135,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.images.passwords, [['old'], ['new'], undefined])
   })
 
-  test('an image that is in use stays; once nothing uses the image, the next list removes it', async () => {
+  test('an image to be removed stays while a sandbox uses it; the next list after that removes it', async () => {
     using kept = startKeeper()
     kept.images.here.set('tool', {})
     kept.images.inUse.add('tool')
@@ -151,7 +151,7 @@ suite('the keeper of images', () => {
     assert.equal(kept.said().at(-1), 'never absent')
   })
 
-  test('an image listed without a source is reported once; a lost image is brought only from a source', async () => {
+  test('an image listed without a source is reported once; if it is lost, it is fetched only with a source', async () => {
     using kept = startKeeper()
     const { source: _, ...known } = wanted('tool')
     kept.images.here.set('tool', { sizeBytes: 7 })
@@ -174,7 +174,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.images.asked, ['bring lost'])
   })
 
-  test('an image that is no longer wanted while it is brought is cancelled, and reported as absent', async () => {
+  test('removing an image while it is being fetched cancels the fetch, and the image is reported as absent', async () => {
     using kept = startKeeper()
     kept.images.before = (signal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
@@ -185,7 +185,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.said(), ['tool absent'])
   })
 
-  test('an image that is wanted again during its cancellation is brought', async () => {
+  test('an image that is requested again while its fetch is being cancelled is fetched', async () => {
     using kept = startKeeper()
     const { promise, resolve } = Promise.withResolvers<void>()
     kept.images.before = () => promise
@@ -198,7 +198,7 @@ suite('the keeper of images', () => {
     assert.deepEqual(kept.said(), ['tool present'])
   })
 
-  test('images beyond the limit wait to be brought; progress is reported at most once a second', async () => {
+  test('image fetches above the limit wait, and progress is reported at most once a second', async () => {
     using kept = startKeeper({ long: 2 })
     const { promise, resolve } = Promise.withResolvers<void>()
     kept.images.before = () => promise
@@ -214,7 +214,7 @@ suite('the keeper of images', () => {
   })
 })
 
-suite('slow builds and pulls', () => {
+suite('slow builds and pulls of images', () => {
   const opened = () => {
     const kept = startKeeper({ long: 3, longOfOne: 2 })
     // In this suite a build or pull never finishes. It ends only when its image is no longer wanted.
@@ -230,7 +230,7 @@ suite('slow builds and pulls', () => {
   }
   const ofOne = (image: string) => wanted(image, { organizationId: 'one' })
 
-  test('slow builds of one organization leave a lane for other organizations, whose builds start in order', async () => {
+  test('slow builds of one organization delay no other organization’s build; waiting builds keep their order', async () => {
     using kept = opened()
     for (const image of ['a', 'b', 'c', 'd']) kept.keeper.take(ofOne(image))
     for (const image of ['x', 'y']) kept.keeper.take(wanted(image, { organizationId: 'two' }))
@@ -241,7 +241,7 @@ suite('slow builds and pulls', () => {
     assert.deepEqual(kept.images.asked.slice(3).sort(), ['bring c', 'remove a'])
   })
 
-  test('slow builds delay no snapshot of a sandbox, no removal, and no report of present images', async () => {
+  test('slow builds do not delay snapshots of sandboxes, removals of images or reports of present images', async () => {
     using kept = opened()
     for (const image of ['gone', 'here']) kept.images.here.set(image, {})
     for (const image of ['a', 'b', 'x', 'y', 'z']) kept.keeper.take(wanted(image, { organizationId: image }))
@@ -253,7 +253,7 @@ suite('slow builds and pulls', () => {
     assert.deepEqual(kept.said().sort(), ['disk present', 'gone absent', 'here present'])
   })
 
-  test('a waiting build that is no longer wanted is absent at once, and never starts', async () => {
+  test('removing an image whose build is waiting reports it as absent immediately, and the build never starts', async () => {
     using kept = opened()
     for (const image of ['a', 'b', 'x', 'y']) kept.keeper.take(wanted(image, { organizationId: image }))
     kept.keeper.take(wanted('y', { target: 'absent' }))
@@ -262,7 +262,7 @@ suite('slow builds and pulls', () => {
   })
 })
 
-suite('all images', () => {
+suite('images of all kinds on a runner', () => {
   const open = () => {
     const here = new Set(['default', 'python'])
     const known = new Map<string, Known>([['python', { digest: 'sha256:abc', sizeBytes: 1 }]])
@@ -304,7 +304,7 @@ suite('all images', () => {
   const bringing = { signal: new AbortController().signal, onProgress: () => undefined }
   const ofBox = (image: string) => wanted(image, { source: { kind: 'sandbox', sandboxId: 'box' } })
 
-  test('two images made of sandboxes at the same time are both listed, whichever template is read last', async () => {
+  test('two snapshots made at the same time are both listed, whichever template is read from the disk last', async () => {
     const { images: opening, host, templates } = open()
     const images = await opening
     const wait = Promise.withResolvers<void>()
@@ -325,7 +325,7 @@ suite('all images', () => {
     assert.deepEqual([...templates], [])
   })
 
-  test('an image that was made although its snapshot call failed can be removed', async () => {
+  test('a snapshot that reported an error although its template was made can still be removed', async () => {
     const { images: opening, host, templates } = open()
     const images = await opening
     const { snapshot } = host
@@ -338,7 +338,7 @@ suite('all images', () => {
     assert.deepEqual([...templates], [])
   })
 
-  test('a lost image of a sandbox is not made again from the changed disk', async () => {
+  test('a lost snapshot of a sandbox is not made again, because the sandbox’s disk has changed since then', async () => {
     const { images: opening, templates } = open()
     const images = await opening
     const source = { kind: 'sandbox', sandboxId: 'box', isMade: true } as const
@@ -349,7 +349,7 @@ suite('all images', () => {
     assert.deepEqual([...templates], [])
   })
 
-  test('an image of a sandbox has the configuration of its base image, and its size includes the base', async () => {
+  test('a snapshot has the configuration of its base image, and its size includes the base image', async () => {
     const images = await open().images
     const made = await images.bring(wanted('mine', { source: { kind: 'sandbox', sandboxId: 'box' } }), bringing)
     assert.deepEqual([made.sizeBytes, made.config?.user, made.digest], [105, 'tool', undefined])
@@ -358,7 +358,7 @@ suite('all images', () => {
     assert.equal(images.find('mine'), undefined)
   })
 
-  test('a pulled image has its digest, and is not removed while a disk lies over it', async () => {
+  test('a pulled image reports its digest, and cannot be removed while a disk is based on it', async () => {
     const { images: opening, removed } = open()
     const images = await opening
     assert.deepEqual(await images.bring(wanted('tool'), bringing), { digest: 'sha256:tool' })

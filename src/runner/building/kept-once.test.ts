@@ -29,8 +29,8 @@ const openCache = async (templates: Set<string>) => {
 
 const key = (digit: string) => digit.repeat(32)
 
-suite('a line is kept once', () => {
-  test('two builds that reach the same line from different kept lines at the same time keep it once', async () => {
+suite('a line of a Dockerfile is cached only once', () => {
+  test('if two builds cache the same line at the same time, after different lines, one copy is kept', async () => {
     const templates = new Set<string>()
     const cache = await openCache(templates)
     const line = { organizationId: 'one', key: key('a'), sandboxId: 'build-1', image: 'image', files: 'files' }
@@ -38,7 +38,7 @@ suite('a line is kept once', () => {
     assert.deepEqual([templates.size, cache.usage().lines], [1, 1])
   })
 
-  test('if an earlier runner has kept a line twice, the next runner removes the copy that is never used', async () => {
+  test('if an earlier runner has cached a line twice, the next runner removes the copy that is never used', async () => {
     const owner = '0'.repeat(16)
     const templates = new Set([`line.${owner}.${key('a')}.none`, `line.${owner}.${key('a')}.${key('b')}`])
     const cache = await openCache(templates)

@@ -29,7 +29,7 @@ const none: Partial<LineLimits> = { keptMs: -1 }
 /** A RUN line that writes a new random id at each run. The id shows whether the line ran again. */
 const stamp = (path: string) => `RUN cat /proc/sys/kernel/random/uuid > ${path}`
 
-suite('a line that has not changed', { skip }, () => {
+suite('a line of a Dockerfile that has not changed', { skip }, () => {
   let box: TestHost
   let registry: TestRegistry
   let images: AllImages
@@ -118,7 +118,7 @@ suite('a line that has not changed', { skip }, () => {
     return { output, cached, log }
   }
 
-  test('an unchanged line is not run again, even if a line is added after it, and the log says so', async () => {
+  test('an unchanged line of a Dockerfile is not run again, even if lines are added after it', async () => {
     const definition = [`FROM ${from}`, stamp('/a'), 'WORKDIR /srv', stamp('b')]
     const first = await build(definition, 'cat /a /srv/b')
     assert.deepEqual(first.cached, [])
@@ -131,7 +131,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([whole.cached, whole.output], [[2, 3, 4], first.output])
   })
 
-  test('a kept line is used only by its own organization, and builds without an organization keep none', async () => {
+  test('a cached line is used only by its own organization; a build without an organization caches nothing', async () => {
     const definition = [`FROM ${from}`, stamp('/a')]
     const first = await build(definition, 'cat /a')
     const other = await build(definition, 'cat /a', { organizationId: 'two' })
@@ -143,7 +143,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.equal(lines.usage().lines, 2)
   })
 
-  test('the cache depends on bytes, names and modes of copied and bound files, but not on their times', async () => {
+  test('a COPY or bind mount is cached by bytes, names and modes of its files, but not by their times', async () => {
     const file = (content: string, changes: Partial<TarEntry> = {}): TarEntry[] => [
       { path: 'd', type: '5' },
       { path: 'd/f', content, mode: 0o644, ...changes },
@@ -159,7 +159,7 @@ suite('a line that has not changed', { skip }, () => {
     }
   })
 
-  test('the cache depends on the digest of the base image’s tag, and on the image that a line copies from', async () => {
+  test('cached lines are not used once the base image’s tag or the image of a COPY --from has changed', async () => {
     const tools = registry.put('tools:1', makeImage({ layers: [tarOf([{ path: 'tool', content: 'one' }])] }))
     const definition = [`FROM ${from}`, stamp('/a'), `COPY --from=${tools} /tool /tool`]
     await build(definition)
@@ -174,7 +174,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual((await build(definition)).cached, [2, 3])
   })
 
-  test('a stage is not built if all lines that copy from it are kept', async () => {
+  test('a build stage is skipped if every line that copies from it is cached', async () => {
     const stages = (...last: string[]) => [
       `FROM ${from} AS build`,
       'ARG V=1',
@@ -200,7 +200,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.notEqual(changed.output, first.output)
   })
 
-  test('a kept line replaces a stage that other stages build on, whether or not they add lines', async () => {
+  test('a cached line replaces its stage also in stages that build on that stage, with or without new lines', async () => {
     const stages = (...last: string[]) => [
       `FROM ${from} AS one`,
       stamp('/a'),
@@ -216,7 +216,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([third.cached, third.output], [[2], first.output])
   })
 
-  test('an ADD of an address is cached by the downloaded content, and the address is downloaded each time', async () => {
+  test('ADD of a URL is cached by the downloaded content, and each build downloads the URL again', async () => {
     let [content, asked] = ['one', 0]
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer
@@ -233,7 +233,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([third.cached, third.output], [[], 'two'])
   })
 
-  test('an ADD of an address is cached even in a stage that builds on another stage', async () => {
+  test('ADD of a URL is cached even in a stage that builds on another stage', async () => {
     registry.onRequest = (path, answer) =>
       path === '/file' ? { status: 200, type: 'text/plain', body: Buffer.from('one') } : answer
     const definition = [
@@ -245,7 +245,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([second.cached, second.output], [[2, 6, 7], first.output])
   })
 
-  test('a line is cached by its real inputs, even if the content of an address changes during a build', async () => {
+  test('if the content of a URL changes during a build, later builds still reuse only lines with equal inputs', async () => {
     let answers = ['zero']
     registry.onRequest = (path, answer) => {
       if (path !== '/file') return answer
@@ -273,7 +273,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([again.cached, again.output], [[2, 3, 5, 7, 8], 'two'])
   })
 
-  test('the key has only the id of a secret; after cached lines a cache mount still has its files', async () => {
+  test('a RUN with a secret is cached by the secret’s id; cache mounts keep their files when lines are cached', async () => {
     const definition = [
       `FROM ${from}`,
       'RUN --mount=type=cache,target=/cache echo kept > /cache/x',
@@ -295,7 +295,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([stranger.cached, stranger.output], [[], ''])
   })
 
-  test('a failed line is not kept, but the lines before it are kept', async () => {
+  test('a Dockerfile line that fails is not cached, but the lines before it are', async () => {
     const failing = await wantedOf([`FROM ${from}`, stamp('/a'), 'RUN echo half > /half; exit 3'], {
       organizationId: 'one',
     })
@@ -304,7 +304,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([cached, output], [[2], '0'])
   })
 
-  test('the next runner finds kept lines; after a kill while a line is being kept, it is whole or absent', async () => {
+  test('the next runner uses cached lines; a line that was being cached at a kill is whole or absent', async () => {
     const definition = [`FROM ${from}`, stamp('/a'), 'RUN sleep 1; echo two > /two']
     await box.close()
     const killable = fork(join(import.meta.dirname, '../testing/killable-builder-program.ts'), [
@@ -324,7 +324,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual((await build(definition)).cached, [2, 3])
   })
 
-  test('a kept line whose base image is lost is removed, and is run again', async () => {
+  test('a cached line whose base image is lost is removed, and the next build runs the line again', async () => {
     const definition = [`FROM ${from}`, stamp('/a')]
     await build(definition)
     for (const { image: base } of store.listBelowLines()) await store.remove(base)
@@ -337,7 +337,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual((await build(definition)).cached, [])
   })
 
-  test('the storage figures have the bytes of kept lines, and evicted bytes by reason', async () => {
+  test('storage figures show the bytes of cached lines, and how many bytes were evicted for which reason', async () => {
     const definition = [`FROM ${from}`, 'RUN head -c 5000000 /dev/urandom > /a']
     const storage = () => imageStorageOf(store, images, lines, givenBack)
     // The counters of evicted bytes begin at 0 again.
@@ -361,7 +361,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.deepEqual([storage().bytes.lines, storage().givenBack.lines], [0, { age: kept, pressure: again }])
   })
 
-  test('kept lines count with all their disk space, even if a line replaces files of an earlier line', async () => {
+  test('a cached line counts with all its disk space, even if a later line replaces its files', async () => {
     const MiB = 2 ** 20
     const write = (path: string) => `head -c ${4 * MiB} /dev/urandom > /${path}; sync`
     const replacing = ['1', '2', '3'].map((n) => `RUN ${write('f')}; echo ${n}`)
@@ -373,7 +373,7 @@ suite('a line that has not changed', { skip }, () => {
     assert.ok(bytes - (base?.sizeBytes ?? 0) >= 6 * 4 * MiB, `${bytes} bytes`)
   })
 
-  test('lines are evicted at the limits (per organization, total, full pool); images are never evicted', async () => {
+  test('cached lines are evicted at the limits per organization, in total and of a full pool; images stay', async () => {
     const many = (...more: string[]) => [`FROM ${from}`, stamp('/a'), stamp('/b'), ...more]
     const kept = await wantedOf([...many(), 'RUN echo > /kept'], { organizationId: 'one' })
     await bring(kept)

@@ -19,10 +19,10 @@ const same = (...all: string[][]) =>
 const others = (...all: string[][]) =>
   assert.equal(new Set(all.map((lines) => keyOf(lines))).size, all.length, JSON.stringify(all))
 
-suite('the key of a line', () => {
+suite('the cache key of a Dockerfile line', () => {
   const run = 'RUN make'
 
-  test('the key depends on the command, and on user, directory, shell and variables at the line', () => {
+  test('the cache key of a line depends on its command, user, directory, shell and variables', () => {
     others(
       ...[[run], ['RUN make all'], ['RUN ["make"]'], ['USER app', run], ['WORKDIR /a', run], ['WORKDIR /b', run]],
       ...[
@@ -36,12 +36,12 @@ suite('the key of a line', () => {
     same(['ARG A=1', 'ENV B=$A', run], ['ARG A=1', 'ENV B=1', run])
   })
 
-  test('the key does not depend on line numbers, comments, or instructions that change no files', () => {
+  test('the cache key does not depend on line numbers, comments, or instructions that change no files', () => {
     same([run], ['', '# said', run], ['LABEL a=b', 'EXPOSE 80', run], ['CMD ["x"]', 'ENTRYPOINT ["y"]', run])
     same([run], ['HEALTHCHECK NONE', 'VOLUME /v', 'STOPSIGNAL SIGINT', run])
   })
 
-  test('the key of a COPY depends on its names, owners and modes, and on the files', () => {
+  test('the cache key of a COPY depends on its names, owners and modes, and on the copied files', () => {
     others(
       ...[['COPY a /to'], ['COPY b /to'], ['COPY a /other'], ['COPY a /to/'], ['ADD a /to']],
       ...[['COPY --chown=app a /to'], ['COPY --chown=1:2 a /to'], ['COPY --chmod=700 a /to']],
@@ -51,7 +51,7 @@ suite('the key of a line', () => {
     assert.notEqual(keyOf([run], { files: 'one' }), keyOf([run], { files: 'two' }))
   })
 
-  test('the key of an ADD depends on its address and its checksum', () => {
+  test('the cache key of an ADD depends on its URL and its checksum', () => {
     const sums = ['0', '1'].map((digit) => `sha256:${digit.repeat(64)}`)
     others(
       ['ADD http://a.test/x /x'],
@@ -60,7 +60,7 @@ suite('the key of a line', () => {
     )
   })
 
-  test('the key depends on mounts, and on the id of a secret', () => {
+  test('the cache key of a RUN depends on its mounts and on the id, not the value, of a secret', () => {
     others(
       ...[[run], ['RUN --mount=type=cache,target=/c make'], ['RUN --mount=type=cache,target=/d make']],
       ...[['RUN --mount=type=cache,id=x,target=/c make'], ['RUN --mount=target=/c make']],
@@ -69,11 +69,11 @@ suite('the key of a line', () => {
     )
   })
 
-  test('the key depends on all earlier lines', () => {
+  test('the cache key of a line depends on all earlier lines of its stage', () => {
     others(['RUN a', 'RUN b'], ['RUN b', 'RUN a'], ['RUN c', 'RUN b'], ['RUN b'])
   })
 
-  test('moving characters from one text of a line to the next changes the key', () => {
+  test('the cache key of a line changes if characters move from one of its texts to the next', () => {
     others(['ENV A=1 B=2', run], ['ENV A=1\\ B=2', run], ['ENV A="1,B:2"', run])
     assert.notEqual(
       keyAfter('a', { line: 1, directory: 'b' }, ['c', 'd']),

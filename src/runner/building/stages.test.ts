@@ -19,7 +19,7 @@ import type { AllImages, ToBring } from './all-images.ts'
 
 const skip = needsRoot || needsBusybox
 
-suite('a definition in stages', { skip }, () => {
+suite('a definition with several stages', { skip }, () => {
   let box: TestHost
   let registry: TestRegistry
   let images: AllImages
@@ -89,7 +89,7 @@ suite('a definition in stages', { skip }, () => {
     )
   }
 
-  test('a definition may create and chown files of users above 65535, and set such a user as its USER', async (t) => {
+  test('a definition may create files of user ids above 65535, and set such an id as its USER', async (t) => {
     if (!(await box.mapsOwners())) return t.skip(cannotMapOwners)
     const lines = [
       `FROM ${from} AS first`,
@@ -106,7 +106,7 @@ suite('a definition in stages', { skip }, () => {
     assert.deepEqual(output.split('\n'), ['2000000 95607', '1000660000 0', '1000660000 0', '1000660000 0'])
   })
 
-  test('a stage copies files from a stage and an image, and builds on a stage; unneeded stages are not built', async () => {
+  test('a stage copies files from stages and images, and builds on a stage; unneeded stages are not built', async () => {
     const lines = [
       'ARG VERSION=7',
       `FROM --platform=$BUILDPLATFORM ${from} AS deps`,
@@ -137,7 +137,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('every user of a definition may use sudo, and COPY does not copy the sudo program', async () => {
+  test('every user of a definition may use sudo, and COPY leaves out the sudo program that Alcove adds', async () => {
     const lines = [
       `FROM ${from} AS first`,
       'USER app',
@@ -152,7 +152,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('independent stages run side by side, two lines at a time, by name in the log', async () => {
+  test('independent stages run at the same time, two at most, and each log line names its stage', async () => {
     const names = ['one', 'two', 'three']
     const stages = names.flatMap((name) => [`FROM ${from} AS ${name}`, `RUN echo begin; sleep 1; printf end`])
     const { image, log } = await build([
@@ -173,7 +173,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('the first stage that fails ends all other stages, and its error is reported', async () => {
+  test('if a stage fails, all other stages are ended, and the build reports that stage’s error', async () => {
     const failing = [`FROM ${from} AS slow`, 'RUN sleep 600', `FROM ${from} AS bad`, 'RUN echo sorry; exit 3']
     await assert.rejects(build([...failing, `FROM ${from}`, 'COPY --from=slow /x /x', 'COPY --from=bad /x /x']), {
       name: 'ImageFailed',
@@ -187,7 +187,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('commands have the group that USER names; an unknown numeric user has group 0', async () => {
+  test('each RUN has the group that USER names; a numeric user that does not exist has group 0', async () => {
     const { image, config } = await build([
       `FROM ${from}`,
       'USER 4242',
@@ -223,7 +223,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a cache mount lasts for later lines and is not in the image; binds and tmpfs last for one line', async () => {
+  test('a cache mount keeps its files for later lines, but not in the image; a bind or tmpfs lasts one line', async () => {
     const output = await said(
       [
         `FROM ${from} AS other`,
@@ -249,7 +249,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('here-documents are scripts, input and files; stages inherit SHELL and ONBUILD of the stage below', async () => {
+  test('here-documents work as scripts, input and files; a stage inherits SHELL and ONBUILD of its base', async () => {
     const output = await said(
       [
         `FROM ${from} AS base`,
@@ -288,7 +288,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('a definition may build on a snapshot’s disk and configuration, and then releases the snapshot', async () => {
+  test('a definition may build on a snapshot’s disk and configuration; then the build releases the snapshot', async () => {
     const below = await build([
       `FROM ${from}`,
       'ENV A=1',
@@ -357,7 +357,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('ADD downloads addresses, verifies checksums, and unpacks local archives', async () => {
+  test('ADD downloads URLs, verifies checksums, and unpacks local archives', async () => {
     const content = Buffer.from('from the web\n')
     const digest = createHash('sha256').update(content).digest('hex')
     registry.onRequest = (path, answer) => {
@@ -403,7 +403,7 @@ suite('a definition in stages', { skip }, () => {
     await leavesNothing()
   })
 
-  test('links in a stage never lead out of it; a failed COPY names its line and leaves nothing', async () => {
+  test('no link in a stage leads out of it; the error of a failed COPY names its line; nothing is left', async () => {
     for (const [lines, message] of [
       [[`FROM ${from} AS a`, 'RUN exit 3', `FROM ${from}`, 'COPY --from=a /x /x'], /^Line 2: exit code 3$/],
       [[`FROM ${from} AS a`, `FROM ${from}`, 'COPY --from=a /none /x'], /^Line 3: there is no \/none in stage 0$/],

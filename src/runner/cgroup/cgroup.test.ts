@@ -53,7 +53,7 @@ class Occupied {
 
 for (const layout of needsRoot ? [] : layouts())
   suite(`a cgroup of version ${layout.version}`, () => {
-    test('kill ends all processes, frozen or not; remove leaves nothing; both may be repeated', async () => {
+    test('`kill` ends all processes of a cgroup, also frozen ones; `kill` and `remove` may be repeated', async () => {
       await using occupied = new Occupied(layout, 'sleep', '1000')
       const { cgroup, process: child } = occupied
       const exited = once(child, 'exit')
@@ -73,7 +73,7 @@ for (const layout of needsRoot ? [] : layouts())
       assert.equal(await cgroup.outOfMemoryKills(), 0)
     })
 
-    test('nothing runs in a frozen cgroup, and thawed processes continue', async () => {
+    test('no process runs in a frozen cgroup; after a thaw its processes continue', async () => {
       await using occupied = new Occupied(layout, 'sh', '-c', 'while :; do :; done')
       const { cgroup, process: child } = occupied
       const ticks = () => readFileSync(`/proc/${child.pid}/stat`, 'utf8').split(' ').slice(13, 15).join()
@@ -87,7 +87,7 @@ for (const layout of needsRoot ? [] : layouts())
       while (ticks() === before) await new Promise(setImmediate)
     })
 
-    test('child cgroups are listed once, although several hierarchies have them', async () => {
+    test('a cgroup that exists in several v1 hierarchies is listed once', async () => {
       await using occupied = new Occupied(layout, 'sleep', '1000')
       const names = await listCgroups(layout, '/')
       assert.equal(names.filter((name) => `/${name}` === occupied.path).length, 1)
@@ -95,10 +95,10 @@ for (const layout of needsRoot ? [] : layouts())
     })
   })
 
-suite('limits that are written live', {
+suite('limits of a cgroup while its processes run', {
   skip: needsRoot || (readLayout().version === 2 && 'the host has cgroup v2 alone'),
 }, () => {
-  test('memory and cpu limits can be raised and lowered; a limit below the memory in use is an error', async () => {
+  test('memory and CPU limits of a cgroup can be raised and lowered while its processes run', async () => {
     const layout = readLayout()
     assert.ok(layout.version === 1)
     await using occupied = new Occupied(layout, 'sleep', '1000')
@@ -119,7 +119,7 @@ suite('limits that are written live', {
 })
 
 suite('memory on cgroup v2', () => {
-  test('a memory limit below the use is never written, because it would kill; other changes are undone', async () => {
+  test('a memory limit below the memory in use is refused without being written, and no other limit changes', async () => {
     // The test kernel may have no memory controller for v2, so plain files stand in for it.
     const root = mkdtempSync(join(tmpdir(), 'alcove-cgroup-'))
     try {
@@ -147,8 +147,8 @@ suite('memory on cgroup v2', () => {
   })
 })
 
-suite('the contents of cgroup files', () => {
-  test('counters are parsed by name', () => {
+suite('what cgroup files contain', () => {
+  test('a counter in a cgroup file is found by its name', () => {
     assert.deepEqual(
       [...parseCounters('oom 1\noom_kill 22\n\n')],
       [
@@ -158,7 +158,7 @@ suite('the contents of cgroup files', () => {
     )
   })
 
-  test('the v1 range of cpu shares maps to the v2 range of weights', () => {
+  test('CPU shares of cgroup v1 are converted to the whole range of CPU weights of v2', () => {
     assert.deepEqual([2, 1024, 262144].map(weightOf), [1, 40, 10000])
   })
 })

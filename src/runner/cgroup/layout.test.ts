@@ -10,21 +10,21 @@ const v1 = ['cpu', 'cpuacct', 'cpuset', 'memory', 'pids', 'freezer'].map((name) 
   line(`/sys/fs/cgroup/${name}`, 'cgroup', name),
 )
 
-suite('the layout of cgroups', () => {
-  test('the layout of a host with only v2 is found', () => {
+suite('where the cgroup hierarchies of a host are mounted', () => {
+  test('the hierarchy of a host with only cgroup v2 is found', () => {
     const layout = parseLayout(`${line('/', 'ext4', 'x')}\n${line('/sys/fs/cgroup', 'cgroup2', 'nsdelegate')}\n`)
     assert.deepEqual(layout, { version: 2, root: '/sys/fs/cgroup' })
     assert.deepEqual(mountsToHide(layout), [])
   })
 
-  test('the file that moves a process into this process’s cgroup is found in both versions, if visible', () => {
+  test('the file that moves a process into the runner’s own cgroup is found in v1 and v2, if it is visible', () => {
     assert.equal(ownProcsFile({ version: 2, root: '/sys/fs/cgroup' }, '0::/../no/such/place\n'), undefined)
     assert.equal(ownProcsFile(parseLayout(v1.join('\n')), '4:cpu:/a\n'), undefined)
     const actual = ownProcsFile(readLayout())
     assert.ok(actual === undefined || readFileSync(actual, 'utf8').split('\n').includes(String(process.pid)))
   })
 
-  test('the layout of a host with only v1 is found, also if two controllers share a hierarchy', () => {
+  test('the hierarchies of a host with only cgroup v1 are found, also if two controllers share one', () => {
     const layout = parseLayout(
       [
         line('/cg/cpu,cpuacct', 'cgroup', 'cpu,cpuacct'),
@@ -39,17 +39,17 @@ suite('the layout of cgroups', () => {
     assert.deepEqual(mountsToHide(layout), [])
   })
 
-  test('a host with both versions: v1 is used, and the v2 mount is hidden from the runtime', () => {
+  test('on a host with cgroup v1 and v2, v1 is used and the v2 mount is hidden from the sandbox runtime', () => {
     const layout = parseLayout([...v1, line('/sys/fs/cgroup/unified', 'cgroup2', 'x')].join('\n'))
     assert.equal(layout.version, 1)
     assert.deepEqual(mountsToHide(layout), ['/sys/fs/cgroup/unified'])
   })
 
-  test('a mount path with a space is read correctly', () => {
+  test('a cgroup mount whose path has a space is read correctly', () => {
     assert.deepEqual(parseLayout(line('/a\\040b', 'cgroup2', 'x')), { version: 2, root: '/a b' })
   })
 
-  test('a missing cgroup controller is named', () => {
+  test('the error for a missing cgroup controller names it', () => {
     assert.throws(() => parseLayout(''), /No cgroups are mounted/)
     assert.throws(() => parseLayout(v1.slice(0, 4).join('\n')), /lacks the cgroup controllers pids, freezer/)
   })

@@ -40,8 +40,8 @@ const openContexts = async (limits: Partial<ContextLimits> = {}) => {
 
 const tooMany = { code: 'rate_limited', message: /Too many uploads are open/ }
 
-suite('uploads that are open', () => {
-  test('open uploads are limited per organization and in total; a refused upload writes nothing', async () => {
+suite('uploads of context files that are open', () => {
+  test('open context uploads are limited per organization and in total; a refused upload writes nothing', async () => {
     await using kept = await openContexts({ uploadsOfOrganization: 2, uploads: 3 })
     const { contexts, objects } = kept
     const begun = await Promise.allSettled(['1', '1', '1', '2', '3'].map((digit) => contexts.beginUpload(named(digit))))
@@ -57,7 +57,7 @@ suite('uploads that are open', () => {
     assert.equal((await objects('/begun.json')).length, 2)
   })
 
-  test('an upload frees its place when it is completed, aborted under its own context, or failed to begin', async () => {
+  test('a context upload no longer counts once it is completed, is aborted, or fails to begin', async () => {
     await using kept = await openContexts({ uploadsOfOrganization: 1, contextsOfOrganization: 2 })
     const { contexts } = kept
     const first = await contexts.beginUpload(named('1'))
@@ -76,7 +76,7 @@ suite('uploads that are open', () => {
     await contexts.beginUpload(named('2'))
   })
 
-  test('an upload frees its place after two hours without data', async () => {
+  test('a context upload no longer counts after two hours without data', async () => {
     await using kept = await openContexts({ uploadsOfOrganization: 2 })
     const { contexts, time } = kept
     const [left, going] = [await contexts.beginUpload(named('1')), await contexts.beginUpload(named('1'))]
@@ -92,7 +92,7 @@ suite('uploads that are open', () => {
     await assert.rejects(contexts.beginUpload(named('1')), tooMany)
   })
 
-  test('abandoned uploads are swept, even if their context stays; active uploads are not swept', async () => {
+  test('abandoned context uploads are removed, even if their context is kept; active uploads stay', async () => {
     await using kept = await openContexts()
     const { contexts, time, objects, putPart } = kept
     const sweep = () => sweepContexts(contexts, { inUse: [{ organizationId: 'ours', hashes: [named('1').hash] }] })

@@ -7,8 +7,8 @@ import { needsRoot } from '#test/needs-root.ts'
 import { cutEverywhere } from '#test/power-cut/cut-everywhere.ts'
 import { isOurDatabase } from './database-mark.ts'
 
-suite('the database of a host’s sandboxes', () => {
-  test('the first database that this host served is its database; any other is rejected', () => {
+suite('the database that a runner belongs to', () => {
+  test('a runner accepts only the first database that it served, and rejects any other', () => {
     const scratch = mkdtempSync(join(tmpdir(), 'alcove-mark-'))
     try {
       assert.deepEqual(
@@ -20,7 +20,7 @@ suite('the database of a host’s sandboxes', () => {
     }
   })
 
-  test('the recorded database survives a power cut once it has been served', { skip: needsRoot }, () =>
+  test('after a power cut a runner still accepts only the database that it served before', { skip: needsRoot }, () =>
     cutEverywhere(
       (directory, mark) => {
         assert.equal(isOurDatabase(directory, 'one'), true)

@@ -23,7 +23,7 @@ const listen = () => {
 }
 
 suite('a runner whose key control refuses', () => {
-  test('the key counts as refused after a minute of only 401 answers, and this is reported once', () => {
+  test('a runner’s key counts as refused after a minute of only 401 answers, which is reported once', () => {
     const { told, hears } = listen()
     hears(200)
     hears(401)
@@ -34,7 +34,7 @@ suite('a runner whose key control refuses', () => {
     assert.deepEqual(told, [true])
   })
 
-  test('the key does not count as refused if any other answer, error or timeout comes in between', () => {
+  test('a runner’s key does not count as refused if another status, an error or a timeout comes in between', () => {
     for (const status of [200, 404, 429, 500, 503, undefined]) {
       const { told, hears } = listen()
       hears(401)
@@ -45,7 +45,7 @@ suite('a runner whose key control refuses', () => {
     }
   })
 
-  test('the key counts as accepted again after a real answer, not after a failure of control', () => {
+  test('a runner’s key counts as accepted again after a 200 answer, but not after a 503 or a failed call', () => {
     const { told, hears } = listen()
     hears(401)
     hears(401, refusedAfterMs)
@@ -56,7 +56,7 @@ suite('a runner whose key control refuses', () => {
     assert.deepEqual(told, [true, false])
   })
 
-  test('the answers to lists and to reports count, and so do calls that do not reach control', async () => {
+  test('`onAnswer` gets the status of lists and reports, and undefined if control cannot be reached', async () => {
     const control = createServer((_request, response) => response.writeHead(401).end('{}'))
     await once(control.listen(0, '127.0.0.1'), 'listening')
     const controlUrl = new URL(`http://127.0.0.1:${(control.address() as AddressInfo).port}`)

@@ -92,7 +92,7 @@ const startLink = (url: URL, heard: string[] = [], onHeard: () => void = () => u
 }
 
 suite('the link to control', () => {
-  test('the link opens with the runner’s key and sends hello first', async () => {
+  test('the link opens with the runner’s key, and the first message describes the runner', async () => {
     await using control = await startControl()
     using _link = startLink(control.url)
     await control.until(() => control.linked[0]?.said.length === 1)
@@ -100,7 +100,7 @@ suite('the link to control', () => {
     assert.deepEqual(control.linked[0]?.said, [hello])
   })
 
-  test('the link sends reports; `say` returns false while the link is down', async () => {
+  test('reports go over the link; `say` returns false while the link is not connected', async () => {
     await using control = await startControl()
     using link = startLink(control.url)
     const report = { sandboxId: 'a', generation: 1, state: 'started' } as const
@@ -111,7 +111,7 @@ suite('the link to control', () => {
     assert.deepEqual(control.linked[0]?.said[1], { type: 'report', report })
   })
 
-  test('assignments and requests for a new list are passed on; an unreadable message does no harm', async () => {
+  test('the link passes on assignments and list requests from control, and ignores unreadable messages', async () => {
     await using control = await startControl()
     const heard: string[] = []
     const done = Promise.withResolvers<void>()
@@ -134,7 +134,7 @@ suite('the link to control', () => {
     assert.deepEqual(heard, ['database d', 'assign box 4', 'image tool present', 'list'])
   })
 
-  test('after control names another database, later messages are ignored, even those in the same packet', async () => {
+  test('after control names an unknown database, the runner ignores all later messages of that link', async () => {
     await using control = await startControl()
     const heard: string[] = []
     using _link = startLink(control.url, heard)
@@ -149,7 +149,7 @@ suite('the link to control', () => {
     assert.deepEqual(heard, ['database another'])
   })
 
-  test('a lost link is opened again, and the loss is reported', async () => {
+  test('after the link to control is lost, the runner reports the loss and connects again', async () => {
     await using control = await startControl()
     const heard: string[] = []
     using _link = startLink(control.url, heard)
@@ -159,7 +159,7 @@ suite('the link to control', () => {
     assert.deepEqual([heard, control.linked[1]?.said], [['lost'], [hello]])
   })
 
-  test('each heartbeat shows control that the runner lives, and what images take of its disk', async () => {
+  test('each heartbeat tells control that the runner lives and how much disk space its images use', async () => {
     await using control = await startControl()
     using _link = startLink(control.url)
     await control.until(() => control.linked[0]?.said.length === 1)
@@ -169,8 +169,8 @@ suite('the link to control', () => {
   })
 })
 
-suite('HTTP calls to control', () => {
-  test('an incomplete or damaged list is an error', async () => {
+suite('HTTP calls from the runner to control', () => {
+  test('`list` rejects an incomplete or damaged list; a record that is damaged after its id is still named', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const record = { id: 'box', state: 'started', assignment: assigned('box', 1) }
@@ -199,7 +199,7 @@ suite('HTTP calls to control', () => {
     )
   })
 
-  test('env comes from the record if the assignment carries none', async () => {
+  test('`list` takes a sandbox’s env from its record if its assignment has no env', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const env = { HELLO: 'world' }
@@ -223,7 +223,7 @@ suite('HTTP calls to control', () => {
     await assert.rejects(client.list(), /without a name/)
   })
 
-  test('the list comes in pages, and a missing page is an error', async () => {
+  test('`list` reads all pages, and fails if a page fails', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const name = (n: number) => `box-${String(n).padStart(3, '0')}`
@@ -242,7 +242,7 @@ suite('HTTP calls to control', () => {
     await assert.rejects(client.list(), /500/)
   })
 
-  test('a report is accepted, refused permanently, or failed', async () => {
+  test('`tell` returns whether control took or refused a report for good, and otherwise throws', async () => {
     await using control = await startControl()
     await using client = new ControlClient({ controlUrl: control.url, runnerKey: 'k', log: silentLog() })
     const report = { sandboxId: 'box', generation: 3, state: 'error', errorReason: 'why' } as const
@@ -263,7 +263,7 @@ suite('HTTP calls to control', () => {
     }
   })
 
-  test('a list that fails is requested again, and never two requests run at the same time', async () => {
+  test('a list request that fails is repeated, and two list requests never run at the same time', async () => {
     let reading = 0
     let asked = 0
     const taken = Promise.withResolvers<void>()

@@ -42,8 +42,8 @@ const startReporter = () => {
   return { reporter, sent, told, side, pass, [Symbol.dispose]: () => reporter[Symbol.dispose]() }
 }
 
-suite('reports', () => {
-  test('reports go over the link while it is up, and over HTTP while it is down', async () => {
+suite('reports from the runner to control', () => {
+  test('reports go over the link while it is connected, and over HTTP while it is not', async () => {
     using parts = startReporter()
     const { reporter, sent, told, side } = parts
     reporter.say(started('a', 1))
@@ -52,7 +52,7 @@ suite('reports', () => {
     assert.deepEqual([sent, told], [['a 1 started'], ['b 1 started']])
   })
 
-  test('reports sent over a link that was then lost are sent again over HTTP', async () => {
+  test('the newest report that was sent over a link before the link was lost is sent again over HTTP', async () => {
     using parts = startReporter()
     const { reporter, told } = parts
     reporter.say(started('a', 1))
@@ -61,7 +61,7 @@ suite('reports', () => {
     assert.deepEqual(told, ['a 2 stopped'])
   })
 
-  test('a report that control’s list shows is not sent again', async () => {
+  test('a report is not sent again if control’s list shows its state or a newer generation', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('same', 1))
@@ -74,7 +74,7 @@ suite('reports', () => {
     assert.deepEqual(told, [])
   })
 
-  test('a report that control’s list does not show is sent over HTTP, once', async () => {
+  test('a report is sent over HTTP once if control’s list does not show it', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('a', 1))
@@ -86,7 +86,7 @@ suite('reports', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('a report about a sandbox whose listed record is unreadable is sent over HTTP', async () => {
+  test('a report is sent over HTTP if control’s list has an unreadable record for its sandbox', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     reporter.say(started('a', 1))
@@ -96,7 +96,7 @@ suite('reports', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('a list that was requested before the report proves nothing', async () => {
+  test('a list that was requested before a report was sent does not count as missing the report', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts
     reporter.say(started('a', 1))
@@ -106,7 +106,7 @@ suite('reports', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('a report that fails is retried until control accepts it', async () => {
+  test('a report that fails is sent again until control accepts it', async () => {
     using parts = startReporter()
     const { reporter, told, side } = parts
     side.isLinked = false
@@ -123,7 +123,7 @@ suite('reports', () => {
     assert.equal(told.length, 4)
   })
 
-  test('a refused report is not sent again', async () => {
+  test('a report that control refuses is not sent again', async () => {
     using parts = startReporter()
     const { reporter, told, side, pass } = parts
     side.isLinked = false
@@ -134,7 +134,7 @@ suite('reports', () => {
     assert.deepEqual(told, ['a 1 started'])
   })
 
-  test('reports about one sandbox never overtake each other: the later one waits', async () => {
+  test('a later report about a sandbox waits until the earlier report has arrived', async () => {
     using parts = startReporter()
     const { reporter, told, sent, side, pass } = parts
     const arrived = Promise.withResolvers<Delivery>()

@@ -59,7 +59,7 @@ const pax = (text: string): string => `${text.length + 4} ${text}\n`
 const failing = (failure: string) => ({ name: 'ImageFailed', failure })
 
 suite('reading a tar', () => {
-  test('the tar reader yields what GNU tar packed in each of its formats, with long names, links and times', async () => {
+  test('`readTar` yields what GNU tar packed in its gnu, pax and ustar formats, with long names and links', async () => {
     const directory = mkdtempSync(join(tmpdir(), 'alcove-tar-'))
     try {
       const long = `${'d'.repeat(120)}/${'e'.repeat(120)}`
@@ -90,7 +90,7 @@ suite('reading a tar', () => {
     }
   })
 
-  test('a tar is refused if cut off, changed, or with entries that cannot be copied; reading time is bounded', async () => {
+  test('`readTar` refuses a tar that is truncated, damaged or has devices, and throws no other kind of error', async () => {
     const tar = tarOf([file('a', 'a'.repeat(2000)), { path: 'd', type: '5' }])
     for (const [bytes, message] of [
       [tar.subarray(0, 300), /cut off/],
@@ -113,10 +113,10 @@ suite('reading a tar', () => {
   })
 })
 
-suite('the headers of pax', () => {
+suite('extension headers (pax) in a tar', () => {
   const entries = (...blocks: Buffer[]) => readAll(Buffer.concat([...blocks, tarOf([file('short', 'content')])]))
 
-  test('pax headers describe the next entry; fields that we do not use are skipped', async () => {
+  test('a pax header describes the tar entry after it; unknown fields are skipped, holes are refused', async () => {
     const first = extension('x', pax('path=a name') + pax('mtime=12.5') + pax('comment=none') + pax('path=another'))
     const [entry] = await entries(extension('g', pax('path=of all')), first, extension('x', pax('uid=70000')))
     assert.deepEqual([entry?.path, entry?.modifiedSeconds, entry?.uid], ['another', 12, 70_000])
@@ -128,8 +128,8 @@ suite('the headers of pax', () => {
   })
 })
 
-suite('the files that came with a definition', () => {
-  test('entries whose path leads outside are refused; absolute paths count from the root of the tree', async () => {
+suite('the files that were sent with a definition', () => {
+  test('tar entries with a path out of the tree are refused; absolute paths begin at the tree’s root', async () => {
     for (const path of ['../x', 'a/../../x', 'a/..', '/..', 'a/b/..'])
       await assert.rejects(treeOf(tarOf([file(path)])), failing('corrupted'), path)
     await assert.rejects(treeOf(tarOf([{ path: 'l', type: '1', target: '../../etc/passwd' }])), failing('corrupted'))
@@ -144,7 +144,7 @@ suite('the files that came with a definition', () => {
     assert.deepEqual([tree.find('/etc/shadow')?.kind, tree.find('b')?.kind], ['file', 'file'])
   })
 
-  test('files are found through links, which never lead outside of the tree', async () => {
+  test('files are found through symbolic links, which never lead out of the tree', async () => {
     const link = (path: string, target: string): Entry => ({ path, type: '2', target })
     const entries = [file('d/f'), link('to-f', 'd/f'), link('to-d', '/d'), link('out', '../../../d'), link('a', 'b')]
     const tree = await treeOf(tarOf([...entries, link('b', 'a'), link('gone', '/etc/passwd'), link('d/up', '..')]))
@@ -158,7 +158,7 @@ suite('the files that came with a definition', () => {
     assert.deepEqual([behind.find('l')?.kind, behind.find('etc')], ['directory', undefined])
   })
 
-  test('a pattern with slashes is matched one name at a time', async () => {
+  test('`*`, `?` and `[…]` in a COPY pattern match within one name, never across a slash', async () => {
     const tree = await treeOf(tarOf(['a.txt', 'b.txt', 'c.md', 'd/a.txt', '[x]', 'e-f'].map((path) => file(path))))
     for (const [pattern, found] of [
       ['*.txt', ['/a.txt', '/b.txt']],
@@ -178,7 +178,7 @@ suite('the files that came with a definition', () => {
   })
 })
 
-suite('what COPY makes', () => {
+suite('the files that COPY makes', () => {
   const made = async (wanted: Partial<CopyRequest>, isDirectory = false) => {
     const tars = [
       tarOf([file('one.txt'), file('app/x'), { path: 'app/x2', type: '1', target: 'app/x' }]),
@@ -197,7 +197,7 @@ suite('what COPY makes', () => {
     return [...others, ...files].sort()
   }
 
-  test('COPY gives a file its new name or puts it into a directory; of a directory it copies the contents', async () => {
+  test('COPY renames a file or puts it into a directory, and copies only the contents of a directory', async () => {
     assert.deepEqual(await made({ sources: ['one.txt'] }), ['/to'])
     assert.deepEqual(await made({ sources: ['one.txt'], destination: '/to/' }), ['/to/one.txt'])
     assert.deepEqual(await made({ sources: ['one.txt'] }, true), ['/to/one.txt'])
@@ -212,7 +212,7 @@ suite('what COPY makes', () => {
   })
 })
 
-suite('input that would take unlimited time', () => {
+suite('COPY of input that would take unlimited time', () => {
   const many = (name: (at: number) => string) => {
     const tree = new Tree()
     const entry = { type: 'file', target: '', mode: 0, uid: 0, gid: 0, modifiedSeconds: 0, size: 0 } as const
@@ -220,7 +220,7 @@ suite('input that would take unlimited time', () => {
     return tree
   }
 
-  test('a slow pattern that matches nothing lets other work run, and ends on abort', async () => {
+  test('a slow COPY pattern that matches nothing lets other work run, and ends on abort', async () => {
     const [tree, ending] = [many((at) => `${'a'.repeat(120)}${at}`), new AbortController()]
     let turns = 0
     const timer = setInterval(() => {
@@ -231,7 +231,7 @@ suite('input that would take unlimited time', () => {
     clearInterval(timer)
   })
 
-  test('empty headers are refused if there are more than an entry can need', async () => {
+  test('a tar with more empty extension headers than an entry can need is refused', async () => {
     for (const flag of ['x', 'g', 'L', 'K']) {
       let given = 0
       const headers = async function* () {
@@ -245,7 +245,7 @@ suite('input that would take unlimited time', () => {
     }
   })
 
-  test('reading headers and their lines lets other work run, and ends on abort', async () => {
+  test('reading many tar headers, or one with many fields, lets other work run and ends on abort', async () => {
     const entry = tarOf([file('x')]).subarray(0, -1024)
     const lines = extension('x', pax('comment=none').repeat(50_000))
     for (const pieces of [
@@ -267,13 +267,13 @@ suite('input that would take unlimited time', () => {
     }
   })
 
-  test('an input that names one file many times is refused before all repetitions were counted', async () => {
+  test('COPY that names the same files many times is refused with `too-many-files` before all are counted', async () => {
     const wanted = { sources: Array(1000).fill('*'), destination: '/to/', mode: undefined, unpacks: false }
     const tree = many(String)
     await assert.rejects(select(tree, wanted, true, new AbortController().signal), failing('too-many-files'))
   })
 
-  test('a pattern of many stars, and many names of one file, stay fast', async () => {
+  test('a COPY pattern with many stars, and one file with 50000 hard links, take little time', async () => {
     const names = Array.from({ length: 300 }, (_, at) => file(`${'a'.repeat(90)}${at}`))
     const tree = await treeOf(tarOf(names))
     assert.deepEqual(await tree.match(`${'*a'.repeat(60)}*b`, unhurried()), [])
@@ -290,7 +290,7 @@ suite('input that would take unlimited time', () => {
   })
 })
 
-suite('what ADD unpacks', () => {
+suite('the files that ADD unpacks', () => {
   const unpack = async (tar: Buffer, mostBytes = 1e6) => {
     const kind = archiveKind(tar)
     assert.ok(kind, 'not taken for an archive')
@@ -299,7 +299,7 @@ suite('what ADD unpacks', () => {
     return Buffer.concat(parts).toString('latin1')
   }
 
-  test('an archive is recognized by its first bytes; escaping paths, bombs and damage are refused', async () => {
+  test('ADD detects archives by their first bytes and refuses escaping paths, bombs and damaged archives', async () => {
     const tar = tarOf([{ path: 'd', type: '5' }, file('d/inside', 'contents')])
     const packed = ['bzip2', 'xz', 'zstd'].map((program) => execFileSync(program, ['-c'], { input: tar }))
     for (const archive of [tar, gzipSync(tar), ...packed])
@@ -323,7 +323,7 @@ suite('what ADD unpacks', () => {
     await assert.rejects(unpack(wide), failing('corrupted'))
   })
 
-  test('ADD unpacks an archive that a source names, also by pattern; inside a directory it stays a file', async () => {
+  test('ADD unpacks an archive that a source or pattern names; an archive inside a directory stays a file', async () => {
     const inner = tarOf([file('inside')])
     const packed = { path: 'app/packed.tar', content: inner }
     const tar = tarOf([file('app/x'), packed, { path: 'empty', content: '' }])
@@ -352,8 +352,8 @@ suite('what ADD unpacks', () => {
   })
 })
 
-suite('files that --exclude names', () => {
-  test('`--exclude` also leaves out a file that the line names, but never a directory that the line names', async () => {
+suite('files that COPY --exclude names', () => {
+  test('`--exclude` also leaves out a file that COPY names directly, but never a directory named directly', async () => {
     const tar = tarOf([file('a'), file('b'), { path: 'd', type: '5' }, file('d/c')])
     const asked = { sources: ['a', 'b', 'd'], destination: '/to/', unpacks: false, excludes: ['a', 'd'] }
     assert.deepEqual((await recordsOf([tar], asked)).sort(), ['directory /to', 'file /to/b', 'file /to/c'])

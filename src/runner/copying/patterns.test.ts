@@ -7,8 +7,8 @@ const leftOut = (lines: string, ...paths: string[]) => {
   return paths.filter((path) => patterns.leaveOut(path))
 }
 
-suite('patterns that exclude files', () => {
-  test('the last pattern that matches decides, and a directory includes everything below it', () => {
+suite('the patterns of .dockerignore and --exclude', () => {
+  test('the last exclude pattern that matches decides; a pattern for a directory covers everything in it', () => {
     assert.deepEqual(leftOut('*.md\n!README.md', 'a.md', 'README.md', 'sub/a.md'), ['a.md'])
     assert.deepEqual(leftOut('/node_modules/', 'node_modules', 'node_modules/a/b', 'x/node_modules'), [
       'node_modules',
@@ -18,13 +18,13 @@ suite('patterns that exclude files', () => {
     assert.deepEqual(leftOut('# a comment\n\n  temp?  \n', 'temp1', 'temp', '# a comment'), ['temp1'])
   })
 
-  test('** matches any number of directories, including none', () => {
+  test('`**` in an exclude pattern matches any number of directories, including none', () => {
     assert.deepEqual(leftOut('**/*.log', 'a.log', 'x/a.log', 'x/y/a.log', 'a.txt'), ['a.log', 'x/a.log', 'x/y/a.log'])
     assert.deepEqual(leftOut('a/**/z', 'a/z', 'a/b/z', 'a/b/c/z/below', 'z'), ['a/z', 'a/b/z', 'a/b/c/z/below'])
     assert.deepEqual(leftOut('a/**', 'a/b', 'b'), ['a/b'])
   })
 
-  test('too many patterns are refused, and no pattern takes unlimited time', () => {
+  test('too many exclude patterns are refused, and none takes unlimited time', () => {
     assert.throws(() => new Patterns(Array.from({ length: 1001 }, () => 'a')), /more than 1000 patterns/)
     assert.throws(() => new Patterns(['a/'.repeat(101)]), /too long a pattern/)
     assert.throws(() => new Patterns(['[b-a]']), /is not a usable pattern/)

@@ -45,14 +45,14 @@ const startGates = async () => {
 
 const upload = { organizationId: 'o', hash: 'a'.repeat(32), uploadId: 'b'.repeat(32) }
 
-suite('the socket for requests of gates', { skip: needsRoot }, () => {
-  test('only one group can open the socket, even where an earlier runner left its own socket', async () => {
+suite('the runner’s socket for requests from gates', { skip: needsRoot }, () => {
+  test('only root and one group can open the runner’s socket, even if an earlier runner left its own socket', async () => {
     await using runner = await startGates()
     const { mode, gid, uid } = statSync(runner.path)
     assert.deepEqual([(mode & 0o777).toString(8), uid, gid], ['660', 0, 4242])
   })
 
-  test('watch: a sandbox that cannot be read is reported later; the others are reported at once', {
+  test('watch: a sandbox that cannot be read is reported later; all other sandboxes are reported immediately', {
     timeout: 20_000,
   }, async () => {
     await using runner = await startGates()
@@ -70,7 +70,7 @@ suite('the socket for requests of gates', { skip: needsRoot }, () => {
     assert.equal((await next()).sandbox.id, 'bad')
   })
 
-  test('watch: reports all sandboxes, then that the list is complete, then each change', async () => {
+  test('watch: the runner reports all sandboxes, then that the list is complete, then each change', async () => {
     await using runner = await startGates()
     runner.host.hold(assigned('one', 3, { otelEndpoint: 'http://o' }), 'started')
     runner.host.hold(assigned('two', 1), 'stopped')
@@ -101,7 +101,7 @@ suite('the socket for requests of gates', { skip: needsRoot }, () => {
     assert.deepEqual(await next(), { type: 'gone', sandboxId: 'two' })
   })
 
-  test('an invalid request is refused with a sentence or a closed connection; the runner keeps running', async () => {
+  test('an invalid request to the runner’s socket gets an error or a closed connection; the runner stays up', async () => {
     await using runner = await startGates()
     const bad = [
       '{}',
@@ -134,7 +134,7 @@ suite('the socket for requests of gates', { skip: needsRoot }, () => {
     assert.deepEqual(await next(), { value: { count: 0, spans: [] } })
   })
 
-  test('a request that stops halfway is closed after a timeout; a caller that leaves does no harm', async (t) => {
+  test('a request to the runner’s socket that stops halfway is closed after a timeout', async (t) => {
     await using runner = await startGates()
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const half = frameOf(Buffer.from('{"ask":"measure","sandboxId":"box"}')).subarray(0, 9)
@@ -159,7 +159,7 @@ suite('the socket for requests of gates', { skip: needsRoot }, () => {
     assert.deepEqual(await next(), { value: { count: 0, spans: [] } })
   })
 
-  test('many compilations at once wait for each other, while other requests are answered', async () => {
+  test('30 compilations requested at the same time wait for each other, while other requests are answered', async () => {
     await using runner = await startGates()
     const program = [frameOf(Buffer.from('export const a: number = 1')), frameOf(Buffer.alloc(0))]
     const asked = Array.from({ length: 30 }, () => {

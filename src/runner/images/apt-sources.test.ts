@@ -5,8 +5,8 @@ import { distributionIn, sourcesFrom } from './apt-sources.ts'
 const debian = { id: 'debian', codename: 'bookworm' }
 const ubuntu = { id: 'ubuntu', codename: 'noble' }
 
-suite('the mirror and release of the default image', () => {
-  test('the default image has the host’s release of Debian or Ubuntu; on other hosts it is Debian', () => {
+suite('the mirror and the release of the default image', () => {
+  test('the default image has the host’s release of Debian or Ubuntu; on other hosts it has Debian’s', () => {
     assert.deepEqual(distributionIn('NAME="x"\nVERSION_CODENAME=trixie\nID=debian\n'), {
       id: 'debian',
       codename: 'trixie',
@@ -16,7 +16,7 @@ suite('the mirror and release of the default image', () => {
     assert.equal(distributionIn('').id, 'debian')
   })
 
-  test('the host’s mirror is read from a one-line file; its security and updates archives are listed once', () => {
+  test('the host’s mirror is read from sources.list; its security and updates archives are listed once', () => {
     const text = [
       'deb http://mirror.example/debian bookworm main contrib # near',
       'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg arch=amd64] http://mirror.example/debian bookworm-updates main',
@@ -33,7 +33,7 @@ suite('the mirror and release of the default image', () => {
     })
   })
 
-  test('stanzas with several suites, comments, folded lines and disabled stanzas are read', () => {
+  test('deb822 stanzas are read, with several suites, comments and folded lines; disabled ones are skipped', () => {
     const text = [
       'Types: deb deb-src',
       '# a comment',
@@ -50,12 +50,12 @@ suite('the mirror and release of the default image', () => {
     ])
   })
 
-  test('packages of other vendors are ignored, even under the same suite name', () => {
+  test('packages of other vendors are ignored in the host’s sources, even under a Debian suite name', () => {
     const text = 'deb [signed-by=/etc/apt/keyrings/vendor.gpg] https://vendor.example/debian bookworm main\n'
     assert.ok(!sourcesFrom(debian, [['x.list', text]]).lines.some((line) => line.includes('vendor')))
   })
 
-  test('the distribution’s own archive is used if the host names none', () => {
+  test('the distribution’s own archive is used if the host’s sources name none', () => {
     assert.deepEqual(sourcesFrom(debian, []).lines[0], 'deb http://deb.debian.org/debian bookworm main')
     assert.deepEqual(sourcesFrom(ubuntu, []).lines[0], 'deb http://archive.ubuntu.com/ubuntu noble main universe')
   })

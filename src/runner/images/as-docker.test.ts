@@ -16,11 +16,11 @@ const randomText = (length: number) => randomBytes(length / 2).toString('hex')
 const architecture = process.arch === 'x64' ? 'amd64' : process.arch
 const ours = { os: 'linux', architecture }
 
-suite('images of registries are handled as Docker handles them', { skip: cannotRun }, () => {
+suite('images of registries, handled as Docker handles them', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, fails, rootfs, read } = room
 
-  test('if a name has both a tag and a digest, the digest counts, also for a registry with a port', async () => {
+  test('if an image name has both a tag and a digest, the digest decides, also for a registry with a port', async () => {
     const [old, moved] = ['old', 'new'].map((text) => makeImage({ layers: [layer(file('a', text))] }))
     assert.ok(old && moved)
     const reference = room.registry.put('team/app:1', moved, old)
@@ -30,7 +30,7 @@ suite('images of registries are handled as Docker handles them', { skip: cannotR
     assert.ok(!room.registry.asked.some((path) => path.endsWith('/manifests/1')))
   })
 
-  test('of an index with attestations and signatures, the image for this machine is fetched', async () => {
+  test('an index with attestations and signatures yields the image for this machine', async () => {
     const image = makeImage({ layers: [layer(file('a'))] })
     const attestation = makeArtifact({
       layers: [{ mediaType: 'application/vnd.in-toto+json', digest: image.digest, size: image.manifest.length }],
@@ -59,7 +59,7 @@ suite('images of registries are handled as Docker handles them', { skip: cannotR
     await assert.rejects(refused, { message: /^The image is for no platform; this runner is linux\// })
   })
 
-  test('artifacts that are not images are refused by their kind: charts, modules, empty configurations', async () => {
+  test('a registry artifact that is no image (chart, module) is refused, and the error says its kind', async () => {
     const kinds = {
       'application/vnd.cncf.helm.config.v1+json': {
         config: { mediaType: 'application/vnd.cncf.helm.config.v1+json', digest: `sha256:${'0'.repeat(64)}`, size: 2 },
@@ -82,7 +82,7 @@ suite('images of registries are handled as Docker handles them', { skip: cannotR
     await fails('unsupported', /^This is not an image of a container but/, refused)
   })
 
-  test('if a registry’s tokens come from another host, a token of that host is used', async () => {
+  test('if a registry names another host for tokens, the image is pulled with a token of that host', async () => {
     const image = makeImage({ layers: [layer(file('a'))] })
     const reference = room.registry.put('team/app:1', image)
     const wanted: (string | undefined)[] = []
@@ -114,7 +114,7 @@ suite('images of registries are handled as Docker handles them', { skip: cannotR
     }
   })
 
-  test('eStargz and zstd:chunked layers are unpacked like plain ones', async () => {
+  test('layers compressed as eStargz and zstd:chunked are unpacked like plain layers', async () => {
     const tar = layer(file('a'), file('big', randomText(300_000)))
     // An eStargz layer is a sequence of gzip streams. An empty stream at its end contains the position of the table of files.
     const parts = (bytes: Buffer) => {
@@ -153,7 +153,7 @@ suite('images of registries are handled as Docker handles them', { skip: cannotR
     }
   })
 
-  test('a hard link to a file of an earlier layer shares its inode, even after the original name is deleted', async () => {
+  test('a hard link to a file of an earlier layer is the same file, even if the layer deletes the first name', async () => {
     const image = makeImage({
       layers: [
         layer(file('tool', 'x', { mode: 0o755, uid: 7 }), file('other')),

@@ -66,7 +66,7 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
     )
   }
 
-  test('a sandbox with only busybox starts, and sh runs commands as root or as a numeric user', async () => {
+  test('a sandbox of an image with only busybox starts; `sh` runs commands as root or as a numeric user', async () => {
     const config = await bring('busybox', busyboxFiles())
     assert.deepEqual([config.user, config.workdir], ['root', '/'])
     const assignment = await host.started({ image: 'busybox', user: config.user })
@@ -85,7 +85,7 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
     assert.equal((await run(assignment, 'ls /file', 'root')).result, '/file\n')
   })
 
-  test('programs with capabilities start without them, and USER name:group has only that group', async () => {
+  test('in an image with only busybox, programs lose their capabilities; USER name:group has one group', async () => {
     const files = [
       ...busyboxFiles(),
       { path: 'etc', type: '5' },
@@ -118,7 +118,7 @@ suite('a sandbox of a bare image', { skip: needs }, () => {
     await assert.rejects(run(assignment, 'id', 'app:unknown'), { message: /"app:unknown" does not exist in this/ })
   })
 
-  test('a sandbox of an empty image starts; a command fails because the sandbox has neither bash nor sh', async () => {
+  test('a sandbox of an empty image starts; a command fails with the answer that it has neither bash nor sh', async () => {
     await bring('empty', [{ path: 'nothing', content: '' }])
     const assignment = await host.started({ image: 'empty', user: 'root' })
     assert.deepEqual(await run(assignment, 'true', 'root'), {

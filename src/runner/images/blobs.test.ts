@@ -9,7 +9,7 @@ import { Blobs } from './blobs.ts'
 import { ImageFailed } from './image-failed.ts'
 
 suite('downloaded layers', { skip: needsRoot }, () => {
-  test('a layer that two images download at the same moment is stored for both', async () => {
+  test('a layer that two images download at the same time is stored for both', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-blobs-'))
     try {
       const kept = new Blobs(join(directory, 'blobs'))
@@ -33,7 +33,7 @@ suite('downloaded layers', { skip: needsRoot }, () => {
     }
   })
 
-  test('a layer of one origin is not used for images of another origin', async () => {
+  test('a layer downloaded from one repository is not given to images of another repository', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-blobs-'))
     try {
       const kept = new Blobs(join(directory, 'blobs'))

@@ -23,7 +23,7 @@ const recipeFrom = (mirror: string): Recipe => ({
   description: { user: 'daytona', env: {} },
 })
 
-suite('building an image', { skip: needs }, () => {
+suite('a build of the default image', { skip: needs }, () => {
   let directory: string
   beforeEach(async () => {
     directory = await mkdtemp(join(tmpdir(), 'alcove-build-'))
@@ -48,7 +48,7 @@ suite('building an image', { skip: needs }, () => {
     return { server, url: `http://127.0.0.1:${port}/debian` }
   }
 
-  test('an error of the mirror is reported with the last lines of the tool’s output', async () => {
+  test('if the mirror fails, the build of the default image fails with the last lines of the tool’s output', async () => {
     const { server, url } = await silentMirror()
     server.close()
     const steps: string[] = []
@@ -60,7 +60,7 @@ suite('building an image', { skip: needs }, () => {
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('a build waits until files of a killed runner’s build are free, and starts in an empty directory', async () => {
+  test('a build of the default image waits for files that a killed build still uses, and begins empty', async () => {
     const { server, url } = await silentMirror()
     server.close()
     using _ = makeBusy(join(directory, 'work/root'))
@@ -72,14 +72,14 @@ suite('building an image', { skip: needs }, () => {
     assert.deepEqual(steps, ['reading package lists'])
   })
 
-  test('a mirror that never answers does not block a build forever', async () => {
+  test('a build of the default image ends at its time limit if the mirror never answers', async () => {
     const { server, url } = await silentMirror()
     await assert.rejects(buildImage({ ...parts(url, 5000), onProgress: () => {} }), /not built within 5 s/)
     server.close()
     assert.ok(!(await readdir(directory)).includes('work'))
   })
 
-  test('the pool of another server can be removed during a build', async () => {
+  test('the pool of another server can be unmounted while the default image is built', async () => {
     const [file, pool] = [join(directory, 'pool.img'), join(directory, 'pool')]
     await mkdir(pool)
     await runCommand(['truncate', '--size', '128M', file])
@@ -100,7 +100,7 @@ suite('building an image', { skip: needs }, () => {
     }
   })
 
-  test('when the build’s process is killed, everything that it started ends too', async () => {
+  test('if the process of a default image build is killed, every process that it started ends too', async () => {
     const { server, url } = await silentMirror()
     const program =
       `import { buildImage } from ${JSON.stringify(import.meta.resolve('./build.ts'))}\n` +

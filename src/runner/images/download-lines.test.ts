@@ -4,8 +4,8 @@ import { createDownloadLines } from './download-lines.ts'
 
 const MiB = 1024 ** 2
 
-suite('the lines of a build log about a download', () => {
-  test('there is one line for each further tenth of a download, with bytes and layers', () => {
+suite('the lines about a download in a build log', () => {
+  test('a build log gets one line for each tenth of a download, with bytes and layers', () => {
     const lineAt = createDownloadLines({ layers: 5, bytes: 310 * MiB })
     assert.equal(lineAt(30 * MiB, 0), undefined)
     assert.equal(lineAt(120 * MiB, 1), 'downloaded 120 MiB of 310 MiB, 1 of 5 layers complete')
@@ -13,12 +13,12 @@ suite('the lines of a build log about a download', () => {
     assert.equal(lineAt(10 * MiB, 2), undefined)
   })
 
-  test('a layer that grows when it is recompressed never makes the progress exceed the total', () => {
+  test('the logged progress of a download never exceeds its total, even if a layer grows when recompressed', () => {
     const lineAt = createDownloadLines({ layers: 2, bytes: MiB })
     assert.equal(lineAt(3 * MiB, 4), 'downloaded 1 MiB of 1 MiB, 2 of 2 layers complete')
   })
 
-  test('there are at most ten lines', () => {
+  test('a build log gets at most ten lines about a download', () => {
     const lineAt = createDownloadLines({ layers: 1, bytes: 1000 })
     const lines = Array.from({ length: 1001 }, (_, came) => lineAt(came, 0)).filter((line) => line !== undefined)
     assert.equal(lines.length, 10)

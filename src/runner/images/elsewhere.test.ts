@@ -23,11 +23,11 @@ const dns = '203.0.113.53'
 const places = { public: '203.0.113.5', lan: '192.168.77.7', metadata: '169.254.169.254', host: '198.51.100.1' }
 
 if (!isPrivateHost) {
-  test('in a private network namespace, fetching an image reaches only allowed addresses', { skip: needsRoot }, () =>
+  test('in a private network namespace, image downloads reach only allowed addresses', { skip: needsRoot }, () =>
     runOnPrivateHost(import.meta.filename),
   )
 } else {
-  suite('fetching an image', () => {
+  suite('the addresses that an image download may reach', () => {
     let scratch: string
     let names: NameServer
     let outside: Listeners
@@ -102,11 +102,11 @@ if (!isPrivateHost) {
     const reaches = async (...asked: Parameters<typeof refusalOf>) =>
       /first record does not look like a TLS handshake/.test(String((await refusalOf(...asked)).cause))
 
-    test('the public Internet can be reached', async () => {
+    test('an image download can reach a registry at a public address', async () => {
       assert.ok(await reaches('public'))
     })
 
-    test('fetches of unknown, private, metadata and host addresses fail with the same error after a fixed time', async () => {
+    test('images from unknown, private, metadata and host addresses fail with the same error and delay', async () => {
       const told = await Promise.all(
         ['nowhere', 'lan', 'metadata', 'host'].map(async (place) => {
           const begun = performance.now()
@@ -119,7 +119,7 @@ if (!isPrivateHost) {
       assert.deepEqual(told, Array(4).fill(alike))
     })
 
-    test('a file that ADD names is fetched under the rules for images; errors do not show if a name exists', async () => {
+    test('ADD of a URL follows the network rules of images, and its error does not show whether a name exists', async () => {
       assert.match(
         (await refusalOf('public', { isWebFile: true })).message,
         /^It could not be fetched from public\.test\.$/,
@@ -137,7 +137,7 @@ if (!isPrivateHost) {
       assert.deepEqual(told, Array(4).fill(alike))
     })
 
-    test('registries that the operator has named can be reached at any address', async () => {
+    test('an image download can reach a registry that the operator has named, at any address', async () => {
       assert.ok(await reaches('lan', { privateRegistries: ['lan.test'] }))
     })
   })

@@ -9,8 +9,8 @@ import { fetchFromFile } from './fetch.ts'
 import { standardLimits } from './limits.ts'
 import { digestOf, makeImage, tarOf, writeLayout } from './testing/oci-image.ts'
 
-suite('files that a downloading program has written', { skip: needsRoot }, () => {
-  test('each downloaded file is hashed even if its digest is stored already, so no image has a wrong config', async () => {
+suite('files that a download program has written', { skip: needsRoot }, () => {
+  test('every downloaded file is hashed, even if its digest is stored already: no image gets a wrong config', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'alcove-fetch-'))
     try {
       const kept = new Blobs(join(directory, 'blobs'))

@@ -31,7 +31,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     }
   }
 
-  test('a broken connection is retried, and complete layers are not downloaded twice', async () => {
+  test('after a broken connection a download is retried, and complete layers are not downloaded twice', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut(1)
     const library = open()
@@ -40,7 +40,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'c').length, 300_000)
   })
 
-  test('after a failed download the next attempt uses its complete layers, for one repository only', async () => {
+  test('after a failed download the next attempt in that repository reuses its complete layers', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     const library = open()
@@ -56,7 +56,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.deepEqual(below('image-downloads'), [])
   })
 
-  test('a runner that is killed during a download leaves the complete layers to the next runner', async () => {
+  test('complete layers of a download whose runner was killed are reused by the next runner', async () => {
     const reference = room.registry.put('x:1', image)
     room.registry.onRequest = (path, answer) => (path.endsWith(last) ? new Promise(() => {}) : answer)
     const program =
@@ -83,14 +83,14 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'a').length, 300_000)
   })
 
-  test('layers saved from a failed download count against `keptLayersBytes`, the limit of all kept layers', async () => {
+  test('layers kept from a failed download count against `keptLayersBytes`', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     await assert.rejects(bring(open({ keptLayersBytes: 400_000 }), 'one', from(reference)))
     assert.equal(below('image-downloads').length, 1)
   })
 
-  test('a layer saved from a failed download is downloaded again if a power cut has shortened its file', async () => {
+  test('a layer kept from a failed download is downloaded again if a power cut has shortened its file', async () => {
     const reference = room.registry.put('x:1', image)
     lastIsCut()
     await assert.rejects(bring(open(), 'one', from(reference)), { name: 'ImageFailed' })
@@ -103,7 +103,7 @@ suite('a download that is interrupted', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'a').length, 300_000)
   })
 
-  test('the limit of layers saved from failed downloads also holds while another download never ends', async () => {
+  test('layers kept from failed downloads stay within their limit, even if another download hangs', async () => {
     const [endless, reference] = [
       room.registry.put('endless:1', makeImage({ layers: [layer(file('d'))] })),
       room.registry.put('x:1', image),

@@ -52,8 +52,8 @@ const openRoom = async () => {
   }
 }
 
-suite('kept files and layers of images', { skip: cannotRun }, () => {
-  test('knowing the digests of another repository’s image gives neither its files nor its layers', async () => {
+suite('the files and layers of images that are kept', { skip: cannotRun }, () => {
+  test('a caller who knows the digests of another repository’s image gets neither its files nor its layers', async () => {
     await using room = await openRoom()
     const { registry, library, put, bring, below } = room
     const theirs = makeImage({ layers: [layer('secret')] })
@@ -74,7 +74,7 @@ suite('kept files and layers of images', { skip: cannotRun }, () => {
     assert.equal(room.rootfs('same'), room.rootfs('theirs'))
   })
 
-  test('a layer with a forged diff id gives no access to the files of another repository’s layer', async () => {
+  test('a layer with a forged diff id is refused: it gives no access to files of another repository’s layer', async () => {
     await using room = await openRoom()
     const { library, put, bring } = room
     const secret = layer('secret')
@@ -87,7 +87,7 @@ suite('kept files and layers of images', { skip: cannotRun }, () => {
     assert.deepEqual(library.list(), ['theirs'])
   })
 
-  test('an image is refused if its configuration describes more or fewer layers, and replaces no files', async () => {
+  test('an image is refused if its configuration describes more or fewer layers than it has', async () => {
     await using room = await openRoom()
     const { put, bring, below } = room
     const [all, some] = [['a', 'b'].map(layer), [layer('a')]]
@@ -107,7 +107,7 @@ suite('kept files and layers of images', { skip: cannotRun }, () => {
     assert.deepEqual([room.read('one', 'a'), room.read('one', 'b')], ['a', 'b'])
   })
 
-  test('trees made by an older runner are used for their own image only; other images are fetched', async () => {
+  test('files unpacked by an older runner are used only for the image that they belong to', async () => {
     await using room = await openRoom()
     const { registry, library, pool, put, bring, below, rootfs } = room
     const image = makeImage({ layers: [layer('a')] })
@@ -131,7 +131,7 @@ suite('kept files and layers of images', { skip: cannotRun }, () => {
     assert.equal(rootfs('old'), rootfs('new'))
   })
 
-  test('layers that no image needs are removed even during a fetch; layers of the fetched image stay', async () => {
+  test('layers that no image needs are removed even during a download; layers of the new image stay', async () => {
     await using room = await openRoom()
     const { registry, library, put, bring, below } = room
     const [one, two] = [makeImage({ layers: ['a', 'b'].map(layer) }), makeImage({ layers: ['b', 'c'].map(layer) })]
@@ -156,7 +156,7 @@ suite('kept files and layers of images', { skip: cannotRun }, () => {
     assert.equal(below('image-layers').length, 2)
   })
 
-  test('removing an image also removes its files while another image’s files are being removed', async () => {
+  test('`remove` of an image also removes its files if the files of another image are being removed then', async () => {
     await using room = await openRoom()
     const { library, put, bring, below, pool } = room
     for (const name of ['one', 'two']) await bring(name, put(`x:${name}`, makeImage({ layers: [layer(name)] })))

@@ -19,7 +19,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, fails, below, leavesNothing, rootfs, read, parts } = room
 
-  test('a tag is resolved once; the digest is returned and stays when the tag moves', async () => {
+  test('a tag is resolved once: the image keeps its digest when the tag moves to another image', async () => {
     const first = makeImage({
       layers: [layer(file('a', 'old', { uid: 1000, gid: 7 }))],
       config: { User: '1000:7', Env: ['PATH=/bin', 'A=b=c'], WorkingDir: '/srv', Entrypoint: ['/a'], Cmd: ['x'] },
@@ -96,7 +96,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.ok(!room.registry.asked.some((path) => other.layers.some((digest) => path.endsWith(digest))))
   })
 
-  test('an image requested three times at once is downloaded once, and its files are shared', async () => {
+  test('an image requested three times at the same time is downloaded once, and its files are shared', async () => {
     const image = makeImage({ layers: [layer(file('a'), file('big', noise(300_000)))] })
     const reference = room.registry.put('x:1', image)
     const library = open()
@@ -145,13 +145,13 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     leavesNothing()
   })
 
-  test('downloaded layers are kept up to their limit, and images still work without these layers', async () => {
+  test('downloaded layers are removed above their limit, and images still work without them', async () => {
     const library = open({ keptLayersBytes: 1 })
     await bring(library, 'one', from(room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))))
     assert.deepEqual([below('image-layers'), read(library, 'one', 'a')], [[], 'a'])
   })
 
-  test('downloaded layers are removed before the disk is too full to bring another image', async () => {
+  test('downloaded layers are removed if the disk has too little free space for another image', async () => {
     const reference = room.registry.put('one:1', makeImage({ layers: [layer(file('a'))] }))
     await bring(open(), 'one', from(reference))
     assert.equal(below('image-layers').length, 1)
@@ -162,7 +162,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(read(library, 'two', 'b'), 'b')
   })
 
-  test('kept layers are removed, and counted, when the disk fills while no image is added or removed', async () => {
+  test('kept layers are removed when the disk fills, and the removed bytes are counted', async () => {
     const { limits, ...rest } = parts()
     const givenBack = new GivenBack()
     const library = new Library({ ...rest, limits, givenBack, log: silentLog() })
@@ -186,7 +186,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual(library.stored(), { images: 0, layers: 0 })
   })
 
-  test('files and layers that two images share count once', async () => {
+  test('files and layers that two images share count once in the stored bytes', async () => {
     const library = open()
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a', noise(100_000)))] }))
     const { sizeBytes } = await bring(library, 'one', from(reference))
@@ -199,7 +199,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual(next.stored(), { images: sizeBytes, layers })
   })
 
-  test('a hostile layer reaches nothing outside its tree, and makes no device', async () => {
+  test('a hostile layer cannot write outside its image, and makes no device', async () => {
     const victim = join(room.directory, 'victim')
     await writeFile(victim, 'untouched')
     const inside = (path: string) => file(path, 'hostile')
@@ -233,7 +233,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(lstatSync(join(rootfs(library, 'one'), 'su')).uid, shift)
   })
 
-  test('an OCI layout, an archive of one, and the output of `docker save` are read', async () => {
+  test('an image can be read from an OCI layout, an OCI archive and the output of `docker save`', async () => {
     const image = makeImage({ layers: [layer(file('a'))], config: { User: 'app' } })
     const layout = join(room.directory, 'in/layout')
     writeLayout(image, layout)
@@ -250,7 +250,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(below('image-trees').length, 1)
   })
 
-  test('the base of a definition is not listed until it is complete, and shares its files', async () => {
+  test('the base image of a build is listed only once `complete` is called, and shares its files', async () => {
     const base = makeImage({
       layers: [layer(file('a'))],
       config: { Cmd: ['sh'], Shell: ['/bash'], OnBuild: ['RUN b'] },
@@ -274,7 +274,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.deepEqual([next.list(), next.rootfsOf('left')], [['one', 'two'], undefined])
   })
 
-  test('user ids above 65535 are recorded with an image’s files and inherited by images built on that image', async () => {
+  test('an image’s user ids above 65535 are recorded, and inherited by images that are built on it', async () => {
     const image = makeImage({
       layers: [
         layer(
@@ -323,7 +323,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await assert.rejects(bring(library, 'four', from(room.registry.put('x:4', bomb)), small), { failure: 'too-large' })
   })
 
-  test('a caller who cancels does not stop a shared download; when all callers cancel, the download ends', async () => {
+  test('a shared download goes on if one caller cancels, and ends when all callers have cancelled', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
     const asked = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
@@ -356,7 +356,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     await fails('cancelled', /cancelled/, cancelled)
   })
 
-  test('after a kill during download or unpacking, the next runner starts with nothing half done', async () => {
+  test('after a kill during a download or unpacking, the next runner starts with nothing half done', async () => {
     const big = noise(500_000)
     const image = makeImage({ layers: [layer(...Array.from({ length: 8 }, (_, at) => file(`f${at}`, big)))] })
     const reference = room.registry.put('x:1', image)
@@ -384,7 +384,7 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     assert.equal(read(library, 'one', 'f7'), big)
   })
 
-  test('an image with the longest possible paths is removed with the last image that uses it', async () => {
+  test('an image with the longest possible paths is removed together with the last image that uses it', async () => {
     const deep = `${'d'.repeat(199)}/`.repeat(20)
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file(`${deep}f`))] }))
     const library = open()
@@ -402,13 +402,13 @@ suite('images from registries and files', { skip: cannotRun }, () => {
     leavesNothing()
   })
 
-  test('opening the library waits until a killed runner’s program releases its files', async () => {
+  test('`open` of the image library waits until a program of a killed runner has released its files', async () => {
     using _ = makeBusy(join(room.directory, 'pool/image-work/of-a-killed-one'))
     await open().open()
     assert.deepEqual(below('image-work'), [])
   })
 
-  test('a download that fills the disk leaves no files, and the next image finds room', async () => {
+  test('a download that fills the disk leaves no files, and a smaller image can then be downloaded', async () => {
     await mkdir(join(room.directory, 'pool'))
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'tmpfs', join(room.directory, 'pool')])
     try {

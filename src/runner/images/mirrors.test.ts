@@ -8,7 +8,7 @@ import { makeImage } from './testing/oci-image.ts'
 import { TestRegistry } from './testing/registry.ts'
 
 suite('names of mirrors', () => {
-  test('an image has its own name in a mirror, perhaps below a path', () => {
+  test('a mirror keeps an image under the image’s own name, or below a path', () => {
     const mirrors = readMirrors(['docker.io=cache:5000/hub', 'docker.io=second', 'ghcr.io=third']) ?? []
     const named = (name: string) => mirrored(parseReference(name), mirrors).map(formatReference)
     assert.deepEqual(named('alpine:3'), ['cache:5000/hub/library/alpine:3', 'second/library/alpine:3'])
@@ -16,7 +16,7 @@ suite('names of mirrors', () => {
     assert.deepEqual(named('quay.io/x/y'), [])
   })
 
-  test('a text that is not a valid list of mirrors is refused as a whole', () => {
+  test('a list of mirrors is refused as a whole if one entry is invalid', () => {
     for (const bad of ['docker.io', '=x', 'docker.io=', 'docker.io=https://x', 'a=b=c', 'a=b/../c=d', 'a=b/C'])
       assert.equal(readMirrors(['docker.io=fine', bad]), undefined, bad)
   })
@@ -34,7 +34,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     return lines
   }
 
-  test('an image that the mirror has is fetched from there, without a request to the registry', async () => {
+  test('an image that its mirror has is pulled from the mirror, without a request to the registry', async () => {
     await using mirror = await TestRegistry.start()
     const reference = room.registry.put('x/y:1', image)
     mirror.put('hub/x/y:1', image)
@@ -43,7 +43,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
     assert.match(first ?? '', new RegExp(`^asking the mirror ${mirror.host}$`))
   })
 
-  test('the registry is used if its mirror does not have the image, and if the mirror fails', async () => {
+  test('an image is pulled from the registry if its mirror does not have it, or fails', async () => {
     await using mirror = await TestRegistry.start()
     const reference = room.registry.put('x/y:1', image)
     assert.ok((await bring(mirror, reference)).includes(`it does not have the image; asking ${room.registry.host}`))
@@ -75,7 +75,7 @@ suite('images of a registry with a mirror', { skip: cannotRun }, () => {
 suite('a registry that limits the rate of calls', { skip: cannotRun }, () => {
   const room = libraryRoom()
 
-  test('a registry that answers 429 until the timeout is reported, with the settings that help', async () => {
+  test('a pull that is answered 429 until its timeout fails, and the error names the settings that help', async () => {
     const reference = room.registry.put('x/y:1', makeImage({ layers: [layer(file('a'))] }))
     room.registry.onRequest = (_path, answer) => ({ ...answer, status: 429, body: Buffer.from('slow down') })
     const library = room.open({ answerTimeoutMs: 3000 })

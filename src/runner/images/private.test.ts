@@ -47,7 +47,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
     })
 
   for (const way of ['basic', 'token'] as const)
-    test(`an organization pulls with its account (${way}); the image stays hidden from other organizations`, async () => {
+    test(`an organization pulls with its credentials (${way}); other organizations cannot see the image`, async () => {
       const reference = room.registry.put('team/app:1', image)
       await using guarded = await GuardedRegistry.guard(room.registry, way, { ours: password, theirs: password })
       const lines: string[] = []
@@ -94,7 +94,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
       for (const secret of [...secrets, 'rotated']) assert.ok(!kept.includes(secret))
     })
 
-  test('two organizations that pull an image at the same time do not share one download', async () => {
+  test('two organizations that pull one image at the same time each need their own credentials', async () => {
     const reference = room.registry.put('team/app:1', image)
     await using _guarded = await GuardedRegistry.guard(room.registry, 'basic', { ours: password })
     const library = room.open()
@@ -106,7 +106,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
     assert.deepEqual([ours.status, theirs.status, nobody.status], ['fulfilled', 'rejected', 'rejected'])
   })
 
-  test('a registry that names a foreign realm does not get the password sent there', async () => {
+  test('credentials are not sent to a token address on another host than the registry’s', async () => {
     const reference = room.registry.put('team/app:1', image)
     await using guarded = await GuardedRegistry.guard(room.registry, 'token', { ours: password })
     guarded.realm = guarded.realm.replace('127.0.0.1', '127.0.0.2')
@@ -115,7 +115,7 @@ suite('private images', { skip: cannotRun, concurrency: false }, () => {
     assert.deepEqual(room.below('images'), [])
   })
 
-  test('an account is not sent to a registry for which it was not made', async () => {
+  test('credentials are not sent to a registry other than the one they were saved for', async () => {
     const reference = room.registry.put('team/app:1', image)
     await using guarded = await GuardedRegistry.guard(room.registry, 'basic', { ours: password })
     const library = room.open()

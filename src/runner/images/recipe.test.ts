@@ -10,7 +10,7 @@ import { defaultRecipe, keepPathStep, type Recipe, recipeHash, uv, uvStep } from
 const sources = { suite: 'bookworm', lines: ['deb http://mirror.example/debian bookworm main'] }
 const recipe = defaultRecipe(sources)
 
-test('a changed package, version, checksum, step, mirror or user changes the hash of the recipe', () => {
+test('the recipe’s hash changes with each package, version, checksum, step, mirror and user', () => {
   const [first, ...rest] = nodePackages()
   assert.ok(first !== undefined)
   const others: Partial<Recipe>[] = [
@@ -27,11 +27,11 @@ test('a changed package, version, checksum, step, mirror or user changes the has
   assert.equal(recipeHash(defaultRecipe(sources)), recipeHash(recipe))
 })
 
-test('the recipe contains no path of the machine that builds it', () => {
+test('the recipe of the default image contains no path of the machine that builds it', () => {
   assert.ok(!JSON.stringify(recipe).includes(import.meta.dirname.split('/').slice(0, 3).join('/')))
 })
 
-test('the caller’s PATH stays first after `.profile` of a new user', () => {
+test('in the default image a caller’s PATH stays in front of the paths that `.profile` adds', () => {
   const root = mkdtempSync(join(tmpdir(), 'alcove-profile-'))
   try {
     const skeleton = join(root, 'etc/skel')

@@ -23,12 +23,12 @@ suite('names of images', () => {
     for (const [name, expected] of Object.entries(names)) assert.equal(whole(name), expected)
   })
 
-  test('if a name has a tag and a digest, the digest counts', () => {
+  test('if an image name has a tag and a digest, the digest decides', () => {
     assert.equal(whole(`alpine:3.20@${digest}`), `docker.io/library/alpine@${digest}`)
     assert.equal(formatReference(pinned(parseReference('a.b/c:1'), digest)), `a.b/c@${digest}`)
   })
 
-  test('an invalid name is refused, and nothing in it is taken for an option or a path', () => {
+  test('an invalid image name is refused, and no part of a name is used as an option or a path', () => {
     const wrong = [
       ...['', ' ', '/', 'a/', '/a', 'a//b', '-a', '--tls-verify=false', 'A', 'a b', 'a\nb', 'a\0', 'a:', 'a:b:c', 'ü'],
       ...['a@', 'a@sha256:1', `a@sha512:${'a'.repeat(128)}`, `a@${digest}@${digest}`, '../a', 'a/../b', './a', '.a/b'],
@@ -37,7 +37,7 @@ suite('names of images', () => {
     for (const name of wrong) assert.throws(() => parseReference(name), ImageFailed, JSON.stringify(name))
   })
 
-  test('registries on this machine are recognized by all of their names', () => {
+  test('a registry on this machine is recognized by localhost and by every loopback address', () => {
     for (const host of ['localhost', 'LOCALHOST:1', 'x.localhost:1', '127.1:1', '127.0.0.1:5000', '0.0.0.0:1'])
       assert.ok(isThisMachine(parseReference(`${host}/a`)), host)
     for (const host of ['docker.io', 'localhost.example', '10.0.0.1:5000', 'x127.0.0.1'])

@@ -11,11 +11,11 @@ import { cannotRun, file, layer, libraryRoom, noise, publicNetwork } from './tes
 import { digestOf, makeImage, writeLayout } from './testing/oci-image.ts'
 import { TestRegistry } from './testing/registry.ts'
 
-suite('image requests that are refused', { skip: cannotRun }, () => {
+suite('image pulls that are refused', { skip: cannotRun }, () => {
   const room = libraryRoom()
   const { open, from, bring, fails, parts } = room
 
-  test('an image that does not exist is refused', async () => {
+  test('a pull of an image that does not exist fails', async () => {
     const reference = `${room.registry.host}/no/such:1`
     await fails(
       'not-found',
@@ -24,13 +24,13 @@ suite('image requests that are refused', { skip: cannotRun }, () => {
     )
   })
 
-  test('a registry that requires credentials is reported', async () => {
+  test('a pull without credentials fails if the registry requires them, and the error says so', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [] }))
     room.registry.onRequest = (_path, answer) => ({ ...answer, status: 401, body: Buffer.from('{}') })
     await fails('refused', /wants credentials/, bring(open(), 'one', from(reference)))
   })
 
-  test('a registry that is down is reported', async () => {
+  test('a pull from a registry that is down fails, and the error says so', async () => {
     const { host } = room.registry
     const library = open()
     await room.registry[Symbol.asyncDispose]()
@@ -42,13 +42,13 @@ suite('image requests that are refused', { skip: cannotRun }, () => {
     room.registry = await TestRegistry.start()
   })
 
-  test('a registry that never answers is reported', async () => {
+  test('a pull from a registry that never answers fails, and the error says so', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [] }))
     room.registry.onRequest = () => new Promise(() => {})
     await fails('took-too-long', /within 1 s/, bring(open({ answerTimeoutMs: 1000 }), 'one', from(reference)))
   })
 
-  test('a registry that the operator has not listed, or with a private address, is refused', async () => {
+  test('a pull is refused from a registry that the operator has not listed, or at a private address', async () => {
     const registries = {
       plainRegistries: [room.registry.host],
       authFile: undefined,
@@ -63,7 +63,7 @@ suite('image requests that are refused', { skip: cannotRun }, () => {
     assert.ok(await bring(library, 'one', from(room.registry.put('x:1', makeImage({ layers: [] })))))
   })
 
-  test('a registry on this machine that the operator has not allowed is refused', async () => {
+  test('a pull is refused from a registry on this machine that the operator has not allowed', async () => {
     const library = new Library({
       ...parts(),
       registries: { plainRegistries: [], authFile: undefined, publicNetwork },
@@ -77,7 +77,7 @@ suite('image requests that are refused', { skip: cannotRun }, () => {
     assert.deepEqual(room.registry.asked, [])
   })
 
-  test('a layer, configuration or manifest that does not match its digest is refused', async () => {
+  test('an image is refused if a layer, its configuration or its manifest does not match its digest', async () => {
     const image = makeImage({ layers: [layer(file('a', noise(5000)))] })
     const other = makeImage({ layers: [layer(file('b'))] })
     room.registry.put('x:1', image, other)
@@ -92,14 +92,14 @@ suite('image requests that are refused', { skip: cannotRun }, () => {
     }
   })
 
-  test('a layer whose contents do not match the configuration is refused', async () => {
+  test('an image is refused if a layer’s contents do not match the configuration', async () => {
     const layers = [layer(file('a')), layer(file('b'))]
     // Each unpacked layer must match the diff id at its own position. Here the diff ids are in reverse order.
     const image = makeImage({ layers, diffIds: layers.map(digestOf).reverse() })
     await fails('corrupted', /could not be unpacked/, bring(open(), 'one', from(room.registry.put('x:1', image))))
   })
 
-  test('an invalid manifest is refused', async () => {
+  test('an image with an invalid manifest is refused', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [] }))
     const type = 'application/vnd.oci.image.manifest.v1+json'
     for (const text of ['[]', '{', '{"config":{},"layers":[]}', '{"config":{"digest":"sha256:../../etc","size":1}}']) {
@@ -109,7 +109,7 @@ suite('image requests that are refused', { skip: cannotRun }, () => {
     }
   })
 
-  test('layers of unsupported kinds, and file owners that sandboxes do not have, are refused', async () => {
+  test('an image is refused if a layer has an unsupported kind, or file owners that sandboxes cannot have', async () => {
     const encrypted = makeImage({ layers: [layer(file('a'))], layerKind: 'layer.v1.tar+gzip+encrypted' })
     const reference = room.registry.put('x:1', encrypted)
     await fails('unsupported', /not supported \(.*encrypted\)/, bring(open(), 'one', from(reference)))
@@ -136,7 +136,7 @@ suite('image requests that are refused', { skip: cannotRun }, () => {
     assert.ok(!room.registry.asked.some((path) => path.endsWith(image.layers[0] as string)))
   })
 
-  test('an image that is too large when unpacked is refused: one large file, or many small ones', async () => {
+  test('an image that is too large when unpacked is refused: one large file, or many small files', async () => {
     const zeros = (count: number, bytes: number) =>
       makeImage({ layers: [layer(...Array.from({ length: count }, (_, at) => file(`z${at}`, '\0'.repeat(bytes))))] })
     const library = open({ largestBytes: 16 * 1024 * 1024 })
@@ -151,7 +151,7 @@ suite('image requests that are refused', { skip: cannotRun }, () => {
     await fails('too-many-files', /more than 5000 files/, bring(library, 'one', from(room.registry.put('x:1', image))))
   })
 
-  test('an image with more files than its size allows is refused', async () => {
+  test('an image with more files than its size in GiB allows is refused', async () => {
     const entries = Array.from({ length: 600 }, (_, at) => file(`d${at % 100}/${at}`, ''))
     const image = makeImage({ layers: [layer(...entries)] })
     const library = open({ filesPerGiB: 500 })
@@ -160,7 +160,7 @@ suite('image requests that are refused', { skip: cannotRun }, () => {
     assert.equal((await bring(library, 'two', source, { maxGiB: 2 })).image, 'two')
   })
 
-  test('images beyond their organization’s share are refused; other organizations are not affected', async () => {
+  test('an image above its organization’s disk share is refused; other organizations can still pull', async () => {
     const { blocks, bsize } = statfsSync(room.directory)
     const library = open({ shareOfOrganization: 5e6 / (blocks * bsize) })
     const image = (name: string) => makeImage({ layers: [layer(file(name, noise(3_000_000)))] })
@@ -186,13 +186,13 @@ suite('image requests that are refused', { skip: cannotRun }, () => {
     await bring(library, 'two', second, ours)
   })
 
-  test('invalid names are refused', async () => {
+  test('an invalid image name is refused', async () => {
     for (const name of ['', 'UPPER', 'a b', 'x:', 'x@sha256:12', '../x', 'docker://x', '-x', 'a//b', 'x:1/../..'])
       await fails('invalid-reference', /is not the name of an image/, bring(open(), 'one', from(name)))
     await assert.rejects(bring(open(), '../one', from('x')), ImageFailed)
   })
 
-  test('files outside the operator’s directory are refused', async () => {
+  test('an image file outside the operator’s directory is refused', async () => {
     writeLayout(makeImage({ layers: [layer(file('a'))] }), join(room.directory, 'outside'))
     await symlink(join(room.directory, 'outside'), join(room.directory, 'in/link'))
     for (const path of ['../outside', 'link', join(room.directory, 'outside'), '.', '', 'none', 'a\0b', '/etc'])

@@ -64,7 +64,7 @@ suite('renewals of the default image', () => {
     await renewal.look()
   }
 
-  test('the image is renewed once after 30 days, not before; then unneeded replaced images are removed', async () => {
+  test('the default image is renewed once after 30 days; then replaced generations without users are removed', async () => {
     await start()
     now += 30 * day - 1
     await renewal.look()
@@ -80,13 +80,13 @@ suite('renewals of the default image', () => {
     })
   })
 
-  test('a changed recipe causes a renewal at any age', async () => {
+  test('the default image is renewed at any age if its recipe has changed', async () => {
     isOfThisRecipe = false
     await start()
     assert.equal(renewals.length, 1)
   })
 
-  test('a failed renewal is reported, keeps the image’s age, and is retried a day later', async () => {
+  test('a failed renewal of the default image is reported, and is tried again a day later', async () => {
     const before = new Date(madeAt).toISOString()
     now += 31 * day
     fails = true
@@ -104,7 +104,7 @@ suite('renewals of the default image', () => {
     assert.deepEqual([renewals.length, files.read().renewal?.state], [2, 'done'])
   })
 
-  test('each request causes a new build at any age, also after a failure, and its state has its name', async () => {
+  test('each request to renew the default image builds it at any age, and its state has the request’s id', async () => {
     await start()
     fails = true
     const first = files.request()
@@ -119,7 +119,7 @@ suite('renewals of the default image', () => {
     assert.equal(renewals.length, 2)
   })
 
-  test('a renewal that a killed runner had begun is reported as failed', async () => {
+  test('a renewal of the default image that was running when the runner was killed is reported as failed', async () => {
     files.open()
     files.write({ renewal: { state: 'running', since: new Date(now).toISOString(), step: 'packing', percent: 90 } })
     await start()

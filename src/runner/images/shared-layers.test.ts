@@ -21,7 +21,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
   const treeOf = (library: Library, image: string) => basename(dirname(rootfs(library, image)))
   const layersOfBase = () => ['base', 'installed'].map((name) => layer({ path: name, content: randomBytes(8.5 * MiB) }))
 
-  test('a lower layer is unpacked once: the next image unpacks its own layers over a copy', async () => {
+  test('a layer that two images share is unpacked once; the second image adds its own layers to a copy', async () => {
     const library = openSharing()
     const [base, installed] = layersOfBase() as [Buffer, Buffer]
     const own = (name: string) => makeImage({ layers: [base, installed, layer(file(name), file('d/.wh.none', ''))] })
@@ -54,7 +54,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('another repository shares files once it has delivered the layers; naming the layers is not enough', async () => {
+  test('another repository shares a layer’s files only after delivering the layer, not by naming its digest', async () => {
     const library = openSharing()
     const [secret, installed] = layersOfBase() as [Buffer, Buffer]
     const theirs = makeImage({ layers: [secret, installed] })
@@ -81,7 +81,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('a layer compressed in another way is verified by unpacking; the images then share its files', async () => {
+  test('two images share their files even if one has its layers compressed in another way', async () => {
     const library = openSharing()
     const layers = [layer(file('a', noise(100_000)))]
     await bring(library, 'gzip', from(room.registry.put('x:1', makeImage({ layers }))))
@@ -92,7 +92,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('after a kill while layers are unpacked, the next runner has no half-made tree and brings the image', async () => {
+  test('after a kill while layers are unpacked, the next runner removes partial files and pulls the image', async () => {
     const [base, installed] = layersOfBase() as [Buffer, Buffer]
     const reference = room.registry.put('x:1', makeImage({ layers: [base, installed, layer(file('own'))] }))
     const program =
@@ -115,7 +115,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await library.close()
   })
 
-  test('a restarted runner finds the files of images, also when their file system is not mounted', async () => {
+  test('a restarted runner finds the files of images, even if their file system is not mounted', async () => {
     const first = openSharing()
     await bring(first, 'one', from(room.registry.put('x:1', makeImage({ layers: [layer(file('a', 'content'))] }))))
     await first.close()
@@ -126,7 +126,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     await second.close()
   })
 
-  test('a full disk is reported; its space is free at once, and the next image fits', async () => {
+  test('an image that fills the disk is refused; its space is free immediately, and the next image fits', async () => {
     const pool = join(room.directory, 'pool')
     const zeros = Buffer.alloc(50e6)
     mkdirSync(pool)
@@ -148,7 +148,7 @@ suite('images that share layers', { skip: cannotRun || (isThere ? false : 'needs
     }
   })
 
-  test('images that an older runner fetched stay in their directories', async () => {
+  test('images that an older runner pulled stay in their directories', async () => {
     const reference = room.registry.put('x:1', makeImage({ layers: [layer(file('a'))] }))
     const older = room.open()
     await bring(older, 'old', from(reference))

@@ -18,7 +18,7 @@ const shifted = async (archive: Buffer, chunkSize: number) => {
   return Buffer.concat(await Array.fromAsync<Buffer>(Readable.from(chunks).pipe(shiftOwners(shift))))
 }
 
-suite('shifting the owners of a tar stream', { skip: needsRoot }, () => {
+suite('shifting the owners in a tar stream', { skip: needsRoot }, () => {
   let directory: string
   let archive: Buffer
 
@@ -40,7 +40,7 @@ suite('shifting the owners of a tar stream', { skip: needsRoot }, () => {
   })
   after(() => rm(directory, { recursive: true, force: true }))
 
-  test('every id is raised, everything else is kept, and devices are left out', async () => {
+  test('shifting raises each user and group id, leaves out devices and keeps everything else', async () => {
     const target = join(directory, 'unpacked')
     await mkdir(target)
     execFileSync('tar', ['-x', '--numeric-owner', '-p', '-C', target], { input: await shifted(archive, 65_536) })
@@ -58,18 +58,18 @@ suite('shifting the owners of a tar stream', { skip: needsRoot }, () => {
     await assert.rejects(lstat(join(target, 'null')), { code: 'ENOENT' })
   })
 
-  test('the output does not depend on the sizes of the stream’s pieces', async () => {
+  test('shifted owners do not depend on the sizes of the tar stream’s pieces', async () => {
     const whole = await shifted(archive, archive.length)
     for (const size of [97, 511, 512, 513, 4096])
       assert.ok(whole.equals(await shifted(archive, size)), `cut at ${size}`)
   })
 
-  test('a stream that ends early is an error', async () => {
+  test('shifting the owners of a tar stream that ends early fails', async () => {
     const ends = [0, 100, 512, 700, archive.length / 2]
     for (const end of ends) await assert.rejects(shifted(archive.subarray(0, end), 512), /too early/)
   })
 
-  test('input that is not a tar stream is an error', async () => {
+  test('shifting the owners of input that is not a tar stream fails', async () => {
     await assert.rejects(shifted(Buffer.alloc(2048, 'z'), 512), /octal/)
   })
 })

@@ -25,7 +25,7 @@ const hash = recipeHash(recipe)
 
 const publicNetwork = () => Promise.reject(new Error('nothing here is on the Internet'))
 
-suite('the image store', { skip: needsRoot }, () => {
+suite('the image store of a runner', { skip: needsRoot }, () => {
   let directory: string
   let built: number
 
@@ -60,7 +60,7 @@ suite('the image store', { skip: needsRoot }, () => {
   const cached = () => join(directory, `cache/default-${hash}.tar.zst`)
   const namesInPool = (pool = 'pool') => readdir(join(directory, pool, 'images'))
 
-  test('the default image is made once; after that it is listed and described', async () => {
+  test('the default image is built once, and is then listed and described', async () => {
     const store = open()
     assert.deepEqual([store.list(), store.rootfsOf('default'), store.describe('default')], [[], undefined, undefined])
     await Promise.all([store.ensureDefault(), store.ensureDefault()])
@@ -72,7 +72,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.deepEqual(await namesInPool(), ['default'])
   })
 
-  test('a second data directory takes the default image from the cache', async () => {
+  test('a second data directory on the host takes the default image from the cache', async () => {
     await open().ensureDefault()
     const second = open({ poolDir: join(directory, 'second') })
     await second.ensureDefault()
@@ -80,7 +80,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.ok(existsSync(`${second.rootfsOf('default')}/etc/motd`))
   })
 
-  test('two servers that start at the same time build the image once; the second reports that it waits', async () => {
+  test('two servers started at the same time build the default image once; the second reports that it waits', async () => {
     const steps: string[] = []
     const isBuilding = Promise.withResolvers<void>()
     const mayGoOn = Promise.withResolvers<void>()
@@ -102,7 +102,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.match(steps[0] as string, /^waiting for another server/)
   })
 
-  test('a cut or damaged cache file is detected, and the image is built anew', async () => {
+  test('a truncated or damaged cache file of the default image is detected, and the image is built again', async () => {
     await open().ensureDefault()
     const size = (await stat(cached())).size
     const damage = [
@@ -125,7 +125,7 @@ suite('the image store', { skip: needsRoot }, () => {
     }
   })
 
-  test('a failed build reports the reason and leaves no image', async () => {
+  test('a failed build of the default image reports the reason and leaves no image', async () => {
     const failing = open({
       build: async ({ target }) => {
         await writeFile(target, 'half')
@@ -159,7 +159,7 @@ suite('the image store', { skip: needsRoot }, () => {
     assert.equal(built, 1)
   })
 
-  test('a second unpacking waits until the failed tar has released its files', async () => {
+  test('a second unpacking of the default image waits until a failed tar has released its files', async () => {
     await open().ensureDefault()
     await rm(join(directory, 'pool'), { recursive: true })
     await truncate(cached(), 100)
@@ -244,7 +244,10 @@ server.serve_forever()
 
 const cannotBuild = needsRoot || (existsSync('/usr/bin/mmdebstrap') ? false : 'needs mmdebstrap')
 
-test('the real default image has what a sandbox needs', { skip: cannotBuild, timeout: 1_500_000 }, async () => {
+test('the real default image has the programs and files that a sandbox needs', {
+  skip: cannotBuild,
+  timeout: 1_500_000,
+}, async () => {
   const pool = await mkdtemp(join(tmpdir(), 'alcove-default-'))
   try {
     // The machine's own cache: the file that `up` uses too.

@@ -114,7 +114,7 @@ const images: Record<string, TarEntry[][]> = {
   'layers without any file': [[], [file('a')], []],
 }
 
-suite('unpacking layers over a tree of lower layers', { skip: cannotRun }, () => {
+suite('unpacking layers over the files of lower layers', { skip: cannotRun }, () => {
   let place: string
   const makePlace = async () => {
     place ??= await mkdtemp('/var/tmp/alcove-unpack-')
@@ -151,7 +151,7 @@ suite('unpacking layers over a tree of lower layers', { skip: cannotRun }, () =>
   }
 
   for (const [what, layers] of Object.entries(images))
-    test(`unpacking over a tree gives the same files as unpacking all layers at once: ${what}`, async () => {
+    test(`unpacking layers one by one gives the same files as unpacking all layers together: ${what}`, async () => {
       const key = String(Object.keys(images).indexOf(what))
       const whole = await unpackInto(`${key}-whole`, [layers])
       const oneByOne = await unpackInto(

@@ -9,8 +9,8 @@ import { runJob } from './workshop.ts'
 
 const cannotRun = needsRoot || (existsSync('/usr/bin/crun') ? false : 'needs crun')
 
-suite('confined jobs', { skip: cannotRun }, () => {
-  test('a job can read nothing of the host, and no file of the host becomes its user’s', async () => {
+suite('confined jobs of the runner', { skip: cannotRun }, () => {
+  test('a confined job cannot read files of the host, and owns none of them', async () => {
     const scratch = await mkdtemp(join(tmpdir(), 'alcove-workshop-'))
     const before = statSync('/dev/null').uid
     try {

@@ -36,17 +36,17 @@ const checkComplete = (said: string, text: string) => {
 }
 
 suite('definitions of images', () => {
-  test('an ONBUILD trigger has its here-documents, exactly as they are written', () => {
+  test('an ONBUILD trigger keeps its here-documents exactly as they are written', () => {
     const { onbuild } = configFrom('ONBUILD RUN <<EOF', 'hello', 'EOF', 'ONBUILD COPY <<A <<B /', 'a', 'A', 'b', 'B')
     assert.deepEqual(onbuild, ['RUN <<EOF\nhello\nEOF\n', 'COPY <<A <<B /\na\nA\nb\nB\n'])
   })
 
-  test('a definition with only FROM is the unchanged image', () => {
+  test('a definition with only FROM yields the unchanged base image', () => {
     const plan = lastOf('FROM alpine:3.20\n')
     assert.deepEqual([plan.from, plan.on(base)], [{ image: 'alpine:3.20' }, { steps: [], config: base }])
   })
 
-  test('ENV in all its forms, with variables of the image, of ARG, and of the lines before', () => {
+  test('ENV accepts all its forms, with variables of the image, of ARG, and of earlier lines', () => {
     const { env } = configFrom(
       'ARG version=3 name',
       'ENV A=1 B="two words" C=\'$A\' D=a\\ b',
@@ -80,7 +80,7 @@ suite('definitions of images', () => {
     })
   })
 
-  test('a relative WORKDIR continues the last one; USER, CMD and ENTRYPOINT replace earlier values', () => {
+  test('a relative WORKDIR continues the one before it; USER, CMD and ENTRYPOINT replace earlier values', () => {
     const config = configFrom('ENV D=sub', 'WORKDIR app', 'WORKDIR $D/../x', 'USER app:staff', 'CMD echo "$HOME"')
     assert.deepEqual(
       [config.workdir, config.user, config.cmd],
@@ -96,7 +96,7 @@ suite('definitions of images', () => {
     assert.deepEqual(configFrom('ENTRYPOINT [not json]').entrypoint, ['/bin/sh', '-c', '[not json]'])
   })
 
-  test('each RUN step has the user, directory and variables at its line', () => {
+  test('each RUN has the user, directory and variables that are set at its line', () => {
     const { steps } = lastOf(
       'ARG base=debian\nFROM $base:12 AS build\nARG base\nENV A=1\nRUN one $A && \\\n# a comment\n\n  two\nUSER app\nWORKDIR /w\nENV A=2\nRUN ["three", "$A"]',
     ).on(base)
@@ -113,7 +113,7 @@ suite('definitions of images', () => {
     ])
   })
 
-  test('COPY and ADD are parsed: sources, destination, owner, mode and other flags', () => {
+  test('COPY and ADD are parsed with sources, destination, owner, mode and other flags', () => {
     const copies = (...lines: string[]) =>
       lastOf(['FROM x', ...lines].join('\n'), true)
         .on(base)
@@ -194,14 +194,14 @@ suite('definitions of images', () => {
       )
   })
 
-  test('directives, Windows line ends and instructions that change no files are accepted', () => {
+  test('a definition may have directives, Windows line ends, and instructions that change no files', () => {
     const plan = lastOf(
       '# escape=`\r\nFROM x\r\nENV A=1 `\r\n  B=2\r\nLABEL a=b\r\nEXPOSE 80\r\nVOLUME /d\r\nHEALTHCHECK NONE\r\n',
     )
     assert.deepEqual(plan.on(base).config.env, { PATH: '/bin', A: '1', B: '2' })
   })
 
-  test('an unsupported instruction or flag is refused, and the error names it and its line', () => {
+  test('an instruction or flag that is not supported is refused with its name and line number', () => {
     const refused = {
       '': /^Line 1 .*there is no FROM/,
       'RUN x\nFROM y': /^Line 1 .*only ARG may come before FROM/,
